@@ -1,0 +1,169 @@
+//! Our Request and Response, and cookies. This file alone converts from and to tiny_http.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A request as handlers see it: bounded, with its body read.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// 16 hex digits, made by the server for this request; stands in log lines and on error pages.
+    pub id: String,
+    /// Method, verbatim.
+    pub method: Method,
+    /// Path as sent, without query, still percent-encoded.
+    pub path: String,
+    /// Raw query, without `?`; empty when there is none.
+    pub query: String,
+    /// Header fields in the order received.
+    pub headers: Headers,
+    /// The whole body; at most 64 KiB.
+    pub body: Vec<u8>,
+    /// Who sent it, after trusted proxies were believed.
+    pub source: IpAddr,
+}
+
+/// Request methods this server tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD
+    Head,
+    /// POST
+    Post,
+    /// OPTIONS
+    Options,
+    /// Anything else: answered 405.
+    Other,
+}
+
+/// Header fields of a request. Names compare without case (RFC 9110 §5.1).
+#[derive(Clone, Debug, Default)]
+pub struct Headers(pub Vec<(String, String)>);
+
+impl Headers {
+    /// The value of the only field called `name`; the first one where it was repeated.
+    pub fn first(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// Every value sent under `name`, in order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Request {
+    /// The value of the cookie called `name` (RFC 6265 §4.2); the first one where it was repeated.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        self.headers
+            .all("cookie")
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim_matches([' ', '\t']).split_once('='))
+            .find_map(|(key, value)| (key == name).then_some(value))
+    }
+}
+
+/// The bytes of an answer.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Made for this answer.
+    Owned(Vec<u8>),
+    /// Embedded in the binary.
+    Static(&'static [u8]),
+    /// Rendered once, sent often.
+    Shared(Arc<[u8]>),
+}
+
+impl Body {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Body::Owned(bytes) => bytes,
+            Body::Static(bytes) => bytes,
+            Body::Shared(bytes) => bytes,
+        }
+    }
+}
+
+/// An answer. Header names and values are checked for CR, LF and other control bytes when it is written out.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Status code.
+    pub status: u16,
+    /// Header fields in the order they are sent. `Content-Length`, `Date` and `Connection` are the server's own.
+    pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// The body; not sent in answer to HEAD.
+    pub body: Body,
+    /// What the log line of this request says beside method, path and status.
+    pub note: Note,
+}
+
+/// What a handler tells the request's log line. Nothing secret: no token, code, cookie, state or nonce.
+#[derive(Clone, Debug, Default)]
+pub struct Note {
+    /// The authenticated or named client.
+    pub client_id: Option<String>,
+    /// Grant type, at the token endpoint.
+    pub grant: Option<String>,
+    /// Reason code, as `GP1207`.
+    pub reason: Option<&'static str>,
+    /// Details for the log alone: what was registered against what was received.
+    pub detail: Option<String>,
+}
+
+impl Response {
+    /// An empty answer.
+    pub fn empty(status: u16) -> Response {
+        Response { status, headers: Vec::new(), body: Body::Static(b""), note: Note::default() }
+    }
+
+    /// An answer with a body of the given media type.
+    pub fn with_body(status: u16, content_type: &'static str, body: Body) -> Response {
+        Response { status, headers: vec![("Content-Type", Cow::Borrowed(content_type))], body, note: Note::default() }
+    }
+
+    /// Adds a header field.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Response {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The first value sent under `name`.
+    pub fn header_value(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(headers: &[(&str, &str)]) -> Request {
+        Request {
+            id: String::from("0000000000000000"),
+            method: Method::Get,
+            path: String::from("/"),
+            query: String::new(),
+            headers: Headers(headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()),
+            body: Vec::new(),
+            source: IpAddr::from([127, 0, 0, 1]),
+        }
+    }
+
+    #[test]
+    fn cookies_are_found_by_their_whole_name() {
+        let request = request(&[("Cookie", "ab=1; b=2"), ("cookie", "c=3=4;b=5")]);
+        assert_eq!(request.cookie("b"), Some("2"));
+        assert_eq!(request.cookie("c"), Some("3=4"));
+        assert_eq!(request.cookie("a"), None);
+    }
+
+    #[test]
+    fn header_names_compare_without_case() {
+        let request = request(&[("Origin", "https://a.example")]);
+        assert_eq!(request.headers.first("ORIGIN"), Some("https://a.example"));
+    }
+}

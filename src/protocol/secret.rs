@@ -1,0 +1,63 @@
+//! Values that must never be printed: passwords, client secrets, codes, tokens, keys.
+
+use std::fmt;
+
+/// A secret text. `Debug` shows only that it is one; there is no `Display`. Reading it takes a call that can be searched for.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// Wraps a secret text.
+    pub fn new(text: impl Into<String>) -> SecretText {
+        SecretText(text.into())
+    }
+
+    /// The secret itself. Every caller is a place to audit.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is nothing in it: an empty secret counts as none (RFC 6749 §3.2).
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("[redacted]")
+    }
+}
+
+/// Secret bytes: keys and digests of secrets. Printed as little as [`SecretText`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretBytes(Vec<u8>);
+
+impl SecretBytes {
+    /// Wraps secret bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> SecretBytes {
+        SecretBytes(bytes.into())
+    }
+
+    /// The secret itself. Every caller is a place to audit.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("[redacted]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print() {
+        assert_eq!(format!("{:?}", SecretText::new("hunter2")), "[redacted]");
+        assert_eq!(format!("{:?}", SecretBytes::new(*b"hunter2")), "[redacted]");
+    }
+}
