@@ -1,0 +1,129 @@
+//! `application/x-www-form-urlencoded`, read strictly: what a lenient decoder would repair is refused here.
+//! Parameter names are case-sensitive, an empty value counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
+
+use super::reason::Reason;
+
+/// Decoded parameters in the order they were sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Decodes a query or a form body. Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
+    pub fn parse(raw: &[u8]) -> Result<Parameters, Reason> {
+        if !percent_encoding_is_whole(raw) {
+            return Err(Reason::MalformedParameters);
+        }
+        // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked before it sees them.
+        let decoded: Vec<u8> = percent_encoding::percent_decode(raw).collect();
+        if decoded.contains(&0) || raw.split(|byte| *byte == b'&' || *byte == b'=').any(|piece| !is_utf8(piece)) {
+            return Err(Reason::MalformedParameters);
+        }
+        Ok(Parameters(form_urlencoded::parse(raw).into_owned().collect()))
+    }
+
+    /// Made of names and values, for tests and for requests we rebuild.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Parameters {
+        Parameters(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// The only non-empty value of `name`; `RepeatedParameter` when it was sent more than once, empty or not.
+    pub fn single(&self, name: &str) -> Result<Option<&str>, Reason> {
+        let mut values = self.all(name);
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(Reason::RepeatedParameter),
+            (Some(value), None) if !value.is_empty() => Ok(Some(value)),
+            (Some(_) | None, None) => Ok(None),
+        }
+    }
+
+    /// As [`Parameters::single`], at most `most` Unicode scalars long; longer is `OverlongParameter`.
+    pub fn bounded(&self, name: &str, most: usize) -> Result<Option<&str>, Reason> {
+        let value = self.single(name)?;
+        if value.is_some_and(|value| value.chars().nth(most).is_some()) {
+            return Err(Reason::OverlongParameter);
+        }
+        Ok(value)
+    }
+
+    /// Whether `name` was sent at all, empty or not. What must not be mistaken for absent asks this.
+    pub fn was_sent(&self, name: &str) -> bool {
+        self.all(name).next().is_some()
+    }
+
+    /// Every value of `name`, empty ones too, in order.
+    pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+fn is_utf8(piece: &[u8]) -> bool {
+    let bytes: Vec<u8> = percent_encoding::percent_decode(piece).collect();
+    std::str::from_utf8(&bytes).is_ok()
+}
+
+fn percent_encoding_is_whole(raw: &[u8]) -> bool {
+    raw.split(|byte| *byte == b'%')
+        .skip(1)
+        .all(|rest| rest.iter().take(2).filter(|byte| byte.is_ascii_hexdigit()).count() == 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn malformed_input_is_refused_not_repaired() {
+        for raw in
+            ["a=%", "a=%4", "a=%zz", "a=%u0041", "a=%ff", "a=%C3&b=%A9", "a=%C3=%A9", "a=%00", "%00=a", "a=%c3%28"]
+        {
+            assert_eq!(Parameters::parse(raw.as_bytes()), Err(Reason::MalformedParameters), "{raw}");
+        }
+        assert!(Parameters::parse(b"a=\xff").is_err());
+        assert!(Parameters::parse(b"a=\0").is_err());
+    }
+
+    #[test]
+    fn plus_is_a_space_and_percent_encoding_is_undone() {
+        let parameters = Parameters::parse(b"a=x+y%20z&%62=%C3%A9%2B").unwrap();
+        assert_eq!(parameters.single("a"), Ok(Some("x y z")));
+        assert_eq!(parameters.single("b"), Ok(Some("\u{e9}+")));
+    }
+
+    #[test]
+    fn empty_is_absent_and_repetition_is_refused_even_when_empty() {
+        let parameters = Parameters::parse(b"a=&b=1&b=&c=2&C=3").unwrap();
+        assert_eq!(parameters.single("a"), Ok(None));
+        assert!(parameters.was_sent("a") && !parameters.was_sent("d"));
+        assert_eq!(parameters.single("b"), Err(Reason::RepeatedParameter));
+        assert_eq!(parameters.single("c"), Ok(Some("2")));
+    }
+
+    #[test]
+    fn length_counts_scalars_after_decoding() {
+        let parameters = Parameters::parse("a=\u{e9}\u{e9}\u{e9}".as_bytes()).unwrap();
+        assert_eq!(parameters.bounded("a", 3), Ok(Some("\u{e9}\u{e9}\u{e9}")));
+        assert_eq!(parameters.bounded("a", 2), Err(Reason::OverlongParameter));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_read_back(pairs in prop::collection::vec(("[^\0]{1,8}", "[^\0]{0,16}"), 0..6)) {
+            let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
+            let parameters = Parameters::parse(encoded.as_bytes()).unwrap();
+            let read: Vec<(String, String)> = parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            prop_assert_eq!(read, pairs);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(raw in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = Parameters::parse(&raw);
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Why a request was refused: one enum for the whole house, and the one table that gives each reason its stable code,
+//! the sentence the outside may read, and what to do about it.
+
+/// A reason. The code (`GP1207`) stands in the log line and on the error page; the description is fixed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    // Shape of a request
+    /// Percent-encode parameters as UTF-8, without NUL.
+    MalformedParameters,
+    /// Send each parameter once.
+    RepeatedParameter,
+    /// See the table of lengths in the README.
+    OverlongParameter,
+    /// Send them in the form body, not in the URL.
+    ParameterInQuery,
+    /// Set Content-Type and encode the body as a form.
+    UnsupportedContentType,
+    /// Use a method that the Allow header names.
+    MethodNotAllowed,
+    /// Check the path; paths are case-sensitive.
+    NotFound,
+    /// Send at most 64 KiB.
+    BodyTooLarge,
+    /// Open the page again and send the form from there.
+    ForeignFormPost,
+    // Authorization endpoint
+    /// Send the client's registered client_id.
+    MissingClientId,
+    /// Check client_id; register the client with `gatepost apply`.
+    UnknownClient,
+    /// The client is disabled; enable it with `gatepost apply`.
+    DisabledClient,
+    /// Send one of the client's registered redirect URIs.
+    MissingRedirectUri,
+    /// Register exactly this URI, byte for byte; the log names both.
+    UnregisteredRedirectUri,
+    /// Send the parameters in the query or the form.
+    RequestObjectUnsupported,
+    /// Send the parameters in the query or the form.
+    RequestUriUnsupported,
+    /// Send response_type, for instance code.
+    MissingResponseType,
+    /// Use a response type that discovery lists.
+    UnsupportedResponseType,
+    /// Add it to the client's response_types.
+    UnregisteredResponseType,
+    /// Use the code flow, or set allow_access_tokens_via_browser.
+    TokensThroughBrowser,
+    /// Use query, fragment or form_post.
+    UnknownResponseMode,
+    /// Tokens never travel in a query: use fragment or form_post.
+    IllegalResponseMode,
+    /// Ask for at least one scope.
+    MissingScope,
+    /// Register the scope and add it to the client's scope.
+    UnknownScope,
+    /// Add openid to scope.
+    MissingOpenid,
+    /// id_token takes identity scopes, token takes resource scopes.
+    ScopeKind,
+    /// Send a fresh nonce with response types that return an ID token from this endpoint.
+    MissingNonce,
+    /// Use PKCE with S256; a confidential client can be registered with require_pkce false.
+    MissingCodeChallenge,
+    /// Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.
+    MalformedCodeChallenge,
+    /// Use S256.
+    UnsupportedCodeChallengeMethod,
+    /// Use S256, or register allow_plain_pkce.
+    PlainPkce,
+    /// Use none alone, or login, consent, select_account.
+    MalformedPrompt,
+    /// Send digits only.
+    MalformedMaxAge,
+    /// Send a JSON object as OpenID Connect Core section 5.5 describes.
+    MalformedClaims,
+    /// Name one registered tenant that the client allows.
+    UnknownTenant,
+    /// Name a registered resource behind one of the requested scopes.
+    UnknownResource,
+    /// Send an ID token that this issuer gave to the client.
+    InvalidIdTokenHint,
+    /// Shorten state, scope or claims.
+    RequestTooLong,
+    /// Repeat the request without prompt=none.
+    LoginRequired,
+    /// Repeat the request without prompt=none.
+    ConsentRequired,
+    /// Repeat the request without prompt=none.
+    AccountSelectionRequired,
+    /// Repeat the request without prompt=none.
+    InteractionRequired,
+    /// Nothing to mend: the person said no.
+    AccessDenied,
+    /// Sign in as the user the request names.
+    OtherSubject,
+    /// Ask for an acr value that discovery lists.
+    UnmetAuthenticationRequirements,
+    // Token endpoint
+    /// Send grant_type.
+    MissingGrantType,
+    /// Use a grant type that discovery lists.
+    UnsupportedGrantType,
+    /// Add it to the client's grant_types.
+    UnregisteredGrantType,
+    /// Send the authorization code.
+    MissingCode,
+    /// Send the redirect_uri of the authorization request.
+    MissingTokenRedirectUri,
+    /// The code is not one of this issuer's, or was damaged on the way.
+    UnknownCode,
+    /// The code was redeemed before; what the first redemption gave is revoked. Send each code once.
+    CodeReplayed,
+    /// Redeem the code at once; its lifetime is authorization_code_lifetime.
+    CodeExpired,
+    /// Redeem the code with the client that asked for it.
+    CodeOfAnotherClient,
+    /// Send the same redirect_uri as in the authorization request.
+    RedirectUriMismatch,
+    /// Send the code_verifier that belongs to the code_challenge.
+    CodeVerifierMismatch,
+    /// Send a code_verifier only if the authorization request had a code_challenge.
+    CodeVerifierUnexpected,
+    /// Send the code_verifier.
+    CodeVerifierMissing,
+    /// Session, user, consent, scope or client was withdrawn in the meantime: sign in again.
+    GrantNoLongerStands,
+    /// client_credentials needs a confidential client.
+    PublicClientCredentials,
+    /// Ask for resource scopes only with client_credentials.
+    IdentityScopeForClient,
+    /// Add a resource scope to the client.
+    NoScopeLeft,
+    /// Ask for resources within what was authorized.
+    InvalidTarget,
+    // Client authentication
+    /// Send client_id, in the body or the Authorization header.
+    NoClientAuthentication,
+    /// Use the Authorization header or the body, not both.
+    SeveralAuthenticationMethods,
+    /// Send Basic with the form-encoded client_id and client_secret in base64.
+    MalformedAuthorizationHeader,
+    /// Check client_id.
+    UnknownClientAtToken,
+    /// Check client_secret; add one with `gatepost client secret`.
+    WrongClientSecret,
+    /// Use the registered token_endpoint_auth_method.
+    WrongAuthenticationMethod,
+    /// A public client has no secret: leave it out.
+    SecretOfPublicClient,
+    /// client_id in body and header must be the same.
+    ClientIdMismatch,
+    /// Wait as long as Retry-After says.
+    TooManyClientFailures,
+    // UserInfo
+    /// Send Authorization: Bearer.
+    NoAccessToken,
+    /// Use the Authorization header alone.
+    SeveralAccessTokens,
+    /// Send Authorization: Bearer.
+    AccessTokenInQuery,
+    /// It expired, was revoked, or is not one of this issuer's access tokens.
+    InvalidAccessToken,
+    /// Ask for openid.
+    InsufficientScope,
+    /// Send Authorization: Bearer and one token.
+    MalformedBearer,
+    // Sign-in, consent and other pages
+    /// Check both; the log does not say which.
+    WrongPassword,
+    /// Wait, then try again.
+    TooManySignInFailures,
+    /// Start again from the application.
+    PageExpired,
+    /// Start again from the application.
+    SealedRequestInvalid,
+    /// Open the page again.
+    UnknownPageAction,
+    // This service
+    /// Try again in a few seconds.
+    Unavailable,
+    /// The log has the cause under the request id.
+    Internal,
+    /// Try again in a few seconds.
+    Overloaded,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Explanation {
+    /// Stable; never given to another reason.
+    pub code: &'static str,
+    /// Public: printable ASCII without `"` and `\` (RFC 6749 §5.2).
+    pub description: &'static str,
+    /// What the operator or the application's developer can do.
+    pub remedy: &'static str,
+}
+
+const fn row(code: &'static str, description: &'static str, remedy: &'static str) -> Explanation {
+    Explanation { code, description, remedy }
+}
+
+impl Reason {
+    /// Every reason, for tests and for the documentation.
+    pub const ALL: &'static [Reason] = &[
+        Reason::MalformedParameters,
+        Reason::RepeatedParameter,
+        Reason::OverlongParameter,
+        Reason::ParameterInQuery,
+        Reason::UnsupportedContentType,
+        Reason::MethodNotAllowed,
+        Reason::NotFound,
+        Reason::BodyTooLarge,
+        Reason::ForeignFormPost,
+        Reason::MissingClientId,
+        Reason::UnknownClient,
+        Reason::DisabledClient,
+        Reason::MissingRedirectUri,
+        Reason::UnregisteredRedirectUri,
+        Reason::RequestObjectUnsupported,
+        Reason::RequestUriUnsupported,
+        Reason::MissingResponseType,
+        Reason::UnsupportedResponseType,
+        Reason::UnregisteredResponseType,
+        Reason::TokensThroughBrowser,
+        Reason::UnknownResponseMode,
+        Reason::IllegalResponseMode,
+        Reason::MissingScope,
+        Reason::UnknownScope,
+        Reason::MissingOpenid,
+        Reason::ScopeKind,
+        Reason::MissingNonce,
+        Reason::MissingCodeChallenge,
+        Reason::MalformedCodeChallenge,
+        Reason::UnsupportedCodeChallengeMethod,
+        Reason::PlainPkce,
+        Reason::MalformedPrompt,
+        Reason::MalformedMaxAge,
+        Reason::MalformedClaims,
+        Reason::UnknownTenant,
+        Reason::UnknownResource,
+        Reason::InvalidIdTokenHint,
+        Reason::RequestTooLong,
+        Reason::LoginRequired,
+        Reason::ConsentRequired,
+        Reason::AccountSelectionRequired,
+        Reason::InteractionRequired,
+        Reason::AccessDenied,
+        Reason::OtherSubject,
+        Reason::UnmetAuthenticationRequirements,
+        Reason::MissingGrantType,
+        Reason::UnsupportedGrantType,
+        Reason::UnregisteredGrantType,
+        Reason::MissingCode,
+        Reason::MissingTokenRedirectUri,
+        Reason::UnknownCode,
+        Reason::CodeReplayed,
+        Reason::CodeExpired,
+        Reason::CodeOfAnotherClient,
+        Reason::RedirectUriMismatch,
+        Reason::CodeVerifierMismatch,
+        Reason::CodeVerifierUnexpected,
+        Reason::CodeVerifierMissing,
+        Reason::GrantNoLongerStands,
+        Reason::PublicClientCredentials,
+        Reason::IdentityScopeForClient,
+        Reason::NoScopeLeft,
+        Reason::InvalidTarget,
+        Reason::NoClientAuthentication,
+        Reason::SeveralAuthenticationMethods,
+        Reason::MalformedAuthorizationHeader,
+        Reason::UnknownClientAtToken,
+        Reason::WrongClientSecret,
+        Reason::WrongAuthenticationMethod,
+        Reason::SecretOfPublicClient,
+        Reason::ClientIdMismatch,
+        Reason::TooManyClientFailures,
+        Reason::NoAccessToken,
+        Reason::SeveralAccessTokens,
+        Reason::AccessTokenInQuery,
+        Reason::InvalidAccessToken,
+        Reason::InsufficientScope,
+        Reason::MalformedBearer,
+        Reason::WrongPassword,
+        Reason::TooManySignInFailures,
+        Reason::PageExpired,
+        Reason::SealedRequestInvalid,
+        Reason::UnknownPageAction,
+        Reason::Unavailable,
+        Reason::Internal,
+        Reason::Overloaded,
+    ];
+
+    /// The stable code.
+    pub fn code(self) -> &'static str {
+        self.explanation().code
+    }
+
+    /// The public sentence.
+    pub fn description(self) -> &'static str {
+        self.explanation().description
+    }
+
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        self.explanation().remedy
+    }
+
+    /// The table.
+    #[allow(clippy::too_many_lines, reason = "a table, one row a reason")]
+    #[rustfmt::skip]
+    pub fn explanation(self) -> Explanation {
+        match self {
+            // Shape of a request
+            Reason::MalformedParameters => row("GP1001", "The request has a parameter that is not well-formed.", "Percent-encode parameters as UTF-8, without NUL."),
+            Reason::RepeatedParameter => row("GP1002", "A parameter was sent more than once.", "Send each parameter once."),
+            Reason::OverlongParameter => row("GP1003", "A parameter is longer than allowed.", "See the table of lengths in the README."),
+            Reason::ParameterInQuery => row("GP1004", "Parameters of this endpoint belong in the body.", "Send them in the form body, not in the URL."),
+            Reason::UnsupportedContentType => row("GP1005", "The body must be application/x-www-form-urlencoded.", "Set Content-Type and encode the body as a form."),
+            Reason::MethodNotAllowed => row("GP1006", "The method is not supported here.", "Use a method that the Allow header names."),
+            Reason::NotFound => row("GP1007", "There is nothing at this address.", "Check the path; paths are case-sensitive."),
+            Reason::BodyTooLarge => row("GP1008", "The request is too large.", "Send at most 64 KiB."),
+            Reason::ForeignFormPost => row("GP1009", "The form was not sent from a page of this service.", "Open the page again and send the form from there."),
+            // Authorization endpoint
+            Reason::MissingClientId => row("GP1101", "The parameter client_id is missing.", "Send the client's registered client_id."),
+            Reason::UnknownClient => row("GP1102", "The application is not registered here.", "Check client_id; register the client with `gatepost apply`."),
+            Reason::DisabledClient => row("GP1103", "The application is not registered here.", "The client is disabled; enable it with `gatepost apply`."),
+            Reason::MissingRedirectUri => row("GP1104", "The parameter redirect_uri is missing.", "Send one of the client's registered redirect URIs."),
+            Reason::UnregisteredRedirectUri => row("GP1105", "The redirect_uri is not registered for this application.", "Register exactly this URI, byte for byte; the log names both."),
+            Reason::RequestObjectUnsupported => row("GP1106", "Request objects are not supported.", "Send the parameters in the query or the form."),
+            Reason::RequestUriUnsupported => row("GP1107", "Requests by reference are not supported.", "Send the parameters in the query or the form."),
+            Reason::MissingResponseType => row("GP1108", "The parameter response_type is missing.", "Send response_type, for instance code."),
+            Reason::UnsupportedResponseType => row("GP1109", "The response_type is not supported.", "Use a response type that discovery lists."),
+            Reason::UnregisteredResponseType => row("GP1110", "The client may not use this response_type.", "Add it to the client's response_types."),
+            Reason::TokensThroughBrowser => row("GP1111", "The client may not receive access tokens through the browser.", "Use the code flow, or set allow_access_tokens_via_browser."),
+            Reason::UnknownResponseMode => row("GP1112", "The response_mode is not supported.", "Use query, fragment or form_post."),
+            Reason::IllegalResponseMode => row("GP1113", "The response_mode is not allowed for this response_type.", "Tokens never travel in a query: use fragment or form_post."),
+            Reason::MissingScope => row("GP1114", "The parameter scope is missing.", "Ask for at least one scope."),
+            Reason::UnknownScope => row("GP1115", "A requested scope is unknown or not allowed for the client.", "Register the scope and add it to the client's scope."),
+            Reason::MissingOpenid => row("GP1116", "Identity scopes need the scope openid.", "Add openid to scope."),
+            Reason::ScopeKind => row("GP1117", "A requested scope does not fit the response_type.", "id_token takes identity scopes, token takes resource scopes."),
+            Reason::MissingNonce => row("GP1118", "The parameter nonce is missing.", "Send a fresh nonce with response types that return an ID token from this endpoint."),
+            Reason::MissingCodeChallenge => row("GP1119", "The parameter code_challenge is missing.", "Use PKCE with S256; a confidential client can be registered with require_pkce false."),
+            Reason::MalformedCodeChallenge => row("GP1120", "The code_challenge is not well-formed.", "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256."),
+            Reason::UnsupportedCodeChallengeMethod => row("GP1121", "The code_challenge_method is not supported.", "Use S256."),
+            Reason::PlainPkce => row("GP1122", "The client may not use the plain code_challenge_method.", "Use S256, or register allow_plain_pkce."),
+            Reason::MalformedPrompt => row("GP1123", "The prompt is not supported.", "Use none alone, or login, consent, select_account."),
+            Reason::MalformedMaxAge => row("GP1124", "The max_age is not a number of seconds.", "Send digits only."),
+            Reason::MalformedClaims => row("GP1125", "The claims parameter is not well-formed.", "Send a JSON object as OpenID Connect Core section 5.5 describes."),
+            Reason::UnknownTenant => row("GP1126", "The tenant is unknown or not allowed for the client.", "Name one registered tenant that the client allows."),
+            Reason::UnknownResource => row("GP1127", "The resource is unknown or not allowed.", "Name a registered resource behind one of the requested scopes."),
+            Reason::InvalidIdTokenHint => row("GP1128", "The id_token_hint is not an ID token of this issuer.", "Send an ID token that this issuer gave to the client."),
+            Reason::RequestTooLong => row("GP1129", "The request is too long.", "Shorten state, scope or claims."),
+            Reason::LoginRequired => row("GP1130", "The user must sign in.", "Repeat the request without prompt=none."),
+            Reason::ConsentRequired => row("GP1131", "The user must give consent.", "Repeat the request without prompt=none."),
+            Reason::AccountSelectionRequired => row("GP1132", "The user must choose an account.", "Repeat the request without prompt=none."),
+            Reason::InteractionRequired => row("GP1133", "The user must interact.", "Repeat the request without prompt=none."),
+            Reason::AccessDenied => row("GP1134", "The user denied the request.", "Nothing to mend: the person said no."),
+            Reason::OtherSubject => row("GP1135", "The user who signed in is not the one asked for.", "Sign in as the user the request names."),
+            Reason::UnmetAuthenticationRequirements => row("GP1136", "The authentication requirements cannot be met.", "Ask for an acr value that discovery lists."),
+            // Token endpoint
+            Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),
+            Reason::UnsupportedGrantType => row("GP1202", "The grant_type is not supported.", "Use a grant type that discovery lists."),
+            Reason::UnregisteredGrantType => row("GP1203", "The client may not use this grant_type.", "Add it to the client's grant_types."),
+            Reason::MissingCode => row("GP1204", "The parameter code is missing.", "Send the authorization code."),
+            Reason::MissingTokenRedirectUri => row("GP1205", "The parameter redirect_uri is missing.", "Send the redirect_uri of the authorization request."),
+            Reason::UnknownCode => row("GP1206", "The grant is not valid.", "The code is not one of this issuer's, or was damaged on the way."),
+            Reason::CodeReplayed => row("GP1207", "The grant is not valid.", "The code was redeemed before; what the first redemption gave is revoked. Send each code once."),
+            Reason::CodeExpired => row("GP1208", "The grant is not valid.", "Redeem the code at once; its lifetime is authorization_code_lifetime."),
+            Reason::CodeOfAnotherClient => row("GP1209", "The grant is not valid.", "Redeem the code with the client that asked for it."),
+            Reason::RedirectUriMismatch => row("GP1210", "The grant is not valid.", "Send the same redirect_uri as in the authorization request."),
+            Reason::CodeVerifierMismatch => row("GP1211", "The grant is not valid.", "Send the code_verifier that belongs to the code_challenge."),
+            Reason::CodeVerifierUnexpected => row("GP1212", "The grant is not valid.", "Send a code_verifier only if the authorization request had a code_challenge."),
+            Reason::CodeVerifierMissing => row("GP1213", "The grant is not valid.", "Send the code_verifier."),
+            Reason::GrantNoLongerStands => row("GP1214", "The grant is not valid.", "Session, user, consent, scope or client was withdrawn in the meantime: sign in again."),
+            Reason::PublicClientCredentials => row("GP1215", "The client may not use this grant_type.", "client_credentials needs a confidential client."),
+            Reason::IdentityScopeForClient => row("GP1216", "A requested scope needs a user.", "Ask for resource scopes only with client_credentials."),
+            Reason::NoScopeLeft => row("GP1217", "There is no scope that this grant may carry.", "Add a resource scope to the client."),
+            Reason::InvalidTarget => row("GP1218", "The resource is unknown or not allowed.", "Ask for resources within what was authorized."),
+            // Client authentication
+            Reason::NoClientAuthentication => row("GP1301", "Client authentication failed.", "Send client_id, in the body or the Authorization header."),
+            Reason::SeveralAuthenticationMethods => row("GP1302", "The request uses more than one way of client authentication.", "Use the Authorization header or the body, not both."),
+            Reason::MalformedAuthorizationHeader => row("GP1303", "Client authentication failed.", "Send Basic with the form-encoded client_id and client_secret in base64."),
+            Reason::UnknownClientAtToken => row("GP1304", "Client authentication failed.", "Check client_id."),
+            Reason::WrongClientSecret => row("GP1305", "Client authentication failed.", "Check client_secret; add one with `gatepost client secret`."),
+            Reason::WrongAuthenticationMethod => row("GP1306", "Client authentication failed.", "Use the registered token_endpoint_auth_method."),
+            Reason::SecretOfPublicClient => row("GP1307", "Client authentication failed.", "A public client has no secret: leave it out."),
+            Reason::ClientIdMismatch => row("GP1308", "Client authentication failed.", "client_id in body and header must be the same."),
+            Reason::TooManyClientFailures => row("GP1309", "Too many failed attempts.", "Wait as long as Retry-After says."),
+            // UserInfo
+            Reason::NoAccessToken => row("GP1401", "An access token is required.", "Send Authorization: Bearer."),
+            Reason::SeveralAccessTokens => row("GP1402", "The access token must be sent in one way only.", "Use the Authorization header alone."),
+            Reason::AccessTokenInQuery => row("GP1403", "Access tokens are not accepted in the URL.", "Send Authorization: Bearer."),
+            Reason::InvalidAccessToken => row("GP1404", "The access token is not valid.", "It expired, was revoked, or is not one of this issuer's access tokens."),
+            Reason::InsufficientScope => row("GP1405", "The access token does not have the scope openid.", "Ask for openid."),
+            Reason::MalformedBearer => row("GP1406", "The Authorization header is not well-formed.", "Send Authorization: Bearer and one token."),
+            // Sign-in, consent and other pages
+            Reason::WrongPassword => row("GP1501", "Username or password is wrong.", "Check both; the log does not say which."),
+            Reason::TooManySignInFailures => row("GP1502", "Too many failed attempts.", "Wait, then try again."),
+            Reason::PageExpired => row("GP1503", "This page has expired.", "Start again from the application."),
+            Reason::SealedRequestInvalid => row("GP1504", "This address is not valid any more.", "Start again from the application."),
+            Reason::UnknownPageAction => row("GP1505", "The form is not complete.", "Open the page again."),
+            // This service
+            Reason::Unavailable => row("GP1901", "The service is temporarily unavailable.", "Try again in a few seconds."),
+            Reason::Internal => row("GP1902", "Something went wrong here.", "The log has the cause under the request id."),
+            Reason::Overloaded => row("GP1903", "The service is busy.", "Try again in a few seconds."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_well_formed() {
+        let codes: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.code()).collect();
+        assert_eq!(codes.len(), Reason::ALL.len());
+        assert!(codes.iter().all(|code| code.len() == 6 && code.starts_with("GP1")));
+    }
+
+    #[test]
+    fn descriptions_hold_only_what_an_error_description_may() {
+        for reason in Reason::ALL {
+            let allowed = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+            assert!(reason.description().bytes().all(allowed), "{reason:?}");
+            assert!(!reason.description().is_empty() && !reason.remedy().is_empty(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_grant_has_one_public_text() {
+        let grant_reasons = Reason::ALL.iter().filter(|reason| ("GP1206".."GP1215").contains(&reason.code()));
+        assert!(grant_reasons.clone().count() > 5);
+        for reason in grant_reasons {
+            assert_eq!(reason.description(), Reason::UnknownCode.description(), "{reason:?}");
+        }
+    }
+}

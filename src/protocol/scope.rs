@@ -1,0 +1,168 @@
+//! Scopes: names, sets of names, and the catalogue of what is registered under each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::Value;
+
+/// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
+pub const OPENID: &str = "openid";
+/// Asks for a refresh token (OpenID Connect Core §11).
+pub const OFFLINE_ACCESS: &str = "offline_access";
+
+/// A set of scope names that keeps the order in which they were asked for and folds duplicates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScopeSet(Vec<String>);
+
+impl ScopeSet {
+    /// Splits a `scope` parameter at spaces (RFC 6749 §3.3). `None` when a character is not allowed in a scope token.
+    pub fn parse(text: &str) -> Option<ScopeSet> {
+        let allowed = |byte: u8| byte == 0x21 || (0x23..=0x5b).contains(&byte) || (0x5d..=0x7e).contains(&byte);
+        let names: Vec<&str> = text.split(' ').filter(|name| !name.is_empty()).collect();
+        if names.iter().any(|name| !name.bytes().all(allowed)) {
+            return None;
+        }
+        Some(names.into_iter().collect())
+    }
+
+    /// Whether `name` is in the set.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|scope| scope == name)
+    }
+
+    /// Whether the set is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Whether every name of this set is in `other`.
+    pub fn is_within(&self, other: &ScopeSet) -> bool {
+        self.0.iter().all(|name| other.contains(name))
+    }
+
+    /// The names for which `keep` holds.
+    #[must_use]
+    pub fn retain(&self, keep: impl Fn(&str) -> bool) -> ScopeSet {
+        ScopeSet(self.0.iter().filter(|name| keep(name)).cloned().collect())
+    }
+}
+
+impl<'a> FromIterator<&'a str> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> ScopeSet {
+        let mut seen = BTreeSet::new();
+        ScopeSet(names.into_iter().filter(|name| seen.insert(*name)).map(str::to_owned).collect())
+    }
+}
+
+impl fmt::Display for ScopeSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join(" "))
+    }
+}
+
+/// What a scope gives access to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// Claims about the user, for the client itself.
+    Identity,
+    /// Somebody's API.
+    Resource,
+}
+
+/// One registered scope.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredScope {
+    /// `name`
+    pub name: String,
+    /// Which of the two lists it was registered in.
+    pub kind: ScopeKind,
+    /// `display_name`; the name where none was registered.
+    pub display_name: String,
+    /// `description`
+    pub description: String,
+    /// `claims`: names of user claims it releases.
+    pub claims: Vec<String>,
+    /// `required`: cannot be unticked on the consent page.
+    pub required: bool,
+    /// `emphasize`: shown as sensitive on the consent page.
+    pub emphasize: bool,
+    /// `show_in_discovery`
+    pub show_in_discovery: bool,
+    /// `resources` (resource scopes only): the APIs behind it, audiences of its tokens.
+    pub resources: Vec<String>,
+}
+
+/// One registered resource (API).
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredResource {
+    /// `name`: its audience value, and its name at introspection.
+    pub name: String,
+    /// `display_name`
+    pub display_name: String,
+    /// `claims`: names of user claims its access tokens carry.
+    pub claims: Vec<String>,
+}
+
+/// One registered tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredTenant {
+    /// `name`
+    pub name: String,
+    /// `display_name`; the name where none was registered.
+    pub display_name: String,
+}
+
+/// Everything registered that is not a client or a user: small enough to be held whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    /// Identity and resource scopes by name, the built-in ones among them.
+    pub scopes: BTreeMap<String, RegisteredScope>,
+    /// Resources by name.
+    pub resources: BTreeMap<String, RegisteredResource>,
+    /// Tenants by name.
+    pub tenants: BTreeMap<String, RegisteredTenant>,
+    /// Identity providers by name, as registered; `local` is not among them.
+    pub identity_providers: BTreeMap<String, Value>,
+    /// Names of registered extension grants.
+    pub extension_grants: BTreeSet<String>,
+    /// Whether some client may use the `plain` PKCE method: discovery tells.
+    pub plain_pkce: bool,
+}
+
+impl Catalogue {
+    /// The kind of a registered scope.
+    pub fn kind(&self, scope: &str) -> Option<ScopeKind> {
+        self.scopes.get(scope).map(|registered| registered.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_are_folded_and_order_is_kept() {
+        let scope = ScopeSet::parse("openid  profile openid").unwrap();
+        assert_eq!(scope.to_string(), "openid profile");
+    }
+
+    #[test]
+    fn characters_outside_the_grammar_are_refused() {
+        for text in ["a\"b", "a\\b", "é", "a\tb", "a\u{0}b", "a\u{7f}"] {
+            assert_eq!(ScopeSet::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn narrowing_compares_names_only() {
+        let wide = ScopeSet::parse("a b c").unwrap();
+        assert!(ScopeSet::parse("c a").unwrap().is_within(&wide));
+        assert!(!ScopeSet::parse("c d").unwrap().is_within(&wide));
+        assert_eq!(wide.retain(|name| name != "b").to_string(), "a c");
+    }
+}
