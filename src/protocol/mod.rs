@@ -8,6 +8,7 @@ pub mod identifiers;
 pub mod instant;
 pub mod nearest;
 pub mod parameters;
+pub mod password;
 pub mod reason;
 pub mod registration;
 pub mod response_mode;
