@@ -1,7 +1,12 @@
 //! The pure core: the vocabulary of the standards, parsers of what comes in, and every decision. Nothing here does I/O,
 //! reads a clock, draws randomness or logs; all of it is tested without a server.
 
+pub mod authorization_code;
+pub mod claims;
 pub mod client;
+pub mod client_authentication;
+pub mod code_challenge;
+pub mod codec;
 pub mod errors;
 pub mod identifiers;
 pub mod instant;
@@ -11,3 +16,6 @@ pub mod response_mode;
 pub mod response_type;
 pub mod scope;
 pub mod secret;
+pub mod token_request;
+pub mod token_subject;
+pub mod user;
