@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::claim_shape;
+use super::client::Client;
 use super::codec::{Reader, Writer};
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
 use super::user::User;
@@ -76,7 +78,8 @@ const BUILT_IN: [BuiltIn; 6] = [
     (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
 ];
 
-const PROFILE: [&str; 14] = [
+/// Claims of the scope `profile` (OpenID Connect Core §5.4).
+pub const PROFILE: [&str; 14] = [
     "name",
     "family_name",
     "given_name",
@@ -92,8 +95,6 @@ const PROFILE: [&str; 14] = [
     "locale",
     "updated_at",
 ];
-
-const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];
 
 /// The scopes that exist without being registered. A registration of the same name replaces one.
 pub fn built_in_scopes() -> Vec<RegisteredScope> {
@@ -149,7 +150,34 @@ fn scopes_of_kind<'a>(
 /// The user's claims of those names, each in its standard shape; what has none is left out.
 pub fn mapped<'a>(user: &User, names: impl IntoIterator<Item = &'a str>) -> Map<String, Value> {
     let open = names.into_iter().filter(|name| !is_reserved(name));
-    open.filter_map(|name| Some((name.to_owned(), shaped(name, user.claims.get(name)?)?))).collect()
+    open.filter_map(|name| Some((name.to_owned(), claim_shape::shaped(name, user.claims.get(name)?)?))).collect()
+}
+
+/// What an id_token says about the user: the claims asked for by name, and those of the scopes where it is the only way
+/// to say them (OpenID Connect Core §5.4) or the client wants them there.
+pub fn for_id_token(
+    user: &User,
+    scope: &ScopeSet,
+    requested: &[String],
+    with_scope_claims: bool,
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
+    mapped(user, identity_claim_names(&releasing, requested, catalogue))
+}
+
+/// What an access token says beyond itself: the user's claims for its scopes and resources, and the client's own ones.
+pub fn for_access_token(
+    user: Option<&User>,
+    client: &Client,
+    scope: &ScopeSet,
+    audience: &[String],
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let names = resource_claim_names(scope, audience, catalogue);
+    let mut members = user.map(|user| mapped(user, names)).unwrap_or_default();
+    add_unreserved(&mut members, client.claims.clone());
+    members
 }
 
 /// Adds members that are neither the protocol's own nor there already.
@@ -159,71 +187,6 @@ pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterato
             claims.insert(name, value);
         }
     }
-}
-
-/// The value in the shape its claim demands (OpenID Connect Core §5.1); `None` where it has no such shape.
-fn shaped(name: &str, value: &Value) -> Option<Value> {
-    match name {
-        "role" => roles(value),
-        "email_verified" | "phone_number_verified" => boolean(value),
-        "updated_at" => number(value),
-        "address" => address(value),
-        _ if is_standard_text(name) => text(value),
-        _ => present(value),
-    }
-}
-
-fn is_standard_text(name: &str) -> bool {
-    PROFILE.contains(&name) || matches!(name, "email" | "phone_number")
-}
-
-fn text(value: &Value) -> Option<Value> {
-    value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
-}
-
-/// Always an array, so that a client need not tell one role from several.
-fn roles(value: &Value) -> Option<Value> {
-    let roles: Vec<Value> = match value {
-        Value::Array(roles) => roles.iter().filter_map(text).collect(),
-        Value::String(_) => text(value).into_iter().collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
-    };
-    (!roles.is_empty()).then_some(Value::Array(roles))
-}
-
-fn boolean(value: &Value) -> Option<Value> {
-    let flag = value.as_bool().or_else(|| value.as_str().and_then(|text| text.parse::<bool>().ok()));
-    flag.map(Value::from)
-}
-
-fn number(value: &Value) -> Option<Value> {
-    let from_text = || value.as_str().and_then(|text| text.parse::<i64>().ok()).map(Value::from);
-    if value.is_number() { Some(value.clone()) } else { from_text() }
-}
-
-/// OpenID Connect Core §5.1.1; a plain text becomes the formatted address.
-fn address(value: &Value) -> Option<Value> {
-    let members: Map<String, Value> = match value {
-        Value::String(_) => text(value).map(|text| (String::from("formatted"), text)).into_iter().collect(),
-        Value::Object(members) => address_members(members),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => Map::new(),
-    };
-    (!members.is_empty()).then_some(Value::Object(members))
-}
-
-fn address_members(members: &Map<String, Value>) -> Map<String, Value> {
-    ADDRESS.iter().filter_map(|name| Some(((*name).to_owned(), text(members.get(*name)?)?))).collect()
-}
-
-fn present(value: &Value) -> Option<Value> {
-    let empty = match value {
-        Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    };
-    (!empty).then(|| value.clone())
 }
 
 impl ClaimNames {

@@ -4,11 +4,14 @@
 pub mod access_token;
 pub mod audience;
 pub mod authorization_code;
+pub mod basic_credentials;
 pub mod bearer;
+pub mod claim_shape;
 pub mod claims;
 pub mod client;
 pub mod client_authentication;
 pub mod client_credentials;
+pub mod client_secret;
 pub mod code_challenge;
 pub mod codec;
 pub mod discovery;
@@ -31,3 +34,6 @@ pub mod token_response;
 pub mod token_subject;
 pub mod user;
 pub mod userinfo;
+
+#[cfg(test)]
+pub(crate) mod samples;
