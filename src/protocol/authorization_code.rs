@@ -205,7 +205,8 @@ fn write_response_type(writer: &mut Writer, response_type: ResponseType) {
 }
 
 fn read_response_type(reader: &mut Reader<'_>) -> Option<ResponseType> {
-    Some(ResponseType { code: reader.boolean()?, id_token: reader.boolean()?, token: reader.boolean()? })
+    let response_type = ResponseType { code: reader.boolean()?, id_token: reader.boolean()?, token: reader.boolean()? };
+    ResponseType::ALL.contains(&response_type).then_some(response_type)
 }
 
 #[cfg(test)]

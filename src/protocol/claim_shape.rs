@@ -72,3 +72,73 @@ fn present(value: &Value) -> Option<Value> {
     };
     (!empty).then(|| value.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_take_the_shape_of_their_claim() {
+        for (name, value, expected) in [
+            ("role", json!("admin"), json!(["admin"])),
+            ("role", json!(["a", "", null, 7, "b"]), json!(["a", "b"])),
+            ("email_verified", json!(false), json!(false)),
+            ("email_verified", json!("true"), json!(true)),
+            ("phone_number_verified", json!("false"), json!(false)),
+            ("updated_at", json!(1_795_132_800), json!(1_795_132_800)),
+            ("updated_at", json!("1795132800"), json!(1_795_132_800)),
+            ("address", json!("1 High Street\nTown"), json!({ "formatted": "1 High Street\nTown" })),
+            ("address", json!({ "locality": "Town", "region": "", "planet": "Earth" }), json!({ "locality": "Town" })),
+            ("name", json!(" Alice "), json!(" Alice ")),
+            ("department", json!({ "id": 7 }), json!({ "id": 7 })),
+            ("level", json!(0), json!(0)),
+            ("member", json!(false), json!(false)),
+        ] {
+            assert_eq!(shaped(name, &value), Some(expected), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_such_shape_is_left_out() {
+        for (name, value) in [
+            ("role", json!([])),
+            ("role", json!("")),
+            ("role", json!([null, ""])),
+            ("role", json!(null)),
+            ("role", json!({ "admin": true })),
+            ("email_verified", json!("yes")),
+            ("email_verified", json!(1)),
+            ("updated_at", json!("yesterday")),
+            ("updated_at", json!("")),
+            ("updated_at", json!(true)),
+            ("address", json!("")),
+            ("address", json!({})),
+            ("address", json!({ "locality": null })),
+            ("address", json!(["Town"])),
+            ("name", json!("")),
+            ("name", json!(" ")),
+            ("name", json!(7)),
+            ("email", json!(["a@b.example"])),
+            ("department", json!(null)),
+            ("department", json!("")),
+            ("department", json!([])),
+            ("department", json!({})),
+        ] {
+            assert_eq!(shaped(name, &value), None, "{name} {value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_shaped_value_keeps_its_shape(name in prop::sample::select(vec!["role", "email_verified", "updated_at", "address", "name"]), text in ".{0,12}", number in any::<i64>()) {
+            for value in [json!(text), json!(number), json!([text, number]), json!({ "locality": text }), json!(null), json!(true)] {
+                if let Some(first) = shaped(name, &value) {
+                    prop_assert_eq!(shaped(name, &first), Some(first.clone()));
+                }
+            }
+        }
+    }
+}

@@ -201,3 +201,101 @@ impl ClaimNames {
         Some(ClaimNames { userinfo: reader.texts()?, id_token: reader.texts()? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::samples::{self, alice, catalogue, scope, user};
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_built_in_scopes_carry_the_standard_claims() {
+        let scopes = built_in_scopes();
+        let named: Vec<(&str, usize)> = scopes.iter().map(|scope| (scope.name.as_str(), scope.claims.len())).collect();
+        let expected =
+            [("openid", 0), ("profile", 14), ("email", 2), ("address", 1), ("phone", 2), ("offline_access", 0)];
+        assert_eq!(named, expected);
+        assert!(scopes.iter().all(|scope| scope.kind == ScopeKind::Identity && scope.resources.is_empty()));
+        assert!(scopes.iter().flat_map(|scope| &scope.claims).all(|name| !is_reserved(name)));
+    }
+
+    #[test]
+    fn scopes_release_their_own_claims_and_no_others() {
+        let catalogue = catalogue();
+        let released = |text: &str| -> Vec<String> {
+            identity_claim_names(&scope(text), &[], &catalogue).into_iter().map(str::to_owned).collect()
+        };
+        assert_eq!(released("openid"), [""; 0]);
+        assert_eq!(released("openid email roles"), ["email", "email_verified", "role"]);
+        assert_eq!(released("orders.read stock unknown"), [""; 0]);
+    }
+
+    #[test]
+    fn names_asked_for_one_by_one_are_released_too() {
+        let catalogue = catalogue();
+        let requested = names("name email");
+        let released = identity_claim_names(&scope("openid email"), &requested, &catalogue);
+        assert_eq!(Vec::from_iter(released), ["email", "email_verified", "name"]);
+    }
+
+    #[test]
+    fn absent_claims_are_left_out() {
+        let user = user(json!({ "name": "Alice", "nickname": "", "email": null, "role": [] }));
+        let members = mapped(&user, ["name", "nickname", "email", "role", "phone_number"]);
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn attributes_never_speak_for_the_protocol() {
+        let attributes = json!({
+            "sub": "root", "iss": "https://evil.example", "aud": "x", "exp": 9, "iat": 9, "nbf": 9, "jti": "x", "sid": "x",
+            "auth_time": 1, "acr": "9", "amr": ["x"], "client_id": "x", "scope": "admin", "tenant": "x", "idp": "x",
+            "nonce": "x", "at_hash": "x", "c_hash": "x", "azp": "x", "cnf": {"jkt": "x"}, "act": {"sub": "x"},
+            "userinfo_claims": ["x"], "active": true, "events": {"x": {}}, "name": "Alice"
+        });
+        let user = user(attributes);
+        let members = mapped(&user, user.claims.keys().map(String::as_str));
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn static_claims_of_a_client_overwrite_nothing() {
+        let mut client = samples::client();
+        client.claims =
+            serde_json::from_value(json!({ "role": ["client"], "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
+        let audience = names("https://orders.example.com/");
+        let of = |user: Option<&User>| {
+            Value::Object(for_access_token(user, &client, &scope("openid email orders.read"), &audience, &catalogue()))
+        };
+        let for_user = json!({ "role": ["admin"], "email": "alice@example.com", "region": "eu" });
+        assert_eq!(of(Some(&alice())), for_user);
+        assert_eq!(of(None), json!({ "role": ["client"], "region": "eu" }));
+    }
+
+    #[test]
+    fn an_access_token_carries_only_what_its_scopes_and_audience_need() {
+        let of = |text: &str, audience: &str| {
+            let client = samples::client();
+            Value::Object(for_access_token(Some(&alice()), &client, &scope(text), &names(audience), &catalogue()))
+        };
+        assert_eq!(of("openid profile email", "https://op.example/resources"), json!({}));
+        assert_eq!(of("openid stock", "stock"), json!({}));
+        assert_eq!(of("orders.write", "https://orders.example.com/"), json!({ "email": "alice@example.com" }));
+    }
+
+    #[test]
+    fn an_id_token_carries_scope_claims_only_when_told_and_requested_ones_always() {
+        let of = |requested: &str, with_scope_claims| {
+            let scope = scope("openid profile");
+            Value::Object(for_id_token(&alice(), &scope, &names(requested), with_scope_claims, &catalogue()))
+        };
+        assert_eq!(of("", false), json!({}));
+        assert_eq!(of("email", false), json!({ "email": "alice@example.com" }));
+        assert_eq!(of("email sub", true), json!({ "email": "alice@example.com", "name": "Alice Smith" }));
+    }
+}

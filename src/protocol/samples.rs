@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::claims::{ClaimNames, built_in_scopes};
 use super::client::{
     AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes,
@@ -149,4 +150,24 @@ pub(crate) fn token_subject() -> TokenSubject {
 
 pub(crate) fn claim_names() -> ClaimNames {
     ClaimNames { userinfo: vec![String::from("name")], id_token: vec![String::from("email")] }
+}
+
+pub(crate) fn access_token() -> AccessToken {
+    let user = token_subject();
+    AccessToken {
+        jti: Jti { grant: Some(grant()), random: [9; 12] },
+        client_id: ClientId::new("web"),
+        user: Some(AccessTokenUser {
+            subject: user.subject,
+            sid: user.sid,
+            tenant: user.tenant,
+            auth_time: user.auth_time,
+            amr: user.amr,
+        }),
+        scope: scope("openid orders.read"),
+        audience: vec![String::from("https://orders.example.com/")],
+        userinfo_claims: vec![String::from("name")],
+        issued_at: NOW,
+        expires_at: NOW.plus(Duration::from_secs(3_600)),
+    }
 }
