@@ -15,6 +15,7 @@ use super::codec::{Reader, Writer};
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::Instant;
 use super::scope::ScopeSet;
+use super::token_subject::TokenSubject;
 
 /// An access token's own name: the grant behind it, where there is one, and 96 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,6 +145,17 @@ impl AccessToken {
 }
 
 impl AccessTokenUser {
+    /// The part of a signed-in user that access tokens name.
+    pub fn of(user: &TokenSubject) -> AccessTokenUser {
+        AccessTokenUser {
+            subject: user.subject.clone(),
+            sid: user.sid.clone(),
+            tenant: user.tenant.clone(),
+            auth_time: user.auth_time,
+            amr: user.amr.clone(),
+        }
+    }
+
     fn put_claims(&self, members: &mut Map<String, Value>) {
         members.insert(String::from("sub"), json!(self.subject.as_str()));
         members.insert(String::from("auth_time"), json!(self.auth_time.seconds()));
@@ -182,7 +194,7 @@ impl Jti {
     pub fn encode(self) -> Vec<u8> {
         let mut writer = Writer::new();
         if let Some(grant) = self.grant {
-            grant.write(&mut writer);
+            writer.grant_id(grant);
         }
         writer.fixed(&self.random);
         writer.finish()
@@ -191,7 +203,7 @@ impl Jti {
     /// Tells the two forms apart by their length.
     pub fn decode(bytes: &[u8]) -> Option<Jti> {
         let mut reader = Reader::new(bytes);
-        let grant = if bytes.len() == 32 { Some(GrantId::read(&mut reader)?) } else { None };
+        let grant = if bytes.len() == 32 { Some(reader.grant_id()?) } else { None };
         let jti = Jti { grant, random: reader.fixed()? };
         reader.finish()?;
         Some(jti)

@@ -7,22 +7,14 @@ use sha2::{Digest, Sha256};
 
 use super::claims::ClaimNames;
 use super::client::Client;
-use super::code_challenge::{CodeChallengeMethod, StoredChallenge};
-use super::codec::{Reader, Writer};
+use super::code_challenge::StoredChallenge;
 use super::identifiers::{ClientId, GrantId};
-use super::instant::{Day, Instant};
+use super::instant::Instant;
 use super::reason::Reason;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
 use super::token_request::{AuthorizationCodeRequest, PresentedVerifier};
 use super::token_subject::TokenSubject;
-
-/// The byte form's version; another one is not ours to read.
-const VERSION: u8 = 1;
-
-/// The most bytes of a code's plain form: sealing adds a key byte, a nonce of 12 and a tag of 16, base64url a third,
-/// and with the prefix `gpc_` the whole stays within 2,000 characters.
-const MOST_BYTES: usize = (2_000 - 4) / 4 * 3 - 29;
 
 /// How long after its issue a code that comes again still ends what its first redemption gave.
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
@@ -124,122 +116,12 @@ fn is_still_allowed(code: &AuthorizationCode, client: &Client) -> bool {
     code.scope.is_within(&client.scope) && code.user.tenant.as_ref().is_none_or(|tenant| client.allows_tenant(tenant))
 }
 
-impl AuthorizationCode {
-    /// The bytes to seal.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.u8(VERSION);
-        self.grant.write(&mut writer);
-        writer.text(self.client_id.as_str());
-        writer.fixed(&self.redirect_uri_hash);
-        writer.optional(self.challenge.as_ref(), write_challenge);
-        writer.optional(self.nonce.as_deref(), Writer::text);
-        writer.texts(self.scope.iter());
-        writer.texts(self.resources.iter().map(String::as_str));
-        self.claims.write(&mut writer);
-        self.user.write(&mut writer);
-        write_response_type(&mut writer, self.response_type);
-        writer.instant(self.issued_at);
-        writer.instant(self.expires_at);
-        writer.instant(self.grant_expires_at);
-        writer.finish()
-    }
-
-    /// Reads bytes that were sealed; `None` when they are not a whole code of this version.
-    pub fn decode(bytes: &[u8]) -> Option<AuthorizationCode> {
-        let mut reader = Reader::new(bytes);
-        if reader.u8()? != VERSION {
-            return None;
-        }
-        let code = AuthorizationCode {
-            grant: GrantId::read(&mut reader)?,
-            client_id: ClientId::new(reader.text()?),
-            redirect_uri_hash: reader.fixed()?,
-            challenge: reader.optional(read_challenge)?,
-            nonce: reader.optional(Reader::text)?,
-            scope: reader.texts()?.iter().map(String::as_str).collect(),
-            resources: reader.texts()?,
-            claims: ClaimNames::read(&mut reader)?,
-            user: TokenSubject::read(&mut reader)?,
-            response_type: read_response_type(&mut reader)?,
-            issued_at: reader.instant()?,
-            expires_at: reader.instant()?,
-            grant_expires_at: reader.instant()?,
-        };
-        reader.finish()?;
-        Some(code)
-    }
-
-    /// Whether the sealed code stays within 2,000 characters; otherwise the request is refused (`RequestTooLong`).
-    pub fn fits(&self) -> bool {
-        self.encode().len() <= MOST_BYTES
-    }
-}
-
-impl GrantId {
-    /// Appends the byte form: four bytes of the day, 16 random ones.
-    pub fn write(&self, writer: &mut Writer) {
-        writer.fixed(&self.day.0.to_be_bytes());
-        writer.fixed(&self.random);
-    }
-
-    /// Takes the byte form off the front.
-    pub fn read(reader: &mut Reader<'_>) -> Option<GrantId> {
-        Some(GrantId { day: Day(i32::from_be_bytes(reader.fixed()?)), random: reader.fixed()? })
-    }
-}
-
-fn write_challenge(writer: &mut Writer, challenge: &StoredChallenge) {
-    writer.u8(challenge.method.tag());
-    writer.fixed(&challenge.hash);
-}
-
-fn read_challenge(reader: &mut Reader<'_>) -> Option<StoredChallenge> {
-    Some(StoredChallenge { method: CodeChallengeMethod::from_tag(reader.u8()?)?, hash: reader.fixed()? })
-}
-
-fn write_response_type(writer: &mut Writer, response_type: ResponseType) {
-    writer.boolean(response_type.code);
-    writer.boolean(response_type.id_token);
-    writer.boolean(response_type.token);
-}
-
-fn read_response_type(reader: &mut Reader<'_>) -> Option<ResponseType> {
-    let response_type = ResponseType { code: reader.boolean()?, id_token: reader.boolean()?, token: reader.boolean()? };
-    ResponseType::ALL.contains(&response_type).then_some(response_type)
-}
-
 #[cfg(test)]
 mod tests {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use proptest::prelude::*;
-
     use super::super::identifiers::TenantName;
-    use super::super::samples::{self, NOW, scope};
+    use super::super::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code, scope};
     use super::super::secret::SecretText;
     use super::*;
-
-    const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
-    const REDIRECT_URI: &str = "https://shop.example.com/cb";
-
-    fn code() -> AuthorizationCode {
-        AuthorizationCode {
-            grant: samples::grant(),
-            client_id: ClientId::new("web"),
-            redirect_uri_hash: redirect_uri_hash(REDIRECT_URI),
-            challenge: Some(StoredChallenge::of(CodeChallengeMethod::Plain, VERIFIER)),
-            nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
-            scope: scope("openid profile orders.read"),
-            resources: vec![String::from("https://orders.example.com/")],
-            claims: samples::claim_names(),
-            user: samples::token_subject(),
-            response_type: ResponseType::CODE,
-            issued_at: NOW,
-            expires_at: NOW.plus(Duration::from_secs(60)),
-            grant_expires_at: NOW.plus(Duration::from_secs(2_592_000)),
-        }
-    }
 
     fn sent(code_verifier: &str) -> PresentedVerifier {
         PresentedVerifier::Sent(SecretText::new(code_verifier))
@@ -336,82 +218,5 @@ mod tests {
         let mut elsewhere = samples::client();
         elsewhere.tenants = Some([TenantName::new("globex")].into());
         assert_eq!(redeem(&code(), &request(), &elsewhere, NOW), gone);
-    }
-
-    #[test]
-    fn damaged_bytes_are_no_code() {
-        let bytes = code().encode();
-        assert_eq!(AuthorizationCode::decode(&bytes), Some(code()));
-        for length in 0..bytes.len() {
-            assert_eq!(AuthorizationCode::decode(&bytes[..length]), None, "cut to {length}");
-        }
-        assert_eq!(AuthorizationCode::decode(&[&bytes[..], &[0]].concat()), None);
-        assert_eq!(AuthorizationCode::decode(&[&[VERSION + 1], &bytes[1..]].concat()), None);
-    }
-
-    #[test]
-    fn what_fits_stays_within_two_thousand_characters_once_sealed() {
-        // Key byte, nonce and tag around the plain form.
-        let sealed_length =
-            |code: &AuthorizationCode| 4 + URL_SAFE_NO_PAD.encode(vec![0; code.encode().len() + 29]).len();
-        let with_nonce = |length: usize| AuthorizationCode { nonce: Some("n".repeat(length)), ..code() };
-        let longest = (0..2_000).map(with_nonce).take_while(AuthorizationCode::fits).last().unwrap();
-        assert!(longest.nonce.as_ref().is_some_and(|nonce| nonce.len() > 1_024));
-        assert!((1_997..=2_000).contains(&sealed_length(&longest)));
-        assert!(!with_nonce(2_000).fits());
-    }
-
-    prop_compose! {
-        fn any_code()(
-            (random, hash) in any::<([u8; 16], [u8; 32])>(),
-            (day, issued, expires, absolute) in any::<(i32, i64, i64, i64)>(),
-            method in prop::option::of(prop::sample::select(&CodeChallengeMethod::ALL[..])),
-            nonce in prop::option::of(".{0,40}"),
-            (scope, resources) in (prop::collection::vec("[a-z.]{1,8}", 0..6), prop::collection::vec(".{0,20}", 0..3)),
-            (subject, sid, tenant, idp) in ("[!-~]{1,30}", prop::option::of(".{0,9}"), prop::option::of(".{0,9}"), prop::option::of(".{0,9}")),
-            response_type in prop::sample::select(&ResponseType::ALL[..]),
-        ) -> AuthorizationCode {
-            let mut user = samples::token_subject();
-            user.subject = super::super::identifiers::Subject::new(subject);
-            user.sid = sid.map(super::super::identifiers::Sid::new);
-            user.tenant = tenant.map(TenantName::new);
-            user.identity_provider = idp;
-            AuthorizationCode {
-                grant: GrantId { day: Day(day), random },
-                redirect_uri_hash: hash,
-                challenge: method.map(|method| StoredChallenge { method, hash }),
-                nonce,
-                scope: scope.iter().map(String::as_str).collect(),
-                resources,
-                user,
-                response_type,
-                issued_at: Instant::from_micros(issued),
-                expires_at: Instant::from_micros(expires),
-                grant_expires_at: Instant::from_micros(absolute),
-                ..code()
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn what_was_encoded_is_decoded(code in any_code()) {
-            prop_assert_eq!(AuthorizationCode::decode(&code.encode()), Some(code));
-        }
-
-        #[test]
-        fn no_bytes_make_decoding_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = AuthorizationCode::decode(&[&[VERSION], &bytes[..]].concat());
-        }
-
-        #[test]
-        fn bytes_that_decode_are_the_only_form(mut bytes in any_code().prop_map(|code| code.encode()), at in any::<prop::sample::Index>(), flip in 1u8..) {
-            let index = at.index(bytes.len());
-            bytes[index] ^= flip;
-            if let Some(code) = AuthorizationCode::decode(&bytes) {
-                // Repeated scope names are folded; every other reading is reversible.
-                prop_assert!(code.encode() == bytes || code.encode().len() < bytes.len());
-            }
-        }
     }
 }

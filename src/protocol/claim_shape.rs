@@ -3,7 +3,23 @@
 
 use serde_json::{Map, Value};
 
-use super::claims::PROFILE;
+/// Claims of the scope `profile` (OpenID Connect Core §5.4).
+pub const PROFILE: [&str; 14] = [
+    "name",
+    "family_name",
+    "given_name",
+    "middle_name",
+    "nickname",
+    "preferred_username",
+    "profile",
+    "picture",
+    "website",
+    "gender",
+    "birthdate",
+    "zoneinfo",
+    "locale",
+    "updated_at",
+];
 
 /// Members of `address` (OpenID Connect Core §5.1.1).
 const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];

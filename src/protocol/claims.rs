@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::claim_shape;
+use super::claim_shape::{self, PROFILE};
 use super::client::Client;
 use super::codec::{Reader, Writer};
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
@@ -76,24 +76,6 @@ const BUILT_IN: [BuiltIn; 6] = [
         &["phone_number", "phone_number_verified"],
     ),
     (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
-];
-
-/// Claims of the scope `profile` (OpenID Connect Core §5.4).
-pub const PROFILE: [&str; 14] = [
-    "name",
-    "family_name",
-    "given_name",
-    "middle_name",
-    "nickname",
-    "preferred_username",
-    "profile",
-    "picture",
-    "website",
-    "gender",
-    "birthdate",
-    "zoneinfo",
-    "locale",
-    "updated_at",
 ];
 
 /// The scopes that exist without being registered. A registration of the same name replaces one.
@@ -176,7 +158,9 @@ pub fn for_access_token(
 ) -> Map<String, Value> {
     let names = resource_claim_names(scope, audience, catalogue);
     let mut members = user.map(|user| mapped(user, names)).unwrap_or_default();
-    add_unreserved(&mut members, client.claims.clone());
+    let of_client =
+        client.claims.iter().filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
+    add_unreserved(&mut members, of_client);
     members
 }
 
@@ -267,7 +251,7 @@ mod tests {
     fn static_claims_of_a_client_overwrite_nothing() {
         let mut client = samples::client();
         client.claims =
-            serde_json::from_value(json!({ "role": ["client"], "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
+            serde_json::from_value(json!({ "role": "client", "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
         let audience = names("https://orders.example.com/");
         let of = |user: Option<&User>| {
             Value::Object(for_access_token(user, &client, &scope("openid email orders.read"), &audience, &catalogue()))

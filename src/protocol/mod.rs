@@ -28,6 +28,7 @@ pub mod reference_token;
 pub mod response_mode;
 pub mod response_type;
 pub mod scope;
+pub mod sealed_code;
 pub mod secret;
 pub mod token_request;
 pub mod token_response;

@@ -6,11 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::access_token::{AccessToken, AccessTokenUser, Jti};
+use super::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use super::claims::{ClaimNames, built_in_scopes};
 use super::client::{
     AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes,
     RefreshTokenUsage, SigningAlgorithm,
 };
+use super::code_challenge::{CodeChallengeMethod, StoredChallenge};
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::response_type::ResponseType;
@@ -153,21 +155,37 @@ pub(crate) fn claim_names() -> ClaimNames {
 }
 
 pub(crate) fn access_token() -> AccessToken {
-    let user = token_subject();
     AccessToken {
         jti: Jti { grant: Some(grant()), random: [9; 12] },
         client_id: ClientId::new("web"),
-        user: Some(AccessTokenUser {
-            subject: user.subject,
-            sid: user.sid,
-            tenant: user.tenant,
-            auth_time: user.auth_time,
-            amr: user.amr,
-        }),
+        user: Some(AccessTokenUser::of(&token_subject())),
         scope: scope("openid orders.read"),
         audience: vec![String::from("https://orders.example.com/")],
         userinfo_claims: vec![String::from("name")],
         issued_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(3_600)),
+    }
+}
+
+/// `code_verifier` of [`authorization_code`], whose challenge is plain.
+pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+/// `redirect_uri` of [`authorization_code`].
+pub(crate) const REDIRECT_URI: &str = "https://shop.example.com/cb";
+
+pub(crate) fn authorization_code() -> AuthorizationCode {
+    AuthorizationCode {
+        grant: grant(),
+        client_id: ClientId::new("web"),
+        redirect_uri_hash: redirect_uri_hash(REDIRECT_URI),
+        challenge: Some(StoredChallenge::of(CodeChallengeMethod::Plain, VERIFIER)),
+        nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
+        scope: scope("openid profile orders.read"),
+        resources: vec![String::from("https://orders.example.com/")],
+        claims: claim_names(),
+        user: token_subject(),
+        response_type: ResponseType::CODE,
+        issued_at: NOW,
+        expires_at: NOW.plus(Duration::from_secs(60)),
+        grant_expires_at: NOW.plus(Duration::from_secs(2_592_000)),
     }
 }
