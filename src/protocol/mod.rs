@@ -2,17 +2,44 @@
 //! reads a clock, draws randomness or logs; all of it is tested without a server.
 
 pub mod cidr;
+pub mod access_token;
+pub mod audience;
+pub mod authorization_code;
+pub mod basic_credentials;
+pub mod bearer;
+pub mod claim_shape;
+pub mod claims;
 pub mod client;
+pub mod client_authentication;
+pub mod client_credentials;
+pub mod client_secret;
+pub mod code_challenge;
+pub mod codec;
+pub mod discovery;
 pub mod errors;
+pub mod id_token;
 pub mod identifiers;
 pub mod instant;
 pub mod nearest;
+pub mod jwks;
+pub mod jwt;
+pub mod liveness;
 pub mod parameters;
 pub mod password;
 pub mod reason;
 pub mod registration;
+pub mod reference_token;
 pub mod response_mode;
 pub mod response_type;
 pub mod scope;
+pub mod sealed_code;
 pub mod secret;
 pub mod web_url;
+pub mod token_request;
+pub mod token_response;
+pub mod token_subject;
+pub mod user;
+pub mod userinfo;
+
+#[cfg(test)]
+pub(crate) mod samples;

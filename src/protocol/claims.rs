@@ -1,0 +1,285 @@
+//! User claims (OpenID Connect Core §5): which of them go out for which scopes, and in what shape. A claim that has no
+//! usable value is left out; a name that the protocol itself speaks is never taken from a user's attributes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::claim_shape::{self, PROFILE};
+use super::client::Client;
+use super::codec::{Reader, Writer};
+use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
+use super::user::User;
+
+/// Names of claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimNames {
+    /// Members of `userinfo`.
+    pub userinfo: Vec<String>,
+    /// Members of `id_token`.
+    pub id_token: Vec<String>,
+}
+
+/// What tokens and answers say in their own name.
+const RESERVED: [&str; 36] = [
+    "iss",
+    "sub",
+    "aud",
+    "exp",
+    "iat",
+    "nbf",
+    "jti",
+    "auth_time",
+    "nonce",
+    "acr",
+    "amr",
+    "azp",
+    "at_hash",
+    "c_hash",
+    "s_hash",
+    "sid",
+    "client_id",
+    "scope",
+    "tenant",
+    "idp",
+    "typ",
+    "cnf",
+    "act",
+    "may_act",
+    "events",
+    "active",
+    "token_type",
+    "token_use",
+    "userinfo_claims",
+    "sub_jwk",
+    "_claim_names",
+    "_claim_sources",
+    "resource",
+    "expires_in",
+    "access_token",
+    "id_token",
+];
+
+/// A built-in identity scope: name, display name, description, claims.
+type BuiltIn = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// OpenID Connect Core §5.4 and §11.
+const BUILT_IN: [BuiltIn; 6] = [
+    (OPENID, "Your identity", "Recognise you when you sign in.", &[]),
+    ("profile", "Your profile", "Name, picture, language and other profile data.", &PROFILE),
+    ("email", "Your email address", "Your email address, and whether it was verified.", &["email", "email_verified"]),
+    ("address", "Your postal address", "Your postal address.", &["address"]),
+    (
+        "phone",
+        "Your phone number",
+        "Your phone number, and whether it was verified.",
+        &["phone_number", "phone_number_verified"],
+    ),
+    (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
+];
+
+/// The scopes that exist without being registered. A registration of the same name replaces one.
+pub fn built_in_scopes() -> Vec<RegisteredScope> {
+    BUILT_IN.iter().map(built_in_scope).collect()
+}
+
+fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> RegisteredScope {
+    RegisteredScope {
+        name: (*name).to_owned(),
+        kind: ScopeKind::Identity,
+        display_name: (*display_name).to_owned(),
+        description: (*description).to_owned(),
+        claims: claims.iter().map(|claim| (*claim).to_owned()).collect(),
+        required: *name == OPENID,
+        emphasize: *name == OFFLINE_ACCESS,
+        show_in_discovery: true,
+        resources: Vec::new(),
+    }
+}
+
+/// Whether a claim of this name is the protocol's own and never a user's attribute.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// Names that the identity scopes among `scope` release, and those asked for one by one.
+pub fn identity_claim_names<'a>(
+    scope: &ScopeSet,
+    requested: &'a [String],
+    catalogue: &'a Catalogue,
+) -> BTreeSet<&'a str> {
+    let released = scopes_of_kind(scope, ScopeKind::Identity, catalogue).flat_map(|registered| &registered.claims);
+    released.chain(requested).map(String::as_str).collect()
+}
+
+/// Names that an access token carries: those of its resource scopes and of the resources it is meant for.
+pub fn resource_claim_names<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
+    let of_scopes = scopes_of_kind(scope, ScopeKind::Resource, catalogue).flat_map(|registered| &registered.claims);
+    let resources = catalogue.resources.values().filter(|resource| audience.contains(&resource.name));
+    let of_resources = resources.flat_map(|resource| &resource.claims);
+    of_scopes.chain(of_resources).map(String::as_str).collect()
+}
+
+fn scopes_of_kind<'a>(
+    scope: &ScopeSet,
+    kind: ScopeKind,
+    catalogue: &'a Catalogue,
+) -> impl Iterator<Item = &'a RegisteredScope> {
+    let granted: Vec<&RegisteredScope> = scope.iter().filter_map(|name| catalogue.scopes.get(name)).collect();
+    granted.into_iter().filter(move |registered| registered.kind == kind)
+}
+
+/// The user's claims of those names, each in its standard shape; what has none is left out.
+pub fn mapped<'a>(user: &User, names: impl IntoIterator<Item = &'a str>) -> Map<String, Value> {
+    let open = names.into_iter().filter(|name| !is_reserved(name));
+    open.filter_map(|name| Some((name.to_owned(), claim_shape::shaped(name, user.claims.get(name)?)?))).collect()
+}
+
+/// What an id_token says about the user: the claims asked for by name, and those of the scopes where it is the only way
+/// to say them (OpenID Connect Core §5.4) or the client wants them there.
+pub fn for_id_token(
+    user: &User,
+    scope: &ScopeSet,
+    requested: &[String],
+    with_scope_claims: bool,
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
+    mapped(user, identity_claim_names(&releasing, requested, catalogue))
+}
+
+/// What an access token says beyond itself: the user's claims for its scopes and resources, and the client's own ones.
+pub fn for_access_token(
+    user: Option<&User>,
+    client: &Client,
+    scope: &ScopeSet,
+    audience: &[String],
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let names = resource_claim_names(scope, audience, catalogue);
+    let mut members = user.map(|user| mapped(user, names)).unwrap_or_default();
+    let of_client =
+        client.claims.iter().filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
+    add_unreserved(&mut members, of_client);
+    members
+}
+
+/// Adds members that are neither the protocol's own nor there already.
+pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterator<Item = (String, Value)>) {
+    for (name, value) in members {
+        if !is_reserved(&name) && !claims.contains_key(&name) {
+            claims.insert(name, value);
+        }
+    }
+}
+
+impl ClaimNames {
+    /// Appends the byte form.
+    pub fn write(&self, writer: &mut Writer) {
+        writer.texts(self.userinfo.iter().map(String::as_str));
+        writer.texts(self.id_token.iter().map(String::as_str));
+    }
+
+    /// Takes the byte form off the front.
+    pub fn read(reader: &mut Reader<'_>) -> Option<ClaimNames> {
+        Some(ClaimNames { userinfo: reader.texts()?, id_token: reader.texts()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::samples::{self, alice, catalogue, scope, user};
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_built_in_scopes_carry_the_standard_claims() {
+        let scopes = built_in_scopes();
+        let named: Vec<(&str, usize)> = scopes.iter().map(|scope| (scope.name.as_str(), scope.claims.len())).collect();
+        let expected =
+            [("openid", 0), ("profile", 14), ("email", 2), ("address", 1), ("phone", 2), ("offline_access", 0)];
+        assert_eq!(named, expected);
+        assert!(scopes.iter().all(|scope| scope.kind == ScopeKind::Identity && scope.resources.is_empty()));
+        assert!(scopes.iter().flat_map(|scope| &scope.claims).all(|name| !is_reserved(name)));
+    }
+
+    #[test]
+    fn scopes_release_their_own_claims_and_no_others() {
+        let catalogue = catalogue();
+        let released = |text: &str| -> Vec<String> {
+            identity_claim_names(&scope(text), &[], &catalogue).into_iter().map(str::to_owned).collect()
+        };
+        assert_eq!(released("openid"), [""; 0]);
+        assert_eq!(released("openid email roles"), ["email", "email_verified", "role"]);
+        assert_eq!(released("orders.read stock unknown"), [""; 0]);
+    }
+
+    #[test]
+    fn names_asked_for_one_by_one_are_released_too() {
+        let catalogue = catalogue();
+        let requested = names("name email");
+        let released = identity_claim_names(&scope("openid email"), &requested, &catalogue);
+        assert_eq!(Vec::from_iter(released), ["email", "email_verified", "name"]);
+    }
+
+    #[test]
+    fn absent_claims_are_left_out() {
+        let user = user(json!({ "name": "Alice", "nickname": "", "email": null, "role": [] }));
+        let members = mapped(&user, ["name", "nickname", "email", "role", "phone_number"]);
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn attributes_never_speak_for_the_protocol() {
+        let attributes = json!({
+            "sub": "root", "iss": "https://evil.example", "aud": "x", "exp": 9, "iat": 9, "nbf": 9, "jti": "x", "sid": "x",
+            "auth_time": 1, "acr": "9", "amr": ["x"], "client_id": "x", "scope": "admin", "tenant": "x", "idp": "x",
+            "nonce": "x", "at_hash": "x", "c_hash": "x", "azp": "x", "cnf": {"jkt": "x"}, "act": {"sub": "x"},
+            "userinfo_claims": ["x"], "active": true, "events": {"x": {}}, "name": "Alice"
+        });
+        let user = user(attributes);
+        let members = mapped(&user, user.claims.keys().map(String::as_str));
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn static_claims_of_a_client_overwrite_nothing() {
+        let mut client = samples::client();
+        client.claims =
+            serde_json::from_value(json!({ "role": "client", "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
+        let audience = names("https://orders.example.com/");
+        let of = |user: Option<&User>| {
+            Value::Object(for_access_token(user, &client, &scope("openid email orders.read"), &audience, &catalogue()))
+        };
+        let for_user = json!({ "role": ["admin"], "email": "alice@example.com", "region": "eu" });
+        assert_eq!(of(Some(&alice())), for_user);
+        assert_eq!(of(None), json!({ "role": ["client"], "region": "eu" }));
+    }
+
+    #[test]
+    fn an_access_token_carries_only_what_its_scopes_and_audience_need() {
+        let of = |text: &str, audience: &str| {
+            let client = samples::client();
+            Value::Object(for_access_token(Some(&alice()), &client, &scope(text), &names(audience), &catalogue()))
+        };
+        assert_eq!(of("openid profile email", "https://op.example/resources"), json!({}));
+        assert_eq!(of("openid stock", "stock"), json!({}));
+        assert_eq!(of("orders.write", "https://orders.example.com/"), json!({ "email": "alice@example.com" }));
+    }
+
+    #[test]
+    fn an_id_token_carries_scope_claims_only_when_told_and_requested_ones_always() {
+        let of = |requested: &str, with_scope_claims| {
+            let scope = scope("openid profile");
+            Value::Object(for_id_token(&alice(), &scope, &names(requested), with_scope_claims, &catalogue()))
+        };
+        assert_eq!(of("", false), json!({}));
+        assert_eq!(of("email", false), json!({ "email": "alice@example.com" }));
+        assert_eq!(of("email sub", true), json!({ "email": "alice@example.com", "name": "Alice Smith" }));
+    }
+}

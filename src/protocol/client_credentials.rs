@@ -1,0 +1,79 @@
+//! The scope of a client's own token (RFC 6749 §4.4): resource scopes only, since there is no user to speak of.
+
+use super::client::Client;
+use super::errors::{TokenError, TokenErrorCode};
+use super::reason::Reason;
+use super::scope::{Catalogue, ScopeKind, ScopeSet};
+
+/// What the request gets: the scopes it asks for, all of them or none; where it asks for none, every resource scope the
+/// client may have. `invalid_scope` otherwise.
+pub fn granted_scope(
+    requested: Option<&ScopeSet>,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<ScopeSet, TokenError> {
+    match requested {
+        Some(scope) => match scope.iter().find_map(|name| objection(name, client, catalogue)) {
+            Some(reason) => Err(invalid_scope(reason)),
+            None => Ok(scope.clone()),
+        },
+        None => {
+            let scope = client.scope.retain(|name| catalogue.kind(name) == Some(ScopeKind::Resource));
+            if scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(scope) }
+        }
+    }
+}
+
+fn objection(name: &str, client: &Client, catalogue: &Catalogue) -> Option<Reason> {
+    match catalogue.kind(name) {
+        Some(ScopeKind::Identity) => Some(Reason::IdentityScopeForClient),
+        Some(ScopeKind::Resource) if client.scope.contains(name) => None,
+        Some(ScopeKind::Resource) | None => Some(Reason::UnknownScope),
+    }
+}
+
+fn invalid_scope(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidScope, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{self, catalogue, scope};
+    use super::*;
+
+    fn granted(requested: Option<&str>, allowed: &str) -> Result<String, TokenError> {
+        let client = Client { scope: scope(allowed), ..samples::client() };
+        granted_scope(requested.map(scope).as_ref(), &client, &catalogue()).map(|scope| scope.to_string())
+    }
+
+    #[test]
+    fn without_scope_a_client_gets_every_resource_scope_it_may_have() {
+        assert_eq!(granted(None, "openid stock profile orders.read gone"), Ok(String::from("stock orders.read")));
+        assert_eq!(granted(Some("stock"), "openid stock orders.read"), Ok(String::from("stock")));
+    }
+
+    #[test]
+    fn everything_else_is_an_invalid_scope() {
+        for (requested, allowed, reason) in [
+            (None, "openid profile", Reason::NoScopeLeft),
+            (None, "", Reason::NoScopeLeft),
+            (None, "gone", Reason::NoScopeLeft),
+            (Some("openid"), "openid stock", Reason::IdentityScopeForClient),
+            (Some("stock offline_access"), "stock offline_access", Reason::IdentityScopeForClient),
+            (Some("stock profile"), "stock", Reason::IdentityScopeForClient),
+            (Some("orders.read"), "stock", Reason::UnknownScope),
+            (Some("stock nope"), "stock", Reason::UnknownScope),
+            (Some("gone"), "stock gone", Reason::UnknownScope),
+        ] {
+            let expected = Err(TokenError::new(TokenErrorCode::InvalidScope, reason));
+            assert_eq!(granted(requested, allowed), expected, "{requested:?} of {allowed}");
+        }
+    }
+
+    #[test]
+    fn ten_thousand_scopes_are_refused_like_one() {
+        let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
+        let expected = Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope));
+        assert_eq!(granted(Some(&many.join(" ")), "stock"), expected);
+    }
+}

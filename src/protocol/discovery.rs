@@ -1,0 +1,344 @@
+//! The provider's metadata (OpenID Connect Discovery §3, RFC 8414 §2; one document serves both), made from the tables
+//! that validate requests. Only names that are registered with IANA.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::client::{ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use super::code_challenge::CodeChallengeMethod;
+use super::response_mode::ResponseMode;
+use super::response_type::ResponseType;
+use super::scope::{Catalogue, RegisteredScope, ScopeKind};
+
+/// Path of the authorization endpoint, below the base URL's own.
+pub const AUTHORIZE_PATH: &str = "/connect/authorize";
+/// Path of the token endpoint.
+pub const TOKEN_PATH: &str = "/connect/token";
+/// Path of the UserInfo endpoint.
+pub const USERINFO_PATH: &str = "/connect/userinfo";
+/// Path of the key set.
+pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
+/// Path of the OpenID metadata.
+pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
+/// Path of the RFC 8414 metadata; it stands before the base URL's own path, not below it.
+pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
+
+/// Claims the id_token has in its own name.
+const PROTOCOL_CLAIMS: [&str; 12] =
+    ["sub", "iss", "aud", "exp", "iat", "auth_time", "amr", "acr", "sid", "nonce", "at_hash", "c_hash"];
+
+/// Values of `prompt`, in the order of the metadata.
+const PROMPT_VALUES: [&str; 4] = ["none", "login", "consent", "select_account"];
+
+/// Paths of the endpoints that exist beside authorize, token, userinfo and jwks; `None` where this build has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FurtherEndpoints {
+    /// `revocation_endpoint`
+    pub revocation: Option<&'static str>,
+    /// `introspection_endpoint`
+    pub introspection: Option<&'static str>,
+    /// `device_authorization_endpoint`
+    pub device_authorization: Option<&'static str>,
+    /// `end_session_endpoint`; with it go the logout channels.
+    pub end_session: Option<&'static str>,
+    /// `check_session_iframe`
+    pub check_session: Option<&'static str>,
+}
+
+/// What the document is made from.
+#[derive(Clone, Debug)]
+pub struct Provider<'a> {
+    /// `issuer`, byte for byte; every address begins with it.
+    pub issuer: &'a str,
+    /// Scopes and claims.
+    pub catalogue: &'a Catalogue,
+    /// Response types the authorization endpoint serves.
+    pub response_types: &'a [ResponseType],
+    /// Grant types this build serves.
+    pub grant_types: &'a [GrantType],
+    /// Algorithms there is a key for.
+    pub signing_algorithms: &'a [SigningAlgorithm],
+    /// Ways of client authentication this build serves.
+    pub authentication_methods: &'a [ClientAuthenticationMethod],
+    /// `acr` values that can come about.
+    pub acr_values: &'a [String],
+    /// Languages of the pages (BCP 47).
+    pub ui_locales: &'a [&'a str],
+    /// Endpoints that not every build has.
+    pub further_endpoints: FurtherEndpoints,
+}
+
+/// The metadata document.
+pub fn document(provider: &Provider<'_>) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    for (name, value) in endpoints(provider).into_iter().chain(capabilities(provider)).chain(flags(provider)) {
+        if let Some(value) = value {
+            metadata.insert(name.to_owned(), value);
+        }
+    }
+    metadata
+}
+
+type Member = (&'static str, Option<Value>);
+
+fn endpoints(provider: &Provider<'_>) -> Vec<Member> {
+    let address = |path: &str| json!(format!("{}{path}", provider.issuer.trim_end_matches('/')));
+    let further = provider.further_endpoints;
+    vec![
+        ("issuer", Some(json!(provider.issuer))),
+        ("authorization_endpoint", Some(address(AUTHORIZE_PATH))),
+        ("token_endpoint", Some(address(TOKEN_PATH))),
+        ("userinfo_endpoint", Some(address(USERINFO_PATH))),
+        ("jwks_uri", Some(address(JWKS_PATH))),
+        ("revocation_endpoint", further.revocation.map(address)),
+        ("introspection_endpoint", further.introspection.map(address)),
+        ("device_authorization_endpoint", further.device_authorization.map(address)),
+        ("end_session_endpoint", further.end_session.map(address)),
+        ("check_session_iframe", further.check_session.map(address)),
+    ]
+}
+
+fn capabilities(provider: &Provider<'_>) -> Vec<Member> {
+    let methods = json!(authentication_methods(provider.authentication_methods));
+    let confidential = json!(authentication_methods(&confidential_only(provider.authentication_methods)));
+    let further = provider.further_endpoints;
+    vec![
+        ("scopes_supported", Some(json!(scopes(provider.catalogue)))),
+        ("claims_supported", Some(json!(claims(provider.catalogue)))),
+        ("claim_types_supported", Some(json!(["normal"]))),
+        ("subject_types_supported", Some(json!(["public"]))),
+        ("response_types_supported", Some(texts(provider.response_types))),
+        ("response_modes_supported", Some(json!(ResponseMode::ALL.map(ResponseMode::as_str)))),
+        ("grant_types_supported", Some(texts(provider.grant_types.iter().map(GrantType::as_str)))),
+        ("prompt_values_supported", Some(json!(PROMPT_VALUES))),
+        ("code_challenge_methods_supported", Some(challenge_methods(provider.catalogue))),
+        (
+            "id_token_signing_alg_values_supported",
+            Some(texts(provider.signing_algorithms.iter().map(|alg| alg.as_str()))),
+        ),
+        ("token_endpoint_auth_methods_supported", Some(methods.clone())),
+        ("revocation_endpoint_auth_methods_supported", further.revocation.map(|_| methods)),
+        ("introspection_endpoint_auth_methods_supported", further.introspection.map(|_| confidential)),
+        ("acr_values_supported", Some(json!(provider.acr_values))),
+        ("ui_locales_supported", (!provider.ui_locales.is_empty()).then(|| json!(provider.ui_locales))),
+    ]
+}
+
+fn flags(provider: &Provider<'_>) -> Vec<Member> {
+    let logout = Some(json!(provider.further_endpoints.end_session.is_some()));
+    vec![
+        ("authorization_response_iss_parameter_supported", Some(json!(true))),
+        ("claims_parameter_supported", Some(json!(true))),
+        ("request_parameter_supported", Some(json!(false))),
+        ("request_uri_parameter_supported", Some(json!(false))),
+        ("frontchannel_logout_supported", logout.clone()),
+        ("frontchannel_logout_session_supported", logout.clone()),
+        ("backchannel_logout_supported", logout.clone()),
+        ("backchannel_logout_session_supported", logout),
+    ]
+}
+
+fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Value {
+    items.into_iter().map(|item| item.to_string()).collect()
+}
+
+fn shown(catalogue: &Catalogue) -> impl Iterator<Item = &RegisteredScope> {
+    catalogue.scopes.values().filter(|scope| scope.show_in_discovery)
+}
+
+fn scopes(catalogue: &Catalogue) -> Vec<&str> {
+    shown(catalogue).map(|scope| scope.name.as_str()).collect()
+}
+
+/// The protocol's own claims, then those of the identity scopes shown.
+fn claims(catalogue: &Catalogue) -> Vec<&str> {
+    let identity = shown(catalogue).filter(|scope| scope.kind == ScopeKind::Identity);
+    let released: BTreeSet<&str> = identity.flat_map(|scope| &scope.claims).map(String::as_str).collect();
+    PROTOCOL_CLAIMS.into_iter().chain(released.into_iter().filter(|name| !PROTOCOL_CLAIMS.contains(name))).collect()
+}
+
+fn challenge_methods(catalogue: &Catalogue) -> Value {
+    let offered = |method: &CodeChallengeMethod| match method {
+        CodeChallengeMethod::Plain => catalogue.plain_pkce,
+        CodeChallengeMethod::S256 => true,
+    };
+    json!(CodeChallengeMethod::ALL.into_iter().filter(offered).map(CodeChallengeMethod::as_str).collect::<Vec<&str>>())
+}
+
+fn confidential_only(methods: &[ClientAuthenticationMethod]) -> Vec<ClientAuthenticationMethod> {
+    methods.iter().copied().filter(|method| method.is_confidential()).collect()
+}
+
+/// Wire names, each once.
+fn authentication_methods(methods: &[ClientAuthenticationMethod]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in methods.iter().flat_map(|method| wire_names(*method)) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn wire_names(method: ClientAuthenticationMethod) -> &'static [&'static str] {
+    match method {
+        ClientAuthenticationMethod::None => &["none"],
+        ClientAuthenticationMethod::AnySecret => &["client_secret_basic", "client_secret_post"],
+        ClientAuthenticationMethod::ClientSecretBasic => &["client_secret_basic"],
+        ClientAuthenticationMethod::ClientSecretPost => &["client_secret_post"],
+        ClientAuthenticationMethod::PrivateKeyJwt => &["private_key_jwt"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{catalogue, registered_scope};
+    use super::super::token_request::SERVED_GRANT_TYPES;
+    use super::*;
+
+    /// IANA, OAuth Authorization Server Metadata, as far as we could ever name them.
+    const REGISTERED: [&str; 34] = [
+        "issuer",
+        "authorization_endpoint",
+        "token_endpoint",
+        "userinfo_endpoint",
+        "jwks_uri",
+        "registration_endpoint",
+        "revocation_endpoint",
+        "introspection_endpoint",
+        "device_authorization_endpoint",
+        "end_session_endpoint",
+        "check_session_iframe",
+        "scopes_supported",
+        "claims_supported",
+        "claim_types_supported",
+        "subject_types_supported",
+        "response_types_supported",
+        "response_modes_supported",
+        "grant_types_supported",
+        "prompt_values_supported",
+        "code_challenge_methods_supported",
+        "id_token_signing_alg_values_supported",
+        "token_endpoint_auth_methods_supported",
+        "revocation_endpoint_auth_methods_supported",
+        "introspection_endpoint_auth_methods_supported",
+        "acr_values_supported",
+        "ui_locales_supported",
+        "authorization_response_iss_parameter_supported",
+        "claims_parameter_supported",
+        "request_parameter_supported",
+        "request_uri_parameter_supported",
+        "frontchannel_logout_supported",
+        "frontchannel_logout_session_supported",
+        "backchannel_logout_supported",
+        "backchannel_logout_session_supported",
+    ];
+
+    const METHODS: [ClientAuthenticationMethod; 4] = [
+        ClientAuthenticationMethod::ClientSecretBasic,
+        ClientAuthenticationMethod::ClientSecretPost,
+        ClientAuthenticationMethod::AnySecret,
+        ClientAuthenticationMethod::None,
+    ];
+
+    fn metadata(catalogue: &Catalogue, further_endpoints: FurtherEndpoints) -> Value {
+        Value::Object(document(&Provider {
+            issuer: "https://op.example/idp",
+            catalogue,
+            response_types: &[ResponseType::CODE],
+            grant_types: &SERVED_GRANT_TYPES,
+            signing_algorithms: &SigningAlgorithm::ALL,
+            authentication_methods: &METHODS,
+            acr_values: &[String::from("1")],
+            ui_locales: &["en", "de"],
+            further_endpoints,
+        }))
+    }
+
+    fn every_endpoint() -> FurtherEndpoints {
+        FurtherEndpoints {
+            revocation: Some("/connect/revocation"),
+            introspection: Some("/connect/introspect"),
+            device_authorization: Some("/connect/deviceauthorization"),
+            end_session: Some("/connect/endsession"),
+            check_session: Some("/connect/checksession"),
+        }
+    }
+
+    #[test]
+    fn only_registered_names_appear() {
+        let document = metadata(&catalogue(), every_endpoint());
+        for name in document.as_object().unwrap().keys() {
+            assert!(REGISTERED.contains(&name.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_begin_with_the_issuer_and_absent_endpoints_are_not_named() {
+        let document = metadata(&catalogue(), FurtherEndpoints::default());
+        assert_eq!(document["issuer"], json!("https://op.example/idp"));
+        assert_eq!(document["token_endpoint"], json!("https://op.example/idp/connect/token"));
+        assert_eq!(document["jwks_uri"], json!("https://op.example/idp/.well-known/openid-configuration/jwks"));
+        for name in ["revocation", "introspection", "device_authorization", "end_session"] {
+            assert!(document.get(format!("{name}_endpoint")).is_none(), "{name}");
+        }
+        assert!(document.get("check_session_iframe").is_none());
+        assert!(document.get("revocation_endpoint_auth_methods_supported").is_none());
+        assert_eq!(document["backchannel_logout_supported"], json!(false));
+        let full = metadata(&catalogue(), every_endpoint());
+        assert_eq!(full["revocation_endpoint"], json!("https://op.example/idp/connect/revocation"));
+        assert_eq!(full["frontchannel_logout_session_supported"], json!(true));
+        assert_eq!(
+            full["introspection_endpoint_auth_methods_supported"],
+            json!(["client_secret_basic", "client_secret_post"])
+        );
+    }
+
+    #[test]
+    fn what_the_certification_asks_for_is_there() {
+        let document = metadata(&catalogue(), FurtherEndpoints::default());
+        for (name, expected) in [
+            ("subject_types_supported", json!(["public"])),
+            ("response_types_supported", json!(["code"])),
+            ("response_modes_supported", json!(["query", "fragment", "form_post"])),
+            ("grant_types_supported", json!(["authorization_code", "client_credentials"])),
+            ("id_token_signing_alg_values_supported", json!(["RS256", "ES256", "EdDSA"])),
+            ("token_endpoint_auth_methods_supported", json!(["client_secret_basic", "client_secret_post", "none"])),
+            ("code_challenge_methods_supported", json!(["S256"])),
+            ("acr_values_supported", json!(["1"])),
+            ("claims_parameter_supported", json!(true)),
+            ("request_parameter_supported", json!(false)),
+            ("request_uri_parameter_supported", json!(false)),
+            ("authorization_response_iss_parameter_supported", json!(true)),
+        ] {
+            assert_eq!(document[name], expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn hidden_scopes_and_their_claims_stay_hidden() {
+        let mut catalogue = catalogue();
+        let mut hidden = registered_scope("hr", ScopeKind::Identity, &["salary"], &[]);
+        hidden.show_in_discovery = false;
+        catalogue.scopes.insert(hidden.name.clone(), hidden);
+        let document = metadata(&catalogue, FurtherEndpoints::default());
+        let has = |member: &str, name: &str| document[member].as_array().unwrap().contains(&json!(name));
+        assert!(has("scopes_supported", "openid") && has("scopes_supported", "stock"));
+        assert!(has("claims_supported", "sub") && has("claims_supported", "role") && has("claims_supported", "email"));
+        assert!(!has("scopes_supported", "hr") && !has("claims_supported", "salary"));
+    }
+
+    #[test]
+    fn plain_is_named_only_when_some_client_may_use_it() {
+        let lax = Catalogue { plain_pkce: true, ..catalogue() };
+        let document = metadata(&lax, FurtherEndpoints::default());
+        assert_eq!(document["code_challenge_methods_supported"], json!(["plain", "S256"]));
+    }
+
+    #[test]
+    fn the_same_registration_gives_the_same_bytes() {
+        let text = || metadata(&catalogue(), every_endpoint()).to_string();
+        assert_eq!(text(), text());
+    }
+}
