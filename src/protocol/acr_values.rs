@@ -1,0 +1,169 @@
+//! `acr_values`: wishes about the sign-in. Besides plain values it carries `idp:` (which provider) and `tenant:` (within
+//! which tenant). The rule that settles the tenant is the same for every grant, so it lives here.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::client::Client;
+use super::identifiers::TenantName;
+use super::reason::Reason;
+use super::scope::Catalogue;
+use super::session::LOCAL;
+
+/// What every completed sign-in here is worth (OpenID Connect Core §2, `acr`).
+pub const SIGNED_IN: &str = "1";
+
+/// Wishes about the sign-in, judged against what is registered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AcrValues {
+    /// The provider to sign in with: known, enabled and allowed to the client.
+    pub identity_provider: Option<String>,
+    /// A provider that was asked for and is none of that: for the log.
+    pub dropped_identity_provider: Option<String>,
+    /// The tenant to sign in within; without one, users without a tenant.
+    pub tenant: Option<TenantName>,
+    /// The remaining values, in order of preference.
+    pub others: Vec<String>,
+}
+
+impl AcrValues {
+    /// Reads the parameter. Only the tenant can be wrong (`UnknownTenant`); everything else is a wish.
+    pub fn parse(text: Option<&str>, client: &Client, catalogue: &Catalogue) -> Result<AcrValues, Reason> {
+        let words: Vec<&str> = text.unwrap_or_default().split(' ').filter(|word| !word.is_empty()).collect();
+        let providers: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("idp:")).collect();
+        let usable = |name: &&&str| is_usable_identity_provider(name, client, catalogue);
+        let is_plain = |word: &&&str| !word.starts_with("idp:") && !word.starts_with("tenant:");
+        Ok(AcrValues {
+            identity_provider: providers.iter().find(usable).map(|name| (*name).to_owned()),
+            dropped_identity_provider: providers.iter().find(|name| !usable(name)).map(|name| (*name).to_owned()),
+            tenant: settle_tenant(words.iter().filter_map(|word| word.strip_prefix("tenant:")), client, catalogue)?,
+            others: words.iter().filter(is_plain).map(|word| (*word).to_owned()).collect(),
+        })
+    }
+}
+
+/// The tenant of a sign-in: the one named, if it is registered and the client allows it; without a name the client's only one,
+/// else none. More than one name, an unknown or a disallowed one is `UnknownTenant`; where no tenant is registered at all,
+/// names are ignored.
+pub fn settle_tenant<'a>(
+    names: impl Iterator<Item = &'a str>,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<Option<TenantName>, Reason> {
+    let names: Vec<&str> = if catalogue.tenants.is_empty() { Vec::new() } else { names.collect() };
+    match names.as_slice() {
+        [] => Ok(only_tenant(client)),
+        [name] => {
+            let tenant = TenantName::new(*name);
+            let allowed = catalogue.tenants.contains_key(*name) && client.allows_tenant(&tenant);
+            if allowed { Ok(Some(tenant)) } else { Err(Reason::UnknownTenant) }
+        }
+        [_, _, ..] => Err(Reason::UnknownTenant),
+    }
+}
+
+fn only_tenant(client: &Client) -> Option<TenantName> {
+    let tenants = client.tenants.as_ref().filter(|tenants| tenants.len() == 1)?;
+    tenants.first().cloned()
+}
+
+/// Whether users may be sent to that provider for this client: registered, enabled, allowed. `local` is always registered.
+pub fn is_usable_identity_provider(name: &str, client: &Client, catalogue: &Catalogue) -> bool {
+    let enabled = |provider: &Value| provider.get("enabled").and_then(Value::as_bool).unwrap_or(true);
+    let known = name == LOCAL || catalogue.identity_providers.get(name).is_some_and(enabled);
+    known && client.allows_identity_provider(name)
+}
+
+/// Every `acr` that a sign-in can end with: what discovery lists, and what an essential `acr` can ask for.
+pub fn supported() -> BTreeSet<&'static str> {
+    BTreeSet::from([SIGNED_IN])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::{catalogue, catalogue_with_tenants, client};
+    use super::*;
+
+    fn tenants(names: &[&str]) -> Option<BTreeSet<TenantName>> {
+        Some(names.iter().map(|name| TenantName::new(*name)).collect())
+    }
+
+    fn tenant_of(text: &str, client: &Client) -> Result<Option<String>, Reason> {
+        let parsed = AcrValues::parse(Some(text), client, &catalogue_with_tenants())?;
+        Ok(parsed.tenant.map(|tenant| tenant.to_string()))
+    }
+
+    #[test]
+    fn a_known_allowed_provider_is_taken() {
+        let read = |text| AcrValues::parse(Some(text), &client(), &catalogue()).unwrap();
+        assert_eq!(read("idp:corp").identity_provider.as_deref(), Some("corp"));
+        assert_eq!(read("idp:local").identity_provider.as_deref(), Some("local"));
+        assert_eq!(read("idp:nope idp:corp idp:local").identity_provider.as_deref(), Some("corp"));
+        assert_eq!(read("1  idp:corp loa2").others, ["1", "loa2"]);
+        assert_eq!(AcrValues::parse(None, &client(), &catalogue()), Ok(AcrValues::default()));
+    }
+
+    #[test]
+    fn any_other_provider_is_dropped_and_noted() {
+        for name in ["unknown", "../x", "https://evil", "CORP", "former", "", "corp,local"] {
+            let parsed = AcrValues::parse(Some(&format!("idp:{name}")), &client(), &catalogue()).unwrap();
+            assert_eq!(parsed.identity_provider, None, "{name}");
+            assert_eq!(parsed.dropped_identity_provider.as_deref(), Some(name));
+        }
+        let only_corp = Client { identity_providers: Some(BTreeSet::from(["corp".to_owned()])), ..client() };
+        assert!(!is_usable_identity_provider("local", &only_corp, &catalogue()));
+        let only_local = Client { identity_providers: Some(BTreeSet::from(["local".to_owned()])), ..client() };
+        assert!(!is_usable_identity_provider("corp", &only_local, &catalogue()));
+    }
+
+    #[test]
+    fn the_tenant_is_the_one_named_or_the_only_one_or_none() {
+        let only_acme = Client { tenants: tenants(&["acme"]), ..client() };
+        assert_eq!(tenant_of("tenant:acme", &client()), Ok(Some("acme".to_owned())));
+        assert_eq!(tenant_of("tenant:acme", &only_acme), Ok(Some("acme".to_owned())));
+        assert_eq!(tenant_of("", &only_acme), Ok(Some("acme".to_owned())));
+        assert_eq!(tenant_of("", &client()), Ok(None));
+        assert_eq!(tenant_of("", &Client { tenants: tenants(&["acme", "globex"]), ..client() }), Ok(None));
+    }
+
+    #[test]
+    fn several_unknown_and_disallowed_tenants_are_refused() {
+        let only_acme = Client { tenants: tenants(&["acme"]), ..client() };
+        for text in [
+            "tenant:<script>",
+            "tenant:",
+            "tenant:ACME",
+            "tenant:acme tenant:globex",
+            "tenant:acme tenant:acme",
+            "tenant:nope",
+        ] {
+            assert_eq!(tenant_of(text, &client()), Err(Reason::UnknownTenant), "{text}");
+        }
+        assert_eq!(tenant_of("tenant:globex", &only_acme), Err(Reason::UnknownTenant));
+    }
+
+    #[test]
+    fn where_no_tenant_is_registered_names_are_ignored() {
+        let parsed = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
+        assert_eq!(parsed, AcrValues::default());
+    }
+
+    proptest! {
+        #[test]
+        fn only_registered_names_come_through(text in "((idp:|tenant:)?(corp|local|former|acme|globex|x)? ?){0,6}") {
+            if let Ok(parsed) = AcrValues::parse(Some(&text), &client(), &catalogue_with_tenants()) {
+                prop_assert!(parsed.identity_provider.is_none_or(|name| name == "corp" || name == "local"));
+                prop_assert!(parsed.tenant.is_none_or(|name| ["acme", "globex"].contains(&name.as_str())));
+                prop_assert!(parsed.others.iter().all(|word| !word.starts_with("idp:") && !word.starts_with("tenant:") && !word.is_empty()));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,60}") {
+            let _ = AcrValues::parse(Some(&text), &client(), &catalogue_with_tenants());
+        }
+    }
+}

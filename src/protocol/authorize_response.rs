@@ -1,0 +1,261 @@
+//! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding Practices, RFC 9207): its
+//! parameters, and the one encoder that puts them into a redirect or a form. Nothing else builds a URL from parts.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::errors::AuthorizeErrorCode;
+use super::reason::Reason;
+use super::redirect_uri::RedirectTarget;
+use super::response_mode::ResponseMode;
+use super::scope::ScopeSet;
+use super::secret::SecretText;
+
+/// Everything but the unreserved characters of RFC 3986 §2.3: a space becomes %20, which every decoder understands.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Names and values in the order they go out.
+pub type ResponseParameters = Vec<(&'static str, String)>;
+
+/// What a successful request gets. Members are in the order of the wire.
+#[derive(Clone, Debug)]
+pub struct AuthorizeSuccess<'a> {
+    /// `code`
+    pub code: Option<&'a SecretText>,
+    /// `id_token`
+    pub id_token: Option<&'a SecretText>,
+    /// `access_token` and what stands beside it.
+    pub access_token: Option<FrontChannelAccessToken<'a>>,
+    /// `state`, as sent.
+    pub state: Option<&'a str>,
+    /// `session_state` (OpenID Connect Session Management §2), only with `openid`.
+    pub session_state: Option<&'a str>,
+    /// `iss` (RFC 9207)
+    pub issuer: &'a str,
+}
+
+/// An access token that travels through the browser.
+#[derive(Clone, Debug)]
+pub struct FrontChannelAccessToken<'a> {
+    /// `access_token`
+    pub access_token: &'a SecretText,
+    /// `expires_in`, seconds.
+    pub expires_in: u64,
+    /// `scope`
+    pub scope: &'a ScopeSet,
+}
+
+impl AuthorizeSuccess<'_> {
+    /// The parameters.
+    pub fn parameters(&self) -> ResponseParameters {
+        let secret = |name, value: Option<&SecretText>| value.map(|value| (name, value.expose().to_owned()));
+        let text = |name, value: Option<&str>| value.map(|value| (name, value.to_owned()));
+        let mut parameters: ResponseParameters =
+            [secret("code", self.code), secret("id_token", self.id_token)].into_iter().flatten().collect();
+        if let Some(token) = &self.access_token {
+            parameters.push(("access_token", token.access_token.expose().to_owned()));
+            parameters.push(("token_type", "Bearer".to_owned()));
+            parameters.push(("expires_in", token.expires_in.to_string()));
+            parameters.push(("scope", token.scope.to_string()));
+        }
+        let rest =
+            [text("state", self.state), text("session_state", self.session_state), text("iss", Some(self.issuer))];
+        parameters.extend(rest.into_iter().flatten());
+        parameters
+    }
+}
+
+/// The parameters of an error.
+pub fn error_parameters(
+    code: AuthorizeErrorCode,
+    reason: Reason,
+    state: Option<&str>,
+    issuer: &str,
+) -> ResponseParameters {
+    let mut parameters =
+        vec![("error", code.as_str().to_owned()), ("error_description", reason.description().to_owned())];
+    parameters.extend(state.map(|state| ("state", state.to_owned())));
+    parameters.push(("iss", issuer.to_owned()));
+    parameters
+}
+
+/// A response ready to be sent.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// 303 to this URI.
+    Redirect {
+        /// `Location`
+        location: String,
+    },
+    /// A page with a form that posts itself.
+    Form {
+        /// Where to: the redirect URI byte for byte.
+        action: String,
+        /// The form's fields, unescaped.
+        fields: ResponseParameters,
+    },
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Both hold codes and tokens.
+        match self {
+            Delivery::Redirect { .. } => formatter.write_str("Redirect([redacted])"),
+            Delivery::Form { .. } => formatter.write_str("Form([redacted])"),
+        }
+    }
+}
+
+/// Encodes a response for its way back.
+pub fn deliver(target: &RedirectTarget, mode: ResponseMode, parameters: ResponseParameters) -> Delivery {
+    match mode {
+        ResponseMode::Query => Delivery::Redirect { location: with_query(target.uri(), &parameters) },
+        ResponseMode::Fragment => Delivery::Redirect { location: format!("{}#{}", target.uri(), encode(&parameters)) },
+        ResponseMode::FormPost => Delivery::Form { action: target.uri().to_owned(), fields: parameters },
+    }
+}
+
+/// `uri` with parameters added to its query; what is there stays byte for byte. `uri` has no fragment.
+pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
+    let separator = match uri.split_once('?') {
+        _ if parameters.is_empty() => "",
+        None => "?",
+        Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
+        Some(_) => "&",
+    };
+    format!("{uri}{separator}{}", encode(parameters))
+}
+
+fn encode(parameters: &[(&'static str, String)]) -> String {
+    let pairs = parameters.iter().map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
+    pairs.collect::<Vec<String>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::public_client;
+    use super::super::parameters::Parameters;
+    use super::*;
+
+    const ISSUER: &str = "https://login.example";
+
+    fn target(uri: &str) -> RedirectTarget {
+        RedirectTarget::match_registered(uri, &public_client(&[uri])).unwrap()
+    }
+
+    fn location(uri: &str, mode: ResponseMode, parameters: &ResponseParameters) -> String {
+        match deliver(&target(uri), mode, parameters.clone()) {
+            Delivery::Redirect { location } => location,
+            Delivery::Form { .. } => panic!("a form"),
+        }
+    }
+
+    fn read(encoded: &str) -> Vec<(String, String)> {
+        let parameters = Parameters::parse(encoded.as_bytes()).unwrap();
+        parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_code_goes_out_with_state_and_issuer() {
+        let code = SecretText::new("gpc_x");
+        let success = AuthorizeSuccess {
+            code: Some(&code),
+            id_token: None,
+            access_token: None,
+            state: Some("a b+c"),
+            session_state: None,
+            issuer: ISSUER,
+        };
+        assert_eq!(
+            location("https://rp1.example/cb", ResponseMode::Query, &success.parameters()),
+            "https://rp1.example/cb?code=gpc_x&state=a%20b%2Bc&iss=https%3A%2F%2Flogin.example"
+        );
+        assert!(!format!("{success:?}").contains("gpc_x"));
+    }
+
+    #[test]
+    fn tokens_bring_their_companions() {
+        let (id_token, token) = (SecretText::new("a.b.c"), SecretText::new("gpa_x"));
+        let scope = ScopeSet::parse("openid orders.read").unwrap();
+        let access_token = FrontChannelAccessToken { access_token: &token, expires_in: 3600, scope: &scope };
+        let success = AuthorizeSuccess {
+            code: None,
+            id_token: Some(&id_token),
+            access_token: Some(access_token),
+            state: None,
+            session_state: Some("h.s"),
+            issuer: ISSUER,
+        };
+        assert_eq!(
+            location("https://rp1.example/cb?x=%20y", ResponseMode::Fragment, &success.parameters()),
+            "https://rp1.example/cb?x=%20y#id_token=a.b.c&access_token=gpa_x&token_type=Bearer&expires_in=3600&scope=openid%20orders.read&session_state=h.s&iss=https%3A%2F%2Flogin.example"
+        );
+    }
+
+    #[test]
+    fn an_error_goes_out_without_a_state_that_was_not_sent() {
+        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, None, ISSUER);
+        let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["error", "error_description", "iss"]);
+        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, Some(""), ISSUER);
+        assert!(parameters.contains(&("state", String::new())));
+    }
+
+    #[test]
+    fn an_existing_query_stays_byte_for_byte() {
+        let one = vec![("a", "1".to_owned())];
+        for (uri, expected) in [
+            ("https://rp1.example/cb", "https://rp1.example/cb?a=1"),
+            ("https://rp1.example", "https://rp1.example?a=1"),
+            ("https://rp1.example/cb?", "https://rp1.example/cb?a=1"),
+            ("https://rp1.example/cb?x=%20+y", "https://rp1.example/cb?x=%20+y&a=1"),
+            ("https://rp1.example/cb?x&", "https://rp1.example/cb?x&a=1"),
+            ("https://rp1.example/cb?x=1?", "https://rp1.example/cb?x=1?&a=1"),
+            ("com.example.app:/cb", "com.example.app:/cb?a=1"),
+        ] {
+            assert_eq!(location(uri, ResponseMode::Query, &one), expected);
+        }
+        assert_eq!(with_query("https://rp1.example/cb", &[]), "https://rp1.example/cb");
+    }
+
+    #[test]
+    fn a_form_names_the_registered_uri_and_leaves_values_alone() {
+        let parameters = vec![("state", "<b>\"'&".to_owned())];
+        let delivery = deliver(&target("https://rp1.example/cb?x=1"), ResponseMode::FormPost, parameters.clone());
+        assert_eq!(delivery, Delivery::Form { action: "https://rp1.example/cb?x=1".to_owned(), fields: parameters });
+        assert!(!format!("{delivery:?}").contains("<b>"));
+    }
+
+    #[test]
+    fn a_state_cannot_smuggle_a_parameter_a_fragment_or_a_header() {
+        let state = "a&code=evil#x%25 \u{e9} \u{1f600}\r\nSet-Cookie: a=b;'\"<>\\+";
+        let parameters = vec![("code", "good".to_owned()), ("state", state.to_owned())];
+        for mode in [ResponseMode::Query, ResponseMode::Fragment] {
+            let location = location("https://rp1.example/cb", mode, &parameters);
+            assert!(location.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+".contains(&byte)), "{location}");
+            let (_, sent) = location.split_once(['?', '#']).unwrap();
+            assert_eq!(read(sent), [("code".to_owned(), "good".to_owned()), ("state".to_owned(), state.to_owned())]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_read_back(state in "[^\0]{0,64}", uri in "https://rp1\\.example/[a-z]{0,3}(\\?([a-z]=[0-9]&?){0,2})?") {
+            let parameters = vec![("code", "c".to_owned()), ("state", state.clone())];
+            let expected = [("code".to_owned(), "c".to_owned()), ("state".to_owned(), state)];
+            let query = location(&uri, ResponseMode::Query, &parameters);
+            prop_assert!(query.starts_with(&uri));
+            let read_query = read(query.split_once('?').unwrap().1);
+            prop_assert!(read_query.ends_with(&expected));
+            let before = uri.split_once('?').map_or(0, |(_, query)| query.split('&').filter(|pair| !pair.is_empty()).count());
+            prop_assert_eq!(read_query.len(), before + 2);
+            let fragment = location(&uri, ResponseMode::Fragment, &parameters);
+            let (before_fragment, after) = fragment.split_once('#').unwrap();
+            prop_assert_eq!(before_fragment, uri);
+            prop_assert_eq!(read(after), expected);
+        }
+    }
+}
