@@ -11,3 +11,4 @@ pub mod response_mode;
 pub mod response_type;
 pub mod scope;
 pub mod secret;
+pub mod session_id;
