@@ -63,3 +63,4 @@ pub mod userinfo;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod session;
+pub mod session_id;
