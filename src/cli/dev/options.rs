@@ -40,7 +40,9 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Command, Trouble> {
             lexopt::Arg::Long("listen") => options.listen = address(&mut parser, "--listen")?,
             lexopt::Arg::Long("demo-listen") => options.demo_listen = address(&mut parser, "--demo-listen")?,
             lexopt::Arg::Long("help") | lexopt::Arg::Short('h') => return Ok(Command::Help),
-            other => return Err(usage(other.unexpected())),
+            other @ (lexopt::Arg::Short(_) | lexopt::Arg::Long(_) | lexopt::Arg::Value(_)) => {
+                return Err(usage(other.unexpected()));
+            }
         }
     }
     if options.listen == options.demo_listen && options.listen.port() != 0 {

@@ -95,7 +95,13 @@ fn incoming(request: &mut Request, cookie_name: &str) -> Option<Incoming> {
     let method = match request.method() {
         tiny_http::Method::Get | tiny_http::Method::Head => Method::Get,
         tiny_http::Method::Post => Method::Post,
-        _ => Method::Other,
+        tiny_http::Method::Put
+        | tiny_http::Method::Delete
+        | tiny_http::Method::Connect
+        | tiny_http::Method::Options
+        | tiny_http::Method::Trace
+        | tiny_http::Method::Patch
+        | tiny_http::Method::NonStandard(_) => Method::Other,
     };
     let (path, query) = match request.url().split_once('?') {
         Some((path, query)) => (path.to_owned(), query.to_owned()),
