@@ -27,8 +27,10 @@ const ROWS: [&[&str]; 11] = [
 ];
 
 /// Uses against the rows, each with its reason: (from, to, why).
-const EXCEPTIONS: &[(&str, &str, &str)] =
-    &[("supervisor", "server::control", "the words that the two processes say to each other over their pipe")];
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("supervisor", "server::control", "the words that the two processes say to each other over their pipe"),
+    ("supervisor", "server::BACKLOG", "both listen with the same queue: the one binds, the other takes over"),
+];
 
 /// What the pure core must not name. Value types such as `std::net::IpAddr` are fine.
 const BANNED_IN_PROTOCOL: [&str; 21] = [
@@ -162,7 +164,9 @@ fn nothing_is_unsafe_and_no_markup_goes_unescaped_unseen() {
 #[test]
 fn functions_and_files_can_be_seen_whole() {
     for file in sources() {
-        for (name, length) in file.functions() {
+        // A test is often one table of cases, and better whole.
+        let production = !file.path.ends_with("tests.rs");
+        for (name, length) in file.functions().into_iter().filter(|_| production) {
             let excused = LONG_FUNCTIONS.iter().any(|(path, function, _)| *path == file.path && *function == name);
             assert!(excused || length <= LONGEST_FUNCTION, "src/{}: fn {name} has {length} lines", file.path);
         }
