@@ -7,8 +7,7 @@ help: ## Show this list
 
 run: ## Build, and start everything for trying out (gatepost dev)
 	@tests/need rust compiler postgres
-	@cargo build --quiet
-	@exec target/debug/gatepost dev
+	@cargo run -- dev
 
 test: ## Run all Rust tests, against a throw-away Postgres
 	@tests/need rust compiler postgres
@@ -16,7 +15,7 @@ test: ## Run all Rust tests, against a throw-away Postgres
 
 e2e: ## Drive the demo application with a real Chromium
 	@tests/need rust compiler postgres chromium node
-	@cargo build --quiet
+	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
 
 lint: ## Check formatting, clippy and the documentation; warnings are errors
@@ -25,11 +24,11 @@ lint: ## Check formatting, clippy and the documentation; warnings are errors
 	cargo clippy --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --document-private-items
 
-# The order is that of patience: the quickest first. The Rust tests come last, so that their summaries stand at the end.
+# All three run even when one fails, the Rust tests last, so that their summaries stand at the end.
 check: ## Everything that must pass before a change goes in: lint, e2e, test
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory e2e
-	@$(MAKE) --no-print-directory test
+	@failed=; for target in lint e2e test; do \
+	    $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 
 clean-dev: ## Remove the private Postgres and secret that `make run` made
 	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \
