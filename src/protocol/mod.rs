@@ -19,6 +19,7 @@ pub mod discovery;
 pub mod errors;
 pub mod id_token;
 pub mod identifiers;
+pub mod forwarded;
 pub mod instant;
 pub mod nearest;
 pub mod jwks;
