@@ -1,213 +1,207 @@
-//! The master secret: a file of base64 lines outside the database, from which every other key is derived. The first
-//! line is current; the others are still accepted, so that the secret can be changed without signing anybody out.
+//! The master secret, and the keys derived from it: one per purpose, so that nothing sealed for one use opens for another.
+//! It is the one thing that is never in the database.
 
-use std::fs::{self, File, Metadata};
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use aws_lc_rs::hkdf;
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use base64::Engine;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use base64::engine::{DecodePaddingMode, general_purpose};
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-use super::{CryptoError, random};
-use crate::protocol::secret::{SecretBytes, SecretText};
+use super::random;
+use crate::protocol::secret::SecretBytes;
 
-/// The credential's name under `$CREDENTIALS_DIRECTORY`.
-const CREDENTIAL: &str = "gatepost-secret";
-/// Fewer bytes than this in a line are refused.
-const LEAST_BYTES: usize = 32;
-/// A line names itself by one byte; with more lines two names would soon be the same.
-const MOST_LINES: usize = 8;
-const MOST_FILE_BYTES: u64 = 65_536;
+/// Bytes a master secret has at least.
+const LEAST_LENGTH: usize = 32;
+/// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the line.
+const MOST_LINES: usize = 16;
 
-/// Padding or none, as tools differ.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+/// What a derived key is for. The label is part of the derivation: never change one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Sealing authorization codes.
+    AuthorizationCode,
+    /// Sealing reference access tokens.
+    AccessToken,
+    /// Sealing authorization requests into page addresses.
+    AuthorizeRequest,
+    /// Authenticating refresh tokens.
+    RefreshToken,
+    /// Hashing user codes.
+    UserCode,
+    /// Tying forms to pages and browsers.
+    FormToken,
+    /// Naming the buckets of the sign-in throttle.
+    SignInThrottle,
+    /// Wrapping private signing keys in the database.
+    SigningKey,
+    /// Wrapping digests of client secrets, and upstream client secrets, in the database.
+    ClientSecret,
+}
 
-/// Every line of the file, the current one first.
-#[derive(Clone, Debug)]
+impl Purpose {
+    /// The label in the derivation and in the associated data.
+    pub fn label(self) -> &'static str {
+        match self {
+            Purpose::AuthorizationCode => "authorization code",
+            Purpose::AccessToken => "access token",
+            Purpose::AuthorizeRequest => "authorize request",
+            Purpose::RefreshToken => "refresh token",
+            Purpose::UserCode => "user code",
+            Purpose::FormToken => "form token",
+            Purpose::SignInThrottle => "sign-in throttle",
+            Purpose::SigningKey => "signing key",
+            Purpose::ClientSecret => "client secret",
+        }
+    }
+}
+
+/// Why a secret file cannot be used. Texts name the place, never the content.
+pub type Unfit = String;
+
+/// The lines of the secret file: the first is current, the others are still accepted.
+#[derive(Debug)]
 pub struct MasterSecret {
-    pub(super) lines: Vec<MasterLine>,
+    lines: Vec<SecretBytes>,
 }
 
-/// One line.
-#[derive(Clone, Debug)]
-pub(super) struct MasterLine {
-    /// Stands in whatever is sealed under this line; stays the line's own when others are put before it.
-    pub(super) name: u8,
-    pub(super) bytes: SecretBytes,
-}
-
-/// Where the secret's file is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MasterSecretFile {
-    /// `GATEPOST_SECRET_FILE`: ours (or root's) alone, not a link.
-    Path(PathBuf),
-    /// `$CREDENTIALS_DIRECTORY`, where systemd keeps others out by access lists.
-    CredentialsDirectory(PathBuf),
+/// A new line for a secret file: 32 random bytes in base64.
+pub fn generate() -> String {
+    STANDARD.encode(random::bytes::<LEAST_LENGTH>())
 }
 
 impl MasterSecret {
-    /// Reads the file. Errors name the file and what is wrong with it, never its content.
-    pub fn load(file: &MasterSecretFile) -> Result<MasterSecret, CryptoError> {
-        let path = match file {
-            MasterSecretFile::Path(path) => path.clone(),
-            MasterSecretFile::CredentialsDirectory(directory) => directory.join(CREDENTIAL),
-        };
-        let refused = |cause: String| CryptoError::new(format!("master secret {}: {cause}", path.display()));
-        let text = match file {
-            MasterSecretFile::Path(_) => read_private(&path),
-            MasterSecretFile::CredentialsDirectory(_) => open(&path).and_then(|(file, _)| read(file)),
-        };
-        MasterSecret::parse(text.map_err(refused)?.expose()).map_err(|error| refused(error.0))
+    /// Reads the file, which only its owner may read: an owner-only mode, and no other.
+    pub fn read(path: &Path) -> Result<MasterSecret, Unfit> {
+        let place = path.display();
+        let metadata = fs::metadata(path).map_err(|error| format!("master secret {place}: {error}"))?;
+        if !metadata.is_file() {
+            return Err(format!("master secret {place}: not a file"));
+        }
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(format!("master secret {place}: mode {mode:04o} lets others read it; chmod 0400 it"));
+        }
+        let text = fs::read_to_string(path).map_err(|error| format!("master secret {place}: {error}"))?;
+        MasterSecret::parse(&text).map_err(|problem| format!("master secret {place}: {problem}"))
     }
 
-    /// Reads base64 lines; empty ones are skipped.
-    pub fn parse(text: &str) -> Result<MasterSecret, CryptoError> {
-        let lines: Vec<MasterLine> =
-            text.lines().map(str::trim).filter(|line| !line.is_empty()).map(parse_line).collect::<Result<_, _>>()?;
-        if lines.is_empty() || lines.len() > MOST_LINES {
-            return Err(CryptoError::new(format!(
-                "it must hold 1 to {MOST_LINES} lines; `gatepost secret` prints one"
-            )));
+    /// Reads lines of base64, each at least 32 bytes decoded. Empty lines do not count.
+    pub fn parse(text: &str) -> Result<MasterSecret, Unfit> {
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        if lines.is_empty() {
+            return Err(String::from("it is empty; `gatepost secret` makes one"));
         }
-        let mut names: Vec<u8> = lines.iter().map(|line| line.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        if names.len() < lines.len() {
-            return Err(CryptoError::new("two of its lines are the same or look alike from outside; make another"));
+        if lines.len() > MOST_LINES {
+            return Err(format!("it has more than {MOST_LINES} lines"));
         }
+        let lines =
+            lines.iter().enumerate().map(|(index, line)| read_line(index + 1, line)).collect::<Result<_, _>>()?;
         Ok(MasterSecret { lines })
     }
 
-    /// A new line for such a file: 32 random bytes.
-    pub fn generate() -> SecretText {
-        SecretText::new(general_purpose::STANDARD.encode(random::bytes::<32>()))
+    /// The keys of one installation: different installations, or issuers, never share one.
+    pub fn derive(&self, installation_id: &[u8; 16], issuer: &str) -> DerivedKeys {
+        let salt = Salt::new(HKDF_SHA256, &[installation_id.as_slice(), issuer.as_bytes()].concat());
+        DerivedKeys {
+            lines: self.lines.iter().map(|line| salt.extract(line.expose())).collect(),
+            issuer: issuer.to_owned(),
+        }
     }
 }
 
-fn parse_line(line: &str) -> Result<MasterLine, CryptoError> {
-    let bytes = BASE64.decode(line).map_err(|_| CryptoError::new("a line is not base64"))?;
-    if bytes.len() < LEAST_BYTES {
-        return Err(CryptoError::new(format!("a line holds fewer than {LEAST_BYTES} bytes")));
+fn read_line(number: usize, line: &str) -> Result<SecretBytes, Unfit> {
+    let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
+    let decoded = alphabets.iter().find_map(|alphabet| alphabet.decode(line).ok());
+    match decoded {
+        None => Err(format!("line {number} is not base64")),
+        Some(bytes) if bytes.len() < LEAST_LENGTH => {
+            Err(format!("line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"))
+        }
+        Some(bytes) => Ok(SecretBytes::new(bytes)),
     }
-    Ok(MasterLine { name: name(&bytes)?, bytes: SecretBytes::new(bytes) })
 }
 
-/// One byte derived from the line: says nothing about the rest of it.
-fn name(bytes: &[u8]) -> Result<u8, CryptoError> {
-    let mut name = [0; 32];
-    let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, b"gatepost/line-name").extract(bytes);
-    let filled = expanded.expand(&[b"name"], hkdf::HKDF_SHA256).and_then(|key| key.fill(&mut name));
-    filled.map_err(|_| CryptoError::new("key derivation failed"))?;
-    let [first, ..] = name;
-    Ok(first)
+/// Keys by purpose, one set per line of the secret file.
+#[derive(Debug)]
+pub struct DerivedKeys {
+    lines: Vec<Prk>,
+    issuer: String,
 }
 
-fn read_private(path: &Path) -> Result<SecretText, String> {
-    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-    if is_link {
-        return Err(String::from("it is a symbolic link; name the file itself"));
+/// 256-bit keys, whatever they are for.
+#[derive(Clone, Copy)]
+struct KeyLength;
+
+impl KeyType for KeyLength {
+    fn len(&self) -> usize {
+        32
     }
-    let (file, metadata) = open(path)?;
-    if metadata.mode() & 0o077 != 0 {
-        return Err(String::from("others may read or write it; chmod 600"));
-    }
-    let own = fs::metadata("/proc/self").map(|own| own.uid()).map_err(|_| String::from("cannot tell who we are"))?;
-    if metadata.uid() != own && metadata.uid() != 0 {
-        return Err(String::from("it belongs to another user"));
-    }
-    read(file)
 }
 
-fn open(path: &Path) -> Result<(File, Metadata), String> {
-    // Non-blocking, lest a named pipe hold up the start.
-    const O_NONBLOCK: i32 = 0o4000;
-    let mut options = File::options();
-    let file = options
-        .read(true)
-        .custom_flags(O_NONBLOCK)
-        .open(path)
-        .map_err(|error| format!("cannot open it: {}", error.kind()))?;
-    let metadata = file.metadata().map_err(|error| format!("cannot inspect it: {}", error.kind()))?;
-    if !metadata.is_file() || metadata.len() > MOST_FILE_BYTES {
-        return Err(String::from("it is not a small regular file"));
+impl DerivedKeys {
+    /// The keys of a purpose, the current line's first, each with the byte that names its line wherever it stands.
+    pub fn keys(&self, purpose: Purpose) -> impl Iterator<Item = (u8, [u8; 32])> {
+        self.lines.iter().filter_map(move |line| {
+            let [name, ..] = expand(line, "line name")?;
+            Some((name, expand(line, purpose.label())?))
+        })
     }
-    Ok((file, metadata))
+
+    /// The issuer the keys belong to.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
 }
 
-fn read(file: File) -> Result<SecretText, String> {
-    let mut text = String::new();
-    let read = file.take(MOST_FILE_BYTES).read_to_string(&mut text);
-    read.map_err(|_| String::from("it is not text"))?;
-    Ok(SecretText::new(text))
+fn expand(line: &Prk, label: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    line.expand(&[b"gatepost ", label.as_bytes()], KeyLength).ok()?.fill(&mut key).ok()?;
+    Some(key)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
     use super::*;
 
-    const LINE: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-
-    fn file(name: &str, content: &str, mode: u32) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("gatepost-master-{}-{name}", random::identifier()));
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        path
-    }
-
-    fn load(path: &Path) -> Result<MasterSecret, CryptoError> {
-        let loaded = MasterSecret::load(&MasterSecretFile::Path(path.to_owned()));
-        fs::remove_file(path).unwrap();
-        loaded
+    #[test]
+    fn derivation_depends_on_everything_and_on_nothing_else() {
+        let master = MasterSecret::parse(&STANDARD.encode([1; 32])).unwrap();
+        let key = |id: &[u8; 16], issuer: &str, purpose| master.derive(id, issuer).keys(purpose).next().unwrap();
+        let reference = key(&[2; 16], "https://a.example", Purpose::AccessToken);
+        assert_eq!(reference, key(&[2; 16], "https://a.example", Purpose::AccessToken));
+        assert_ne!(reference, key(&[3; 16], "https://a.example", Purpose::AccessToken));
+        assert_ne!(reference, key(&[2; 16], "https://b.example", Purpose::AccessToken));
+        assert_ne!(reference.1, key(&[2; 16], "https://a.example", Purpose::AuthorizationCode).1);
+        assert_eq!(master.derive(&[2; 16], "x").keys(Purpose::AccessToken).count(), 1);
     }
 
     #[test]
-    fn a_private_file_is_read_with_or_without_padding() {
-        assert_eq!(load(&file("good", &format!("\n{LINE}\n"), 0o600)).unwrap().lines.len(), 1);
-        assert_eq!(load(&file("bare", LINE.trim_end_matches('='), 0o400)).unwrap().lines.len(), 1);
+    fn unfit_secrets_are_refused_without_being_shown() {
+        let short = STANDARD.encode([7; 31]);
+        for text in ["", "\n \n", "not base64!", short.as_str(), &format!("{}\n{short}", STANDARD.encode([7; 32]))] {
+            let problem = MasterSecret::parse(text).unwrap_err();
+            assert!(!problem.contains(&short), "{problem}");
+        }
+        assert!(MasterSecret::parse(&format!("{}\n", STANDARD.encode([7; 32])).repeat(17)).is_err());
+    }
+
+    #[test]
+    fn a_generated_secret_is_fit_and_new_each_time() {
+        assert!(MasterSecret::parse(&generate()).is_ok());
+        assert_ne!(generate(), generate());
     }
 
     #[test]
     fn a_file_that_others_may_read_is_refused() {
-        for mode in [0o644, 0o640, 0o604, 0o660, 0o620] {
-            assert!(load(&file("open", LINE, mode)).unwrap_err().0.contains("chmod 600"), "{mode:o}");
+        let path = std::env::temp_dir().join(format!("gatepost-secret-{}", std::process::id()));
+        fs::write(&path, generate()).unwrap();
+        for (mode, fit) in [(0o644, false), (0o640, false), (0o604, false), (0o600, true), (0o400, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(MasterSecret::read(&path).is_ok(), fit, "{mode:o}");
         }
-    }
-
-    #[test]
-    fn links_and_directories_are_refused() {
-        let target = file("target", LINE, 0o600);
-        let link = target.with_extension("link");
-        symlink(&target, &link).unwrap();
-        assert!(load(&link).unwrap_err().0.contains("symbolic link"));
-        fs::remove_file(target).unwrap();
-        assert!(MasterSecret::load(&MasterSecretFile::Path(std::env::temp_dir())).is_err());
-    }
-
-    #[test]
-    fn weak_or_unreadable_content_is_refused_without_repeating_it() {
-        for content in ["", "\n\n", "canary!", "Y2FuYXJ5", &format!("{LINE}\n{LINE}"), &"canary".repeat(20_000)] {
-            let error = load(&file("bad", content, 0o600)).unwrap_err();
-            assert!(!error.0.contains("canary") && !error.0.contains("Y2FuYXJ5"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_generated_line_is_accepted() {
-        assert!(MasterSecret::parse(MasterSecret::generate().expose()).is_ok());
-    }
-
-    #[test]
-    fn a_missing_file_is_named() {
-        let error =
-            MasterSecret::load(&MasterSecretFile::CredentialsDirectory(PathBuf::from("/nonexistent"))).unwrap_err();
-        assert!(error.0.contains("/nonexistent/gatepost-secret"), "{error}");
+        fs::remove_file(&path).unwrap();
+        assert!(MasterSecret::read(&path).unwrap_err().contains("gatepost-secret-"));
     }
 }

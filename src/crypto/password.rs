@@ -1,190 +1,152 @@
-//! Password hashing: Argon2id (RFC 9106) in PHC strings. A hash takes 16 ms and 19 MiB: how many run at once is the
-//! caller's to bound.
+//! Password hashes: Argon2id (RFC 9106) in PHC string form. How many run at once is the caller's to bound: each takes
+//! the configured memory.
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
 
-use super::{CryptoError, random};
+use super::random;
 use crate::protocol::secret::SecretText;
 
-/// An imported hash that wants more memory than this (KiB) is refused: one sign-in must not be able to exhaust us.
-const MOST_MEMORY_KIB: u32 = 262_144;
-/// The same for passes over that memory.
-const MOST_PASSES: u32 = 16;
-
-/// How costly new hashes are.
+/// Cost of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PasswordCost {
-    /// KiB; 19,456 by default.
+pub struct Cost {
+    /// Memory, KiB.
     pub memory_kib: u32,
-    /// Passes; 2 by default.
+    /// Passes over it.
     pub passes: u32,
-    /// Lanes; 1 by default.
+    /// Lanes.
     pub lanes: u32,
 }
 
-impl Default for PasswordCost {
-    fn default() -> PasswordCost {
-        PasswordCost { memory_kib: 19_456, passes: 2, lanes: 1 }
-    }
-}
-
-/// What a password turned out to be.
-#[must_use]
+/// What a password is against a stored hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
 pub enum PasswordVerdict {
-    /// The user's.
+    /// It is the one.
     Right,
-    /// The user's, but hashed at another cost than is set now: hash it anew.
+    /// It is the one, and the hash was made at another cost: store a new one.
     RightButOutdated,
-    /// Not the user's.
+    /// It is not.
     Wrong,
 }
 
-/// Hashes at one cost, and checks hashes of any.
-pub struct Passwords {
+/// Makes and checks hashes at one cost.
+#[derive(Debug)]
+pub struct PasswordHashing {
     argon2: Argon2<'static>,
-    /// Of a password nobody knows: what unknown users are checked against, so that they take as long.
-    nobody: SecretText,
+    dummy: String,
 }
 
-impl Passwords {
-    /// Refuses a cost that Argon2 has no meaning for.
-    pub fn new(cost: PasswordCost) -> Result<Passwords, CryptoError> {
-        let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None);
-        let params = params.map_err(|_| CryptoError::new("Argon2 settings: memory, passes or lanes out of range"))?;
+impl PasswordHashing {
+    /// Takes the cost and makes the hash that stands in for users who do not exist. The error names the bad parameter.
+    pub fn new(cost: Cost) -> Result<PasswordHashing, String> {
+        let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None)
+            .map_err(|error| format!("Argon2 parameters: {error}"))?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        let nobody = hash_with(&argon2, random::token().as_bytes())?;
-        Ok(Passwords { argon2, nobody })
+        let dummy = hash(&argon2, &random::bytes::<32>())?;
+        Ok(PasswordHashing { argon2, dummy })
     }
 
-    /// Hashes a password, all of it.
-    pub fn hash(&self, password: &SecretText) -> Result<SecretText, CryptoError> {
-        hash_with(&self.argon2, password.expose().as_bytes())
+    /// The PHC string of a password: its bytes as they are, all of them.
+    pub fn hash(&self, password: &SecretText) -> Result<String, String> {
+        hash(&self.argon2, password.expose().as_bytes())
     }
 
-    /// Checks a password; without a hash (nobody of that name, or one who signs in elsewhere) it takes as long and is wrong.
-    pub fn verify(&self, hash: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
-        let Some(hash) = hash.and_then(|hash| supported(hash.expose())) else {
-            let _spent = supported(self.nobody.expose()).is_some_and(|nobody| self.matches(&nobody, password));
-            return PasswordVerdict::Wrong;
-        };
-        match (self.matches(&hash, password), self.is_of_this_cost(&hash)) {
-            (true, true) => PasswordVerdict::Right,
-            (true, false) => PasswordVerdict::RightButOutdated,
-            (false, _) => PasswordVerdict::Wrong,
+    /// Checks a password against a stored PHC string. Without one (no such user, no password set) the dummy is checked
+    /// instead, so that the answer takes as long and is `Wrong`.
+    pub fn verify(&self, stored: Option<&str>, password: &SecretText) -> PasswordVerdict {
+        let parsed = stored.and_then(|stored| PasswordHash::new(stored).ok()).filter(is_bounded);
+        match parsed {
+            Some(parsed) if self.matches(&parsed, password) => {
+                if self.is_current(&parsed) {
+                    PasswordVerdict::Right
+                } else {
+                    PasswordVerdict::RightButOutdated
+                }
+            }
+            Some(_) => PasswordVerdict::Wrong,
+            None => {
+                let spent = PasswordHash::new(&self.dummy).is_ok_and(|dummy| self.matches(&dummy, password));
+                std::hint::black_box(spent);
+                PasswordVerdict::Wrong
+            }
         }
     }
 
-    fn matches(&self, hash: &PasswordHash, password: &SecretText) -> bool {
-        self.argon2.verify_password(password.expose().as_bytes(), hash).is_ok()
+    fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
+        self.argon2.verify_password(password.expose().as_bytes(), parsed).is_ok()
     }
 
-    fn is_of_this_cost(&self, hash: &PasswordHash) -> bool {
-        let (own, params) = (self.argon2.params(), Params::try_from(hash));
-        hash.algorithm == Algorithm::Argon2id.ident()
-            && hash.version == Some(Version::V0x13.into())
-            && params.is_ok_and(|params| {
-                (params.m_cost(), params.t_cost(), params.p_cost()) == (own.m_cost(), own.t_cost(), own.p_cost())
-            })
+    fn is_current(&self, parsed: &PasswordHash) -> bool {
+        let params = Params::try_from(parsed).ok();
+        let same_cost = params.is_some_and(|params| {
+            let ours = self.argon2.params();
+            (params.m_cost(), params.t_cost(), params.p_cost()) == (ours.m_cost(), ours.t_cost(), ours.p_cost())
+        });
+        same_cost && parsed.algorithm.as_str() == "argon2id"
     }
 }
 
-/// Whether a hash from elsewhere can be checked here: an Argon2 PHC string of bearable cost.
-pub fn is_supported(hash: &str) -> bool {
-    supported(hash).is_some()
+/// An imported hash must not be able to take more memory or time than a setting could.
+fn is_bounded(parsed: &PasswordHash) -> bool {
+    Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= 1_048_576 && params.t_cost() <= 20)
 }
 
-fn supported(hash: &str) -> Option<PasswordHash> {
-    let hash = PasswordHash::new(hash).ok()?;
-    let params = Params::try_from(&hash).ok()?;
-    let bearable = params.m_cost() <= MOST_MEMORY_KIB && params.t_cost() <= MOST_PASSES;
-    let known = Algorithm::new(hash.algorithm.as_str()).is_ok() && hash.salt.is_some() && hash.hash.is_some();
-    (known && bearable).then_some(hash)
-}
-
-fn hash_with(argon2: &Argon2<'_>, password: &[u8]) -> Result<SecretText, CryptoError> {
-    let hash = argon2.hash_password_with_salt(password, &random::bytes::<16>());
-    hash.map(|hash| SecretText::new(hash.to_string())).map_err(|_| CryptoError::new("password hashing failed"))
+fn hash(argon2: &Argon2<'_>, password: &[u8]) -> Result<String, String> {
+    let salt: [u8; 16] = random::bytes();
+    let hash: PasswordHash =
+        argon2.hash_password_with_salt(password, &salt).map_err(|error| format!("password hashing: {error}"))?;
+    Ok(hash.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As cheap as Argon2 goes: the tests are about verdicts.
-    const CHEAP: PasswordCost = PasswordCost { memory_kib: 8, passes: 1, lanes: 1 };
+    const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
-    fn passwords(cost: PasswordCost) -> Passwords {
-        Passwords::new(cost).unwrap()
-    }
-
-    fn secret(text: &str) -> SecretText {
+    fn secret(text: impl Into<String>) -> SecretText {
         SecretText::new(text)
     }
 
     #[test]
-    fn the_default_cost_stands_in_the_hash() {
-        let hash = passwords(PasswordCost::default()).hash(&secret("correct horse")).unwrap();
-        assert!(hash.expose().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.expose());
-    }
-
-    #[test]
-    fn only_the_right_password_is_right() {
-        let passwords = passwords(CHEAP);
-        let hash = passwords.hash(&secret("correct horse")).unwrap();
-        assert_eq!(passwords.verify(Some(&hash), &secret("correct horse")), PasswordVerdict::Right);
+    fn the_right_password_is_right_and_no_other() {
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        let stored = hashing.hash(&secret("correct horse")).unwrap();
+        assert!(stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{stored}");
+        assert_eq!(hashing.verify(Some(&stored), &secret("correct horse")), PasswordVerdict::Right);
         for wrong in ["", "correct hors", "correct horse ", "Correct horse", "correct horse\0"] {
-            assert_eq!(passwords.verify(Some(&hash), &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");
+            assert_eq!(hashing.verify(Some(&stored), &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");
         }
     }
 
     #[test]
     fn nothing_is_cut_off() {
-        let passwords = passwords(CHEAP);
-        let (one, other) = ("a".repeat(80) + "b" + &"a".repeat(19), "a".repeat(80) + "c" + &"a".repeat(19));
-        let hash = passwords.hash(&secret(&one)).unwrap();
-        assert_eq!(passwords.verify(Some(&hash), &secret(&one)), PasswordVerdict::Right);
-        assert_eq!(passwords.verify(Some(&hash), &secret(&other)), PasswordVerdict::Wrong);
-        let hash = passwords.hash(&secret("abc\0x")).unwrap();
-        assert_eq!(passwords.verify(Some(&hash), &secret("abc")), PasswordVerdict::Wrong);
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        let (one, two) =
+            (format!("{}a{}", "x".repeat(79), "y".repeat(20)), format!("{}b{}", "x".repeat(79), "y".repeat(20)));
+        let stored = hashing.hash(&secret(one.clone())).unwrap();
+        assert_eq!(hashing.verify(Some(&stored), &secret(one)), PasswordVerdict::Right);
+        assert_eq!(hashing.verify(Some(&stored), &secret(two)), PasswordVerdict::Wrong);
+        let stored = hashing.hash(&secret("abc\0x")).unwrap();
+        assert_eq!(hashing.verify(Some(&stored), &secret("abc")), PasswordVerdict::Wrong);
     }
 
     #[test]
-    fn another_cost_is_outdated_and_still_right() {
-        let old = passwords(CHEAP).hash(&secret("x")).unwrap();
-        for cost in [PasswordCost { memory_kib: 16, ..CHEAP }, PasswordCost { passes: 2, ..CHEAP }] {
-            assert_eq!(passwords(cost).verify(Some(&old), &secret("x")), PasswordVerdict::RightButOutdated);
-            assert_eq!(passwords(cost).verify(Some(&old), &secret("y")), PasswordVerdict::Wrong);
+    fn a_hash_of_another_cost_is_outdated() {
+        let stored = PasswordHashing::new(Cost { passes: 2, ..CHEAP }).unwrap().hash(&secret("p")).unwrap();
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        assert_eq!(hashing.verify(Some(&stored), &secret("p")), PasswordVerdict::RightButOutdated);
+        assert_eq!(hashing.verify(Some(&stored), &secret("q")), PasswordVerdict::Wrong);
+    }
+
+    #[test]
+    fn absent_garbled_and_monstrous_hashes_are_wrong() {
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        let monstrous =
+            "$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        for stored in [None, Some(""), Some("plain"), Some("$argon2id$"), Some(monstrous)] {
+            assert_eq!(hashing.verify(stored, &secret("")), PasswordVerdict::Wrong, "{stored:?}");
         }
-    }
-
-    #[test]
-    fn unknown_users_and_unreadable_hashes_are_wrong() {
-        let passwords = passwords(CHEAP);
-        assert_eq!(passwords.verify(None, &secret("x")), PasswordVerdict::Wrong);
-        for hash in [
-            "",
-            "x",
-            "$argon2id$v=19$m=8,t=1,p=1$",
-            "$2b$12$abcdefghijklmnopqrstuv",
-            "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ",
-        ] {
-            assert_eq!(passwords.verify(Some(&secret(hash)), &secret("x")), PasswordVerdict::Wrong, "{hash}");
-        }
-    }
-
-    #[test]
-    fn a_hash_that_would_exhaust_memory_is_not_supported() {
-        let tail = "$c2FsdHNhbHRzYWx0c2FsdA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-        assert!(is_supported(&format!("$argon2id$v=19$m=65536,t=3,p=4{tail}")));
-        assert!(!is_supported(&format!("$argon2id$v=19$m=4194304,t=3,p=4{tail}")));
-        assert!(!is_supported(&format!("$argon2id$v=19$m=65536,t=1000,p=4{tail}")));
-    }
-
-    #[test]
-    fn the_same_password_never_hashes_alike() {
-        let passwords = passwords(CHEAP);
-        assert_ne!(passwords.hash(&secret("x")).unwrap(), passwords.hash(&secret("x")).unwrap());
     }
 }

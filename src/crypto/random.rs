@@ -1,24 +1,16 @@
-//! Randomness for ids, handles, nonces and secrets: a generator seeded, and seeded again, by the operating system.
+//! Randomness from the operating system.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rand::Rng;
+use rand::TryRng;
+use rand::rngs::SysRng;
 
-/// `N` random bytes.
+/// `N` unpredictable bytes. A system without randomness cannot serve anyone: the process ends.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    rand::rng().fill_bytes(&mut bytes);
+    if let Err(error) = SysRng.try_fill_bytes(&mut bytes) {
+        log::error!("the operating system gives no randomness: {error}");
+        std::process::abort();
+    }
     bytes
-}
-
-/// 256 random bits as 43 base64url characters.
-pub fn token() -> String {
-    URL_SAFE_NO_PAD.encode(bytes::<32>())
-}
-
-/// 128 random bits as 22 base64url characters: subjects and the like.
-pub fn identifier() -> String {
-    URL_SAFE_NO_PAD.encode(bytes::<16>())
 }
 
 #[cfg(test)]
@@ -28,17 +20,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_do_not_repeat_and_hold_256_bits() {
-        let tokens: BTreeSet<String> = (0..10_000).map(|_| token()).collect();
-        assert_eq!(tokens.len(), 10_000);
-        assert!(tokens.iter().all(|token| token.len() == 43));
-        assert_eq!(identifier().len(), 22);
-    }
-
-    #[test]
-    fn bits_are_balanced() {
-        let ones: u32 = (0..1_000).map(|_| bytes::<32>().iter().map(|byte| byte.count_ones()).sum::<u32>()).sum();
-        // 256,000 fair bits: 128,000 on average, standard deviation 253; seven of them either way.
-        assert!((126_200..=129_800).contains(&ones), "{ones}");
+    fn no_two_values_are_alike_and_ones_are_as_many_as_zeros() {
+        let values: BTreeSet<[u8; 32]> = (0..4_096).map(|_| bytes()).collect();
+        assert_eq!(values.len(), 4_096);
+        let ones: u32 = values.iter().flatten().map(|byte| byte.count_ones()).sum();
+        // 2^20 bits: the standard deviation is 512; eight of them never happen by chance.
+        assert!(ones.abs_diff(524_288) < 4_096, "{ones}");
     }
 }
