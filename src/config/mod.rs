@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::protocol::cidr::Cidr;
+use crate::protocol::forwarded::Cidr;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::secret::SecretText;
 

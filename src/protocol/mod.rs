@@ -9,7 +9,6 @@ pub mod authorize_request;
 pub mod authorize_response;
 pub mod basic_credentials;
 pub mod bearer;
-pub mod cidr;
 pub mod claim_shape;
 pub mod claims;
 pub mod client;
@@ -45,6 +44,8 @@ pub mod registration;
 pub mod requested_claims;
 pub mod response_mode;
 pub mod response_type;
+#[cfg(test)]
+pub(crate) mod samples;
 pub mod scope;
 pub mod sealed_code;
 pub mod secret;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::problems;
 use crate::protocol::client::*;
-use crate::protocol::registration::client::{from_json, from_stored};
+use crate::protocol::registration::client::{entry, from_json};
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::response_type::ResponseType;
 
@@ -26,7 +26,7 @@ fn client_problem(members: Value) -> String {
 
 fn client(members: Value) -> Client {
     let mut problems = Vec::new();
-    let entry = from_json(&members, "clients[0]", &ClientDefaults::default(), &mut problems);
+    let entry = entry(&members, "clients[0]", &ClientDefaults::default(), &mut problems);
     assert_eq!(problems, [], "{members}");
     entry.unwrap().client
 }
@@ -56,12 +56,15 @@ fn what_is_stored_reads_back_as_the_same_client() {
                "access_token_lifetime": 60, "token_exchange": {"from_clients": ["web"]}, "tenants": ["acme"]}),
     ] {
         let mut problems = Vec::new();
-        let entry = from_json(&members, "clients[0]", &ClientDefaults::default(), &mut problems).unwrap();
+        let entry = entry(&members, "clients[0]", &ClientDefaults::default(), &mut problems).unwrap();
         assert_eq!(problems, []);
-        assert_eq!(from_stored(&entry.metadata, &ClientDefaults::default()), Ok(entry.client));
+        assert_eq!(from_json(&entry.metadata, "client", &ClientDefaults::default()), Ok(entry.client));
     }
-    let error =
-        from_stored(&json!({"client_id": "x", "grant_types": ["client_credentials"]}), &ClientDefaults::default());
+    let error = from_json(
+        &json!({"client_id": "x", "grant_types": ["client_credentials"]}),
+        "client",
+        &ClientDefaults::default(),
+    );
     assert_eq!(error.unwrap_err().len(), 1);
 }
 
@@ -73,7 +76,7 @@ fn defaults_of_the_installation_reach_the_client() {
         ..ClientDefaults::default()
     };
     let metadata = json!({"client_id": "m2m", "grant_types": ["client_credentials"], "confidential": true, "refresh_token_lifetime": 600});
-    let lifetimes = from_stored(&metadata, &defaults).unwrap().lifetimes;
+    let lifetimes = from_json(&metadata, "client", &defaults).unwrap().lifetimes;
     assert_eq!(lifetimes.access_token, Duration::from_secs(77));
     assert_eq!(lifetimes.refresh_token_idle, Duration::from_secs(600));
 }
@@ -91,8 +94,8 @@ fn wrong_values_of_a_client_are_named_with_place_and_rule() {
         (json!({"redirect_uris": ["https://a.example", 1]}), "redirect_uris[1]", "expected a string, found a number"),
         (json!({"redirect_uris": ["https://a.example/#"]}), "redirect_uris[0]", "fragment"),
         (json!({"redirect_uris": ["https://a.example", "https://a.example"]}), "redirect_uris[1]", "twice"),
-        (json!({"redirect_uris": ["myapp://cb"]}), "redirect_uris[0]", "public clients only"),
-        (json!({"post_logout_redirect_uris": ["http://a.example"]}), "post_logout_redirect_uris[0]", "must be https"),
+        (json!({"redirect_uris": ["myapp://cb"]}), "redirect_uris[0]", "only for public clients"),
+        (json!({"post_logout_redirect_uris": ["http://a.example"]}), "post_logout_redirect_uris[0]", "http"),
         (json!({"response_types": ["none"]}), "response_types[0]", "must be code"),
         (json!({"grant_types": {}}), "grant_types", "expected an array, found an object"),
         (json!({"scope": ["openid"]}), "scope", "expected a string, found an array"),
