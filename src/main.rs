@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(|argument| argument.to_str()).collect::<Option<Vec<_>>>().as_deref() {
         Some(["serve"]) => supervise(),
         Some(["serve", "--server-process"]) => serve(),
-        Some(_) | None => ExitCode::from(2),
+        Some(_) | None => gatepost::cli::run(arguments),
     }
 }
 
