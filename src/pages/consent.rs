@@ -62,7 +62,7 @@ pub fn page(view: &ConsentView<'_>) -> Markup {
             form method="post" action=(view.action) {
                 input type="hidden" name="form_token" value=(view.form_token);
                 fieldset {
-                    legend { (about(texts.scopes_legend, view.client.name)) }
+                    legend { (texts.scopes_legend) }
                     ul .scopes {
                         @for (index, scope) in view.scopes.iter().enumerate() { li { (scope_choice(texts, scope, index)) } }
                     }

@@ -74,7 +74,7 @@ pub struct Texts {
     pub client_asks_for_access: Template,
     pub signed_in_as: Template,
     pub not_you: &'static str,
-    pub scopes_legend: Template,
+    pub scopes_legend: &'static str,
     pub scope_required: &'static str,
     pub scope_required_hint: &'static str,
     pub scope_emphasized: &'static str,

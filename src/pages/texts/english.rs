@@ -38,7 +38,7 @@ pub const ENGLISH: Texts = Texts {
     client_asks_for_access: Template("{} asks for access"),
     signed_in_as: Template("You are signed in as {}."),
     not_you: "Not you?",
-    scopes_legend: Template("What {} would like"),
+    scopes_legend: "This application would like to",
     scope_required: "Always included",
     scope_required_hint: "The application cannot work without this.",
     scope_emphasized: "Please note",
@@ -52,7 +52,7 @@ pub const ENGLISH: Texts = Texts {
     standard_scopes: [
         ScopeText {
             scope: "openid",
-            name: "Know who you are",
+            name: "Recognise you",
             description: "An identifier that stands for your account.",
         },
         ScopeText {

@@ -40,7 +40,7 @@ pub const GERMAN: Texts = Texts {
     client_asks_for_access: Template("{} bittet um Zugriff"),
     signed_in_as: Template("Sie sind als {} angemeldet."),
     not_you: "Nicht Ihr Konto?",
-    scopes_legend: Template("Was {} möchte"),
+    scopes_legend: "Diese Anwendung möchte",
     scope_required: "Immer dabei",
     scope_required_hint: "Ohne diese Angabe funktioniert die Anwendung nicht.",
     scope_emphasized: "Bitte beachten",
@@ -76,7 +76,7 @@ pub const GERMAN: Texts = Texts {
         },
         ScopeText {
             scope: "offline_access",
-            name: "Zugriff auch in Ihrer Abwesenheit",
+            name: "Auch in Ihrer Abwesenheit Zugriff haben",
             description: "Die Anwendung kann das, was Sie hier erlauben, auch nutzen, wenn Sie gerade nicht mit ihr arbeiten, \
                           bis Sie es widerrufen.",
         },
