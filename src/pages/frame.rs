@@ -132,7 +132,10 @@ pub(crate) fn client_links(texts: &Texts, client: &Client<'_>) -> Markup {
         [(client.home, texts.website), (client.policy, texts.privacy_policy), (client.terms, texts.terms_of_service)];
     html! {
         @if let Some(list) = link_list(texts, &links) {
-            nav .client-links aria-label=(texts.about_client.fill(client.name)) { (list) }
+            nav .client-links aria-labelledby="about-client" {
+                p #about-client .hint { (about(texts.about_client, client.name)) }
+                (list)
+            }
         }
     }
 }

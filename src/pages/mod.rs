@@ -14,4 +14,8 @@ pub mod logout;
 pub mod texts;
 
 #[cfg(test)]
-mod markup_tests;
+mod access_tests;
+#[cfg(test)]
+mod safety_tests;
+#[cfg(test)]
+mod samples;

@@ -26,7 +26,7 @@ pub const ENGLISH: Texts = Texts {
     sign_in: "Sign in",
     wrong_credentials: "The user name or the password is not correct. Please check both and try again.",
     too_many_attempts: Template("There were too many failed attempts. Please wait {} and try again."),
-    page_expired: "This page had expired, so nothing was sent. Please sign in again.",
+    page_expired: "This page was no longer up to date, so you were not signed in. Please try again.",
     username_missing: "Enter your user name.",
     password_missing: "Enter your password.",
     choose_account_title: "Choose an account",
@@ -38,7 +38,7 @@ pub const ENGLISH: Texts = Texts {
     client_asks_for_access: Template("{} asks for access"),
     signed_in_as: Template("You are signed in as {}."),
     not_you: "Not you?",
-    scopes_legend: "This application would like to",
+    scopes_legend: "Requested access",
     scope_required: "Always included",
     scope_required_hint: "The application cannot work without this.",
     scope_emphasized: "Please note",
@@ -48,7 +48,7 @@ pub const ENGLISH: Texts = Texts {
     consent_hint: Template("Allow this only if you trust {}. Your password is not shared."),
     allow: "Allow",
     deny: "Do not allow",
-    session_changed: "The sign-in in this browser changed while this page was open, so nothing was decided. Please check again.",
+    session_changed: "The sign-in in this browser changed while this page was open, so nothing was done. Please check again.",
     standard_scopes: [
         ScopeText {
             scope: "openid",
@@ -109,8 +109,8 @@ pub const ENGLISH: Texts = Texts {
     back_to_client: Template("Back to {}"),
 
     bad_request: "This request cannot be completed",
-    bad_request_advice: "Go back to the application and start again. If this page returns, its developers need to mend the link \
-                         or form that brought you here.",
+    bad_request_advice: "Go back to the application and start again. If this page returns, the application's developers need to \
+                         mend the link or form that brought you here.",
     forbidden: "This was not allowed",
     forbidden_advice: "The form did not come from our page, or the page was out of date. Go back to the application and start \
                        again.",
@@ -133,7 +133,7 @@ pub const ENGLISH: Texts = Texts {
     to_start_page: "To the start page",
 
     form_post_title: "One moment",
-    form_post_hint: "You are on your way back to the application. If nothing happens, please continue by hand.",
+    form_post_hint: "You are on your way back to the application. If nothing happens, choose “Continue”.",
     form_post_continue: "Continue",
 
     home_title: "Sign-in service",

@@ -11,7 +11,7 @@ pub const GERMAN: Texts = Texts {
     about_this_service: "Über diesen Dienst",
     privacy_policy: "Datenschutz",
     terms_of_service: "Nutzungsbedingungen",
-    website: "Internetseite",
+    website: "Website",
     about_client: Template("Über {}"),
     opens_in_new_tab: "(öffnet einen neuen Tab)",
     there_is_a_problem: "Das hat nicht geklappt",
@@ -19,7 +19,7 @@ pub const GERMAN: Texts = Texts {
     minutes,
 
     sign_in_title: "Anmelden",
-    to_continue_to: Template("um mit {} fortzufahren"),
+    to_continue_to: Template("weiter zu {}"),
     with_account_of_tenant: Template("mit Ihrem Konto bei {}"),
     username: "Benutzername",
     password: "Passwort",
@@ -28,7 +28,7 @@ pub const GERMAN: Texts = Texts {
     too_many_attempts: Template(
         "Es gab zu viele Fehlversuche. Bitte warten Sie {} und versuchen Sie es dann noch einmal.",
     ),
-    page_expired: "Diese Seite war abgelaufen, deshalb wurde nichts übermittelt. Bitte melden Sie sich noch einmal an.",
+    page_expired: "Diese Seite war nicht mehr aktuell, deshalb wurden Sie nicht angemeldet. Bitte versuchen Sie es noch einmal.",
     username_missing: "Geben Sie Ihren Benutzernamen ein.",
     password_missing: "Geben Sie Ihr Passwort ein.",
     choose_account_title: "Konto auswählen",
@@ -40,8 +40,8 @@ pub const GERMAN: Texts = Texts {
     client_asks_for_access: Template("{} bittet um Zugriff"),
     signed_in_as: Template("Sie sind als {} angemeldet."),
     not_you: "Nicht Ihr Konto?",
-    scopes_legend: "Diese Anwendung möchte",
-    scope_required: "Immer dabei",
+    scopes_legend: "Gewünschter Zugriff",
+    scope_required: "Immer enthalten",
     scope_required_hint: "Ohne diese Angabe funktioniert die Anwendung nicht.",
     scope_emphasized: "Bitte beachten",
     claims_heading: "Außerdem bittet die Anwendung um diese Angaben über Sie",
@@ -50,8 +50,8 @@ pub const GERMAN: Texts = Texts {
     consent_hint: Template("Erlauben Sie das nur, wenn Sie {} vertrauen. Ihr Passwort wird nicht weitergegeben."),
     allow: "Erlauben",
     deny: "Nicht erlauben",
-    session_changed: "Die Anmeldung in diesem Browser hat sich geändert, während diese Seite offen war. Es wurde nichts \
-                      entschieden. Bitte prüfen Sie die Angaben noch einmal.",
+    session_changed: "Die Anmeldung in diesem Browser hat sich geändert, während diese Seite offen war. Es ist nichts \
+                      geschehen. Bitte prüfen Sie die Angaben noch einmal.",
     standard_scopes: [
         ScopeText {
             scope: "openid",
@@ -140,7 +140,7 @@ pub const GERMAN: Texts = Texts {
     to_start_page: "Zur Startseite",
 
     form_post_title: "Einen Moment",
-    form_post_hint: "Sie kehren zur Anwendung zurück. Wenn nichts geschieht, fahren Sie bitte von Hand fort.",
+    form_post_hint: "Sie kehren zur Anwendung zurück. Wenn nichts geschieht, wählen Sie bitte „Weiter“.",
     form_post_continue: "Weiter",
 
     home_title: "Anmeldedienst",
