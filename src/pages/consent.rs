@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Account, Chrome, Client, about, account_name, client_links, client_logo, document};
+use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_links, client_logo, document};
 use crate::pages::texts::Texts;
 
 /// Everything the consent page shows.
@@ -86,7 +86,7 @@ fn account(view: &ConsentView<'_>) -> Markup {
     html! {
         form .account method="post" action=(view.action) {
             input type="hidden" name="form_token" value=(view.form_token);
-            p { (about(texts.signed_in_as, &account_name(view.account))) }
+            p { (about_account(texts.signed_in_as, view.account)) }
             button .link type="submit" name="decision" value="another" { (texts.not_you) }
         }
     }

@@ -147,12 +147,16 @@ pub(crate) fn about(template: Template, name: &str) -> Markup {
     html! { (before) strong { bdi { (name) } } (after) }
 }
 
-/// An account by name, with the user name beside it where that says more.
-pub(crate) fn account_name(account: Account<'_>) -> String {
-    if account.name == account.username || account.username.is_empty() {
-        return account.name.to_owned();
+/// A sentence about an account, with the user name beside the name where it says more. Each is isolated: a name cannot
+/// rearrange the user name.
+pub(crate) fn about_account(template: Template, account: Account<'_>) -> Markup {
+    let (before, after) = template.parts();
+    let says_more = account.username != account.name && !account.username.is_empty();
+    html! {
+        (before)
+        strong { bdi { (account.name) } @if says_more { " (" bdi { (account.username) } ")" } }
+        (after)
     }
-    format!("{} ({})", account.name, account.username)
 }
 
 /// The text, unless it is empty.
@@ -192,8 +196,9 @@ mod tests {
 
     #[test]
     fn an_account_is_named_once_where_both_names_agree() {
-        assert_eq!(account_name(Account { name: "alice", username: "alice" }), "alice");
-        assert_eq!(account_name(Account { name: "Alice Smith", username: "" }), "Alice Smith");
-        assert_eq!(account_name(Account { name: "Alice Smith", username: "alice" }), "Alice Smith (alice)");
+        let shown = |name, username| about_account(Template("As {}."), Account { name, username }).into_string();
+        assert_eq!(shown("alice", "alice"), "As <strong><bdi>alice</bdi></strong>.");
+        assert_eq!(shown("Alice", ""), "As <strong><bdi>Alice</bdi></strong>.");
+        assert_eq!(shown("Alice", "alice"), "As <strong><bdi>Alice</bdi> (<bdi>alice</bdi>)</strong>.");
     }
 }

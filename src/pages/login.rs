@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Account, Chrome, Client, about, account_name, client_links, client_logo, document};
+use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_links, client_logo, document};
 use crate::pages::texts::Texts;
 
 /// Everything the sign-in page shows.
@@ -152,7 +152,7 @@ fn fields(view: &LoginView<'_>) -> Markup {
 
 fn chooser(texts: &Texts, account: Account<'_>) -> Markup {
     html! {
-        p { (about(texts.signed_in_here_as, &account_name(account))) }
+        p { (about_account(texts.signed_in_here_as, account)) }
         div .actions {
             button .primary type="submit" name="decision" value="continue" {
                 (about(texts.continue_as, account.name))

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Account, Chrome, Client, about, account_name, client_logo, document, web_link};
+use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document, web_link};
 
 /// Everything the sign-out question shows.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ pub fn page(view: &LogoutView<'_>) -> Markup {
                 p .lead { (about(texts.client_asks_to_sign_out, client.name)) }
             }
             @if view.drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
-            p { (about(texts.signed_in_as, &account_name(view.account))) }
+            p { (about_account(texts.signed_in_as, view.account)) }
             p .hint { (texts.sign_out_hint) }
             form method="post" action=(view.action) {
                 input type="hidden" name="form_token" value=(view.form_token);
