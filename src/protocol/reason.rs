@@ -152,6 +152,10 @@ pub enum Reason {
     ClientIdMismatch,
     /// Wait as long as Retry-After says.
     TooManyClientFailures,
+    /// The client is disabled; enable it with `gatepost apply`.
+    DisabledClientAtToken,
+    /// Send client_secret; an empty one counts as none.
+    MissingClientSecret,
     // UserInfo
     /// Send Authorization: Bearer.
     NoAccessToken,
@@ -275,6 +279,8 @@ impl Reason {
         Reason::SecretOfPublicClient,
         Reason::ClientIdMismatch,
         Reason::TooManyClientFailures,
+        Reason::DisabledClientAtToken,
+        Reason::MissingClientSecret,
         Reason::NoAccessToken,
         Reason::SeveralAccessTokens,
         Reason::AccessTokenInQuery,
@@ -387,6 +393,8 @@ impl Reason {
             Reason::SecretOfPublicClient => row("GP1307", "Client authentication failed.", "A public client has no secret: leave it out."),
             Reason::ClientIdMismatch => row("GP1308", "Client authentication failed.", "client_id in body and header must be the same."),
             Reason::TooManyClientFailures => row("GP1309", "Too many failed attempts.", "Wait as long as Retry-After says."),
+            Reason::DisabledClientAtToken => row("GP1310", "Client authentication failed.", "The client is disabled; enable it with `gatepost apply`."),
+            Reason::MissingClientSecret => row("GP1311", "Client authentication failed.", "Send client_secret; an empty one counts as none."),
             // UserInfo
             Reason::NoAccessToken => row("GP1401", "An access token is required.", "Send Authorization: Bearer."),
             Reason::SeveralAccessTokens => row("GP1402", "The access token must be sent in one way only.", "Use the Authorization header alone."),

@@ -1,0 +1,243 @@
+//! The access token: one value, whichever form the client holds (RFC 9068 JWT, or a sealed reference). Userinfo and
+//! introspection judge this value and never the form.
+//!
+//! A token has a user exactly when `auth_time` is in it: every sign-in has one, no client has, and no registration or
+//! user attribute can put it there. `sub` says nothing about it, since a client's own token may carry one, too.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+
+use super::claims;
+use super::codec::{Reader, Writer};
+use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use super::instant::Instant;
+use super::scope::ScopeSet;
+
+/// An access token's own name: the grant behind it, where there is one, and 96 random bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Jti {
+    /// The grant; none for client tokens and for those that come through the browser.
+    pub grant: Option<GrantId>,
+    /// Random, unique.
+    pub random: [u8; 12],
+}
+
+/// The user an access token speaks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessTokenUser {
+    /// `sub`
+    pub subject: Subject,
+    /// `sid`
+    pub sid: Option<Sid>,
+    /// `tenant`
+    pub tenant: Option<TenantName>,
+    /// `auth_time`: the marker of a user's token.
+    pub auth_time: Instant,
+    /// `amr`
+    pub amr: Vec<String>,
+}
+
+/// What an access token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessToken {
+    /// `jti`
+    pub jti: Jti,
+    /// `client_id`
+    pub client_id: ClientId,
+    /// The user; `None` for a client's own token.
+    pub user: Option<AccessTokenUser>,
+    /// `scope`
+    pub scope: ScopeSet,
+    /// `aud`, never empty.
+    pub audience: Vec<String>,
+    /// `userinfo_claims`: names asked for one by one.
+    pub userinfo_claims: Vec<String>,
+    /// `iat`
+    pub issued_at: Instant,
+    /// `exp`
+    pub expires_at: Instant,
+}
+
+/// `GATEPOST_SCOPE_CLAIM`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeClaim {
+    /// Space-separated (RFC 9068 §2.2.3).
+    Text,
+    /// One element a scope, as resource servers of the IdentityServer family read it.
+    Array,
+}
+
+/// What a JWT says beyond the token itself.
+#[derive(Clone, Debug)]
+pub struct JwtForm<'a> {
+    /// `iss`
+    pub issuer: &'a str,
+    /// The shape of `scope`.
+    pub scope_claim: ScopeClaim,
+    /// `client_credentials_sub`: whether a client's own token names the client as `sub`.
+    pub client_as_subject: bool,
+    /// Mapped user claims and the client's static ones; they never overwrite the token's own.
+    pub further_claims: Map<String, Value>,
+}
+
+/// When a token issued now ends: after its lifetime, and never later than its grant. Whole seconds, as `exp` has them.
+pub fn expiry(now: Instant, lifetime: Duration, grant_expires_at: Option<Instant>) -> Instant {
+    let natural = now.plus(lifetime);
+    let end = grant_expires_at.map_or(natural, |grant_expires_at| natural.min(grant_expires_at));
+    Instant::from_seconds(end.seconds())
+}
+
+impl AccessToken {
+    /// Whether it has run out.
+    pub fn is_expired(&self, now: Instant) -> bool {
+        now >= self.expires_at
+    }
+
+    /// `expires_in`: whole seconds left.
+    pub fn expires_in(&self, now: Instant) -> u64 {
+        u64::try_from(self.expires_at.seconds().saturating_sub(now.seconds())).unwrap_or(0)
+    }
+
+    /// The claims of its JWT form (RFC 9068 §2.2).
+    pub fn jwt_claims(&self, form: JwtForm<'_>) -> Map<String, Value> {
+        let mut members = Map::new();
+        let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
+        put("iss", json!(form.issuer));
+        put("aud", one_or_many(&self.audience));
+        put("client_id", json!(self.client_id.as_str()));
+        put("iat", json!(self.issued_at.seconds()));
+        put("nbf", json!(self.issued_at.seconds()));
+        put("exp", json!(self.expires_at.seconds()));
+        put("jti", json!(self.jti.to_text()));
+        put("scope", scope_value(&self.scope, form.scope_claim));
+        if !self.userinfo_claims.is_empty() {
+            put("userinfo_claims", json!(self.userinfo_claims));
+        }
+        match &self.user {
+            Some(user) => user.put_claims(&mut members),
+            None if form.client_as_subject => drop(put("sub", json!(self.client_id.as_str()))),
+            None => {}
+        }
+        claims::add_unreserved(&mut members, form.further_claims);
+        members
+    }
+
+    /// Reads the claims of a JWT whose signature and `typ` were verified. `None` unless it is an access token of `issuer`.
+    pub fn from_verified_claims(members: &Map<String, Value>, issuer: &str) -> Option<AccessToken> {
+        if members.get("iss")?.as_str()? != issuer {
+            return None;
+        }
+        Some(AccessToken {
+            jti: Jti::from_text(members.get("jti")?.as_str()?)?,
+            client_id: ClientId::new(members.get("client_id")?.as_str()?),
+            user: optional(members.get("auth_time"), |_| AccessTokenUser::from_claims(members))?,
+            scope: scope_from_value(members.get("scope")?)?,
+            audience: texts(members.get("aud")?)?,
+            userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
+            issued_at: seconds(members.get("iat")?)?,
+            expires_at: seconds(members.get("exp")?)?,
+        })
+    }
+}
+
+impl AccessTokenUser {
+    fn put_claims(&self, members: &mut Map<String, Value>) {
+        members.insert(String::from("sub"), json!(self.subject.as_str()));
+        members.insert(String::from("auth_time"), json!(self.auth_time.seconds()));
+        members.insert(String::from("amr"), json!(self.amr));
+        if let Some(sid) = &self.sid {
+            members.insert(String::from("sid"), json!(sid.as_str()));
+        }
+        if let Some(tenant) = &self.tenant {
+            members.insert(String::from("tenant"), json!(tenant.as_str()));
+        }
+    }
+
+    fn from_claims(members: &Map<String, Value>) -> Option<AccessTokenUser> {
+        Some(AccessTokenUser {
+            subject: Subject::new(members.get("sub")?.as_str()?),
+            sid: optional(members.get("sid"), text)?.map(Sid::new),
+            tenant: optional(members.get("tenant"), text)?.map(TenantName::new),
+            auth_time: seconds(members.get("auth_time")?)?,
+            amr: texts(members.get("amr")?)?,
+        })
+    }
+}
+
+impl Jti {
+    /// base64url of the grant's 20 bytes, if any, and the random ones.
+    pub fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode(self.encode())
+    }
+
+    /// Reads that text; `None` for any other.
+    pub fn from_text(text: &str) -> Option<Jti> {
+        Jti::decode(&URL_SAFE_NO_PAD.decode(text).ok()?)
+    }
+
+    /// 32 bytes with a grant, 12 without.
+    pub fn encode(self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        if let Some(grant) = self.grant {
+            grant.write(&mut writer);
+        }
+        writer.fixed(&self.random);
+        writer.finish()
+    }
+
+    /// Tells the two forms apart by their length.
+    pub fn decode(bytes: &[u8]) -> Option<Jti> {
+        let mut reader = Reader::new(bytes);
+        let grant = if bytes.len() == 32 { Some(GrantId::read(&mut reader)?) } else { None };
+        let jti = Jti { grant, random: reader.fixed()? };
+        reader.finish()?;
+        Some(jti)
+    }
+}
+
+/// `aud` of one is a text, of several an array (RFC 7519 §4.1.3).
+fn one_or_many(texts: &[String]) -> Value {
+    match texts {
+        [only] => json!(only),
+        [] | [_, _, ..] => json!(texts),
+    }
+}
+
+fn scope_value(scope: &ScopeSet, form: ScopeClaim) -> Value {
+    match form {
+        ScopeClaim::Text => json!(scope.to_string()),
+        ScopeClaim::Array => scope.iter().collect(),
+    }
+}
+
+/// Both shapes are read, so that changing the setting does not end the tokens that are out.
+fn scope_from_value(value: &Value) -> Option<ScopeSet> {
+    match value.as_str() {
+        Some(text) => ScopeSet::parse(text),
+        None => texts(value).map(|names| names.iter().map(String::as_str).collect()),
+    }
+}
+
+/// The outer `None`: the member is there and does not read.
+fn optional<T>(value: Option<&Value>, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
+    value.map_or(Some(None), |value| read(value).map(Some))
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(only) => Some(vec![only.clone()]),
+        Value::Array(items) => items.iter().map(text).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+fn seconds(value: &Value) -> Option<Instant> {
+    value.as_i64().map(Instant::from_seconds)
+}

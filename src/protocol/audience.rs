@@ -1,0 +1,71 @@
+//! Whom an access token is for: `resource` (RFC 8707) against what the scopes stand for, and the `aud` that follows.
+
+use super::errors::{TokenError, TokenErrorCode};
+use super::reason::Reason;
+use super::scope::{Catalogue, ScopeSet};
+
+/// What one access token will carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    /// The scopes left: those of resources that were not asked for are gone.
+    pub scope: ScopeSet,
+    /// `aud`, never empty.
+    pub audience: Vec<String>,
+}
+
+/// Narrows a granted scope to the resources a request names. `authorized` are those the authorization was asked for;
+/// empty means any behind the scope. A resource outside is `invalid_target`.
+pub fn narrow(
+    scope: &ScopeSet,
+    requested: &[String],
+    authorized: &[String],
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Result<Narrowed, TokenError> {
+    let chosen = if requested.is_empty() { authorized } else { requested };
+    let behind = resources_behind(scope, catalogue);
+    let allowed = |resource: &String| authorized.is_empty() || authorized.contains(resource);
+    if !chosen.iter().all(|resource| is_target(resource) && behind.contains(&resource.as_str()) && allowed(resource)) {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    if chosen.is_empty() {
+        let audience = behind.into_iter().map(str::to_owned).collect();
+        return Ok(Narrowed { scope: scope.clone(), audience: or_default(audience, issuer) });
+    }
+    let scope = scope.retain(|name| concerns(name, chosen, catalogue));
+    Ok(Narrowed { scope, audience: chosen.to_vec() })
+}
+
+/// Resources behind the scopes, each once, in the order of the scopes.
+pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
+    let mut resources: Vec<&str> = Vec::new();
+    for registered in scope.iter().filter_map(|name| catalogue.scopes.get(name)) {
+        for resource in registered.resources.iter().filter(|name| catalogue.resources.contains_key(*name)) {
+            if !resources.contains(&resource.as_str()) {
+                resources.push(resource);
+            }
+        }
+    }
+    resources
+}
+
+/// Whether a `resource` value has the form of one: an absolute URI without fragment (RFC 8707 §2).
+pub fn is_target(resource: &str) -> bool {
+    let scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let absolute = resource.split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(scheme_byte)
+            && !rest.is_empty()
+    });
+    absolute && !resource.contains('#')
+}
+
+/// Scopes that belong to no resource stay with every token.
+fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
+    let resources = catalogue.scopes.get(scope).map(|registered| registered.resources.as_slice()).unwrap_or_default();
+    resources.is_empty() || resources.iter().any(|resource| chosen.contains(resource))
+}
+
+fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
+    if audience.is_empty() { vec![format!("{}/resources", issuer.trim_end_matches('/'))] } else { audience }
+}
