@@ -1,0 +1,140 @@
+//! Sealing: AES-256-GCM-SIV (RFC 8452) over what must come back to us unread and unchanged. Purpose and issuer are
+//! associated data, so a text sealed for one use is garbage in every other.
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::master::{DerivedKeys, Purpose};
+use super::random;
+
+/// Longest sealed text that is looked at, in characters: more than any we make.
+const LONGEST: usize = 8_192;
+
+/// Seals and opens for one purpose, under every line of the master secret.
+#[derive(Debug)]
+pub struct Sealer {
+    keys: Vec<NamedKey>,
+    associated_data: Vec<u8>,
+}
+
+/// A key and the byte that names its line of the master secret. Names stay when lines move, and may collide.
+#[derive(Debug)]
+struct NamedKey {
+    name: u8,
+    key: LessSafeKey,
+}
+
+impl Sealer {
+    /// The sealer of one purpose.
+    pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
+        let keys = derived.keys(purpose).filter_map(|(name, key)| {
+            let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?);
+            Some(NamedKey { name, key })
+        });
+        Sealer {
+            keys: keys.collect(),
+            associated_data: format!("{}\n{}", purpose.label(), derived.issuer()).into_bytes(),
+        }
+    }
+
+    /// Seals under the current line: a byte naming the line, the nonce, the ciphertext with its tag.
+    pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
+        let nonce: [u8; NONCE_LEN] = random::bytes();
+        let mut sealed = plain.to_vec();
+        let sealing = self.keys.first().and_then(|NamedKey { name, key }| {
+            let aad = Aad::from(&self.associated_data);
+            let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
+            Some((*name, tag))
+        });
+        match sealing {
+            Some((name, tag)) => [&[name], nonce.as_slice(), &sealed, tag.as_ref()].concat(),
+            // Sealing fails only above 2^36 bytes or without a key, which `MasterSecret` rules out; nothing opens an empty text.
+            None => Vec::new(),
+        }
+    }
+
+    /// Opens what `seal` made; `None` for anything else.
+    pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (line, rest) = sealed.split_first()?;
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let mut named = self.keys.iter().filter(|key| key.name == *line);
+        named.find_map(|key| self.open_under(&key.key, nonce, ciphertext))
+    }
+
+    fn open_under(&self, key: &LessSafeKey, nonce: &[u8; NONCE_LEN], ciphertext: &[u8]) -> Option<Vec<u8>> {
+        let mut plain = ciphertext.to_vec();
+        let aad = Aad::from(&self.associated_data);
+        let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain).ok()?.len();
+        plain.truncate(length);
+        Some(plain)
+    }
+
+    /// Seals into `prefix` and base64url characters: a handle that secret scanners find by its prefix.
+    pub fn seal_text(&self, prefix: &str, plain: &[u8]) -> String {
+        format!("{prefix}{}", URL_SAFE_NO_PAD.encode(self.seal(plain)))
+    }
+
+    /// Opens what `seal_text` made with the same prefix; `None` for anything else.
+    pub fn open_text(&self, prefix: &str, text: &str) -> Option<Vec<u8>> {
+        let encoded = text.strip_prefix(prefix).filter(|encoded| encoded.len() <= LONGEST)?;
+        self.open(&URL_SAFE_NO_PAD.decode(encoded).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::master::MasterSecret;
+    use super::*;
+
+    fn derived(secrets: &str, issuer: &str) -> DerivedKeys {
+        MasterSecret::parse(secrets).unwrap().derive(&[9; 16], issuer)
+    }
+
+    fn secret(byte: u8) -> String {
+        base64::engine::general_purpose::STANDARD.encode([byte; 32])
+    }
+
+    #[test]
+    fn what_was_sealed_opens_and_two_seals_differ() {
+        let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let (one, two) = (sealer.seal_text("gpa_", b"alice"), sealer.seal_text("gpa_", b"alice"));
+        assert_ne!(one, two);
+        assert_eq!(sealer.open_text("gpa_", &one).unwrap(), b"alice");
+        assert!(one.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
+    }
+
+    #[test]
+    fn any_changed_byte_and_any_cut_closes_it_for_good() {
+        let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let sealed = sealer.seal(b"alice");
+        for index in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[index] ^= 1;
+            assert_eq!(sealer.open(&changed), None, "byte {index}");
+            assert_eq!(sealer.open(&sealed[..index]), None, "cut at {index}");
+        }
+    }
+
+    #[test]
+    fn other_purposes_issuers_secrets_and_prefixes_do_not_open() {
+        let here = derived(&secret(1), "https://a.example");
+        let sealed = Sealer::new(&here, Purpose::AccessToken).seal_text("gpa_", b"alice");
+        assert_eq!(Sealer::new(&here, Purpose::AuthorizationCode).open_text("gpa_", &sealed), None);
+        assert_eq!(Sealer::new(&here, Purpose::AccessToken).open_text("gpc_", &sealed), None);
+        let elsewhere = derived(&secret(1), "https://b.example");
+        assert_eq!(Sealer::new(&elsewhere, Purpose::AccessToken).open_text("gpa_", &sealed), None);
+        let other = derived(&secret(2), "https://a.example");
+        assert_eq!(Sealer::new(&other, Purpose::AccessToken).open_text("gpa_", &sealed), None);
+    }
+
+    #[test]
+    fn an_old_line_still_opens_when_it_is_no_longer_the_first() {
+        let old = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let sealed = old.seal(b"alice");
+        let rotated = derived(&format!("{}\n{}", secret(2), secret(1)), "https://a.example");
+        let sealer = Sealer::new(&rotated, Purpose::AccessToken);
+        assert_eq!(sealer.open(&sealed).unwrap(), b"alice");
+        assert_eq!(old.open(&sealer.seal(b"alice")), None);
+    }
+}
