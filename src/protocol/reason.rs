@@ -96,6 +96,8 @@ pub enum Reason {
     OtherSubject,
     /// Ask for an acr value that discovery lists.
     UnmetAuthenticationRequirements,
+    /// Tick only scopes that the page shows.
+    ScopeOutsideRequest,
     // Token endpoint
     /// Send grant_type.
     MissingGrantType,
@@ -252,6 +254,7 @@ impl Reason {
         Reason::AccessDenied,
         Reason::OtherSubject,
         Reason::UnmetAuthenticationRequirements,
+        Reason::ScopeOutsideRequest,
         Reason::MissingGrantType,
         Reason::UnsupportedGrantType,
         Reason::UnregisteredGrantType,
@@ -364,6 +367,7 @@ impl Reason {
             Reason::AccessDenied => row("GP1134", "The user denied the request.", "Nothing to mend: the person said no."),
             Reason::OtherSubject => row("GP1135", "The user who signed in is not the one asked for.", "Sign in as the user the request names."),
             Reason::UnmetAuthenticationRequirements => row("GP1136", "The authentication requirements cannot be met.", "Ask for an acr value that discovery lists."),
+            Reason::ScopeOutsideRequest => row("GP1137", "The form names a scope that was not asked for.", "Tick only scopes that the page shows."),
             // Token endpoint
             Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),
             Reason::UnsupportedGrantType => row("GP1202", "The grant_type is not supported.", "Use a grant type that discovery lists."),

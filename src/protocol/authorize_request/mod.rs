@@ -1,0 +1,278 @@
+//! The authorization request (OpenID Connect Core §3.1.2.1, RFC 6749 §4.1.1), from parameters to a value that every later
+//! step can rely on, or to an error that knows whether and how it may be delivered.
+//!
+//! What is sealed into pages is [`canonical`]: the parameters themselves. Each later step parses and validates them again
+//! with the functions here, so that what changed in the meantime counts.
+
+mod details;
+#[cfg(test)]
+pub mod fixtures;
+mod request_object;
+mod return_path;
+mod scopes;
+#[cfg(test)]
+mod tests;
+
+use super::acr_values::{self, AcrValues};
+use super::client::Client;
+use super::errors::AuthorizeErrorCode;
+use super::identifiers::ClientId;
+use super::instant::Instant;
+use super::lengths;
+use super::parameters::Parameters;
+use super::pkce::CodeChallenge;
+use super::prompt::Prompts;
+use super::reason::Reason;
+use super::redirect_uri::RedirectTarget;
+use super::requested_claims::RequestedClaims;
+use super::response_mode::ResponseMode;
+use super::response_type::ResponseType;
+use super::scope::{Catalogue, OPENID, ScopeSet};
+use super::secret::SecretText;
+use return_path::ReturnPath;
+
+/// Every parameter that means something here, with its length limit. Others are ignored, also when repeated.
+const KNOWN: [(&str, usize); 18] = [
+    ("client_id", lengths::CLIENT_ID),
+    ("redirect_uri", lengths::REDIRECT_URI),
+    ("response_type", lengths::OTHER),
+    ("response_mode", lengths::OTHER),
+    ("scope", lengths::SCOPE),
+    ("state", lengths::STATE),
+    ("nonce", lengths::NONCE),
+    ("code_challenge", lengths::CODE_VERIFIER),
+    ("code_challenge_method", lengths::OTHER),
+    ("prompt", lengths::OTHER),
+    ("max_age", lengths::OTHER),
+    ("login_hint", lengths::USERNAME),
+    ("ui_locales", lengths::OTHER),
+    ("acr_values", lengths::OTHER),
+    ("id_token_hint", lengths::ID_TOKEN_HINT),
+    ("claims", lengths::CLAIMS),
+    ("display", lengths::OTHER),
+    ("claims_locales", lengths::OTHER),
+];
+
+/// May be sent several times (RFC 8707 §2).
+const RESOURCE: &str = "resource";
+
+/// A request that may go on: everything in it was checked against the client's registration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuthorizeRequest {
+    /// `client_id`
+    pub client_id: ClientId,
+    /// `redirect_uri`, matched.
+    pub redirect: RedirectTarget,
+    /// `response_type`
+    pub response_type: ResponseType,
+    /// `response_mode`, or the default that applies.
+    pub response_mode: ResponseMode,
+    /// `scope`
+    pub scope: ScopeSet,
+    /// `state`, to be given back byte for byte.
+    pub state: Option<String>,
+    /// `nonce`, likewise.
+    pub nonce: Option<String>,
+    /// `code_challenge` with its method; `None` also where the response type has no code.
+    pub code_challenge: Option<CodeChallenge>,
+    /// `prompt`
+    pub prompt: Prompts,
+    /// `max_age` in seconds, or the client's `default_max_age`.
+    pub max_age: Option<u64>,
+    /// `login_hint`
+    pub login_hint: Option<String>,
+    /// `ui_locales`, as sent.
+    pub ui_locales: Option<String>,
+    /// `acr_values`
+    pub acr_values: AcrValues,
+    /// `id_token_hint`, unverified: whoever holds the keys checks it and hands its subject to the decision.
+    pub unverified_id_token_hint: Option<SecretText>,
+    /// `claims`
+    pub claims: RequestedClaims,
+    /// `resource`, without duplicates.
+    pub resources: Vec<String>,
+    /// When the request arrived: sign-ins from then on were made for it.
+    pub received_at: Instant,
+}
+
+/// A refused request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthorizeError {
+    /// Nowhere to redirect to: an error page, HTTP 400.
+    Page {
+        /// Why.
+        reason: Reason,
+        /// What the log may know beyond that.
+        detail: Option<String>,
+    },
+    /// Goes to the client.
+    Redirect {
+        /// Where to.
+        to: RedirectTarget,
+        /// How.
+        mode: ResponseMode,
+        /// `state`, if it can be given back.
+        state: Option<String>,
+        /// `error`
+        code: AuthorizeErrorCode,
+        /// Why; its description goes out.
+        reason: Reason,
+        /// What the log may know beyond that.
+        detail: Option<String>,
+    },
+}
+
+/// Why a request that can be answered by redirect is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `error`
+    pub code: AuthorizeErrorCode,
+    /// Why.
+    pub reason: Reason,
+    /// What the log may know beyond that.
+    pub detail: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without detail.
+    pub fn new(code: AuthorizeErrorCode, reason: Reason) -> Refusal {
+        Refusal { code, reason, detail: None }
+    }
+
+    fn with_detail(code: AuthorizeErrorCode, reason: Reason, detail: impl Into<String>) -> Refusal {
+        Refusal { code, reason, detail: Some(detail.into()) }
+    }
+}
+
+impl AuthorizeRequest {
+    /// Turns a later refusal into the error that travels as this request's success would.
+    pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
+        let path = ReturnPath { to: self.redirect.clone(), mode: self.response_mode, state: self.state.clone() };
+        path.refuse(refusal)
+    }
+
+    /// Whether it is an OpenID request (OpenID Connect Core §3.1.2.1).
+    pub fn is_openid(&self) -> bool {
+        self.scope.contains(OPENID)
+    }
+}
+
+/// `client_id` alone, for whoever loads the client. Every error is a page.
+pub fn client_id(parameters: &Parameters) -> Result<ClientId, AuthorizeError> {
+    let sent = parameters.bounded("client_id", lengths::CLIENT_ID).map_err(page)?;
+    sent.map(ClientId::new).ok_or_else(|| page(Reason::MissingClientId))
+}
+
+/// Judges a request. `supported` are the response types this server answers. Errors of client and redirect URI are pages,
+/// all others travel to the redirect URI.
+pub fn validate(
+    parameters: &Parameters,
+    client: &Client,
+    catalogue: &Catalogue,
+    supported: &[ResponseType],
+    received_at: Instant,
+) -> Result<AuthorizeRequest, AuthorizeError> {
+    let redirect = redirect_target(parameters, client)?;
+    let path = ReturnPath::find(parameters, client, redirect.clone());
+    let registered = Registered { client, catalogue };
+    read(parameters, &registered, supported, redirect, received_at).map_err(|refusal| path.refuse(refusal))
+}
+
+/// The parameters that mean something here, form-encoded in the order they were sent: parsing and validating this text
+/// gives the same verdict as the original did.
+pub fn canonical(parameters: &Parameters) -> String {
+    let known = |name: &str| name == RESOURCE || KNOWN.iter().any(|(known, _)| *known == name);
+    let mut encoded = form_urlencoded::Serializer::new(String::new());
+    encoded.extend_pairs(parameters.iter().filter(|(name, _)| known(name)));
+    encoded.finish()
+}
+
+/// What a request is judged against.
+struct Registered<'a> {
+    client: &'a Client,
+    catalogue: &'a Catalogue,
+}
+
+fn page(reason: Reason) -> AuthorizeError {
+    AuthorizeError::Page { reason, detail: None }
+}
+
+fn redirect_target(parameters: &Parameters, client: &Client) -> Result<RedirectTarget, AuthorizeError> {
+    if client_id(parameters)? != client.client_id {
+        return Err(page(Reason::UnknownClient));
+    }
+    if !client.enabled {
+        return Err(page(Reason::DisabledClient));
+    }
+    let sent = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(page)?;
+    let sent = sent.ok_or_else(|| page(Reason::MissingRedirectUri))?;
+    RedirectTarget::match_registered(sent, client).ok_or_else(|| AuthorizeError::Page {
+        reason: Reason::UnregisteredRedirectUri,
+        detail: Some(format!("received {sent}; registered {}", client.redirect_uris.join(" "))),
+    })
+}
+
+fn read(
+    parameters: &Parameters,
+    registered: &Registered<'_>,
+    supported: &[ResponseType],
+    redirect: RedirectTarget,
+    received_at: Instant,
+) -> Result<AuthorizeRequest, Refusal> {
+    request_object::refuse(parameters)?;
+    check_shape(parameters)?;
+    let Registered { client, catalogue } = registered;
+    let response_type = details::response_type(parameters, client, supported)?;
+    let sent_mode = single(parameters, "response_mode")?;
+    let response_mode =
+        return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
+    let scope = scopes::read(single(parameters, "scope")?, response_type, registered)?;
+    let claims = details::claims(parameters, &scope, registered)?;
+    Ok(AuthorizeRequest {
+        client_id: client.client_id.clone(),
+        redirect,
+        response_type,
+        response_mode,
+        state: owned(parameters, "state")?,
+        nonce: details::nonce(parameters, response_type)?,
+        code_challenge: details::code_challenge(parameters, response_type, client)?,
+        prompt: single(parameters, "prompt")?
+            .map_or(Ok(Prompts::default()), Prompts::parse)
+            .map_err(invalid_request)?,
+        max_age: details::max_age(parameters, client)?,
+        login_hint: owned(parameters, "login_hint")?,
+        ui_locales: owned(parameters, "ui_locales")?,
+        acr_values: AcrValues::parse(single(parameters, "acr_values")?, client, catalogue).map_err(invalid_request)?,
+        unverified_id_token_hint: single(parameters, "id_token_hint")?.map(SecretText::new),
+        resources: details::resources(parameters, &scope, catalogue)?,
+        claims,
+        scope,
+        received_at,
+    })
+}
+
+/// Each known parameter at most once and not too long, whether this request has a use for it or not.
+fn check_shape(parameters: &Parameters) -> Result<(), Refusal> {
+    for (name, most) in KNOWN {
+        let sent = parameters.bounded(name, most);
+        sent.map_err(|reason| Refusal::with_detail(AuthorizeErrorCode::InvalidRequest, reason, name))?;
+    }
+    Ok(())
+}
+
+fn invalid_request(reason: Reason) -> Refusal {
+    Refusal::new(AuthorizeErrorCode::InvalidRequest, reason)
+}
+
+fn single<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, Refusal> {
+    parameters.single(name).map_err(invalid_request)
+}
+
+fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, Refusal> {
+    Ok(single(parameters, name)?.map(str::to_owned))
+}
+
+/// Whether an essential `acr` can be reached at all here.
+fn is_reachable(claims: &RequestedClaims) -> bool {
+    acr_values::supported().into_iter().any(|acr| claims.is_met_by(acr))
+}

@@ -1,0 +1,235 @@
+//! What a validated request needs next: a page, an answer or a refusal. Asked anew at every step with what is stored now;
+//! that a prompt is satisfied is never written down, it follows from the session's age and from the page just posted.
+
+use super::acr_values::is_usable_identity_provider;
+use super::authorize_request::{AuthorizeRequest, Refusal};
+use super::client::Client;
+use super::consent::Consent;
+use super::errors::AuthorizeErrorCode;
+use super::identifiers::Subject;
+use super::instant::Instant;
+use super::reason::Reason;
+use super::scope::{Catalogue, OPENID, ScopeSet};
+use super::session::Session;
+
+/// Everything the decision depends on.
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    /// What the client asked for.
+    pub request: &'a AuthorizeRequest,
+    /// Who asked.
+    pub client: &'a Client,
+    /// What is registered.
+    pub catalogue: &'a Catalogue,
+    /// Who is signed in with this browser.
+    pub session: Option<&'a Session>,
+    /// What that user allowed this client before.
+    pub consent: Option<&'a Consent>,
+    /// The subject of a verified `id_token_hint`.
+    pub hinted_subject: Option<&'a Subject>,
+    /// Where the user comes from.
+    pub step: Step,
+    /// The time.
+    pub now: Instant,
+}
+
+/// The page whose post is being answered. A post counts only once its form token is known to be for this request and this
+/// session, so it is proof that the page was shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// None: the client sent the user here.
+    Arrival,
+    /// The sign-in went well; the session is the new one.
+    AfterSignIn,
+    /// The user chose to go on with the account of this session.
+    AfterAccountChosen,
+    /// The user agreed.
+    AfterConsent {
+        /// To these scopes: what [`narrow`] made of the ticks.
+        granted: ScopeSet,
+    },
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Interaction {
+    /// The sign-in page.
+    Login {
+        /// Why the session, if any, will not do.
+        cause: LoginCause,
+    },
+    /// The page that asks whether to go on as the session's user.
+    SelectAccount,
+    /// The consent page, for everything in the request.
+    Consent {
+        /// Whether agreeing may be remembered.
+        may_remember: bool,
+    },
+    /// Issue what was asked for.
+    Proceed {
+        /// The scopes granted.
+        scope: ScopeSet,
+    },
+    /// Tell the client no.
+    Refuse(Refusal),
+}
+
+/// Why somebody has to sign in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginCause {
+    /// Nobody is signed in, or the session ran out.
+    NoSession,
+    /// `prompt=login`
+    Prompt,
+    /// `max_age`
+    TooOld,
+    /// The session is of another tenant, or of none.
+    OtherTenant,
+    /// Another provider than the one asked for, or one that the client does not allow.
+    OtherIdentityProvider,
+    /// Another user than `id_token_hint` or `claims` name.
+    OtherSubject,
+    /// An essential `acr` that the session does not have.
+    OtherAcr,
+}
+
+/// Decides what comes next.
+pub fn decide(situation: &Situation<'_>) -> Interaction {
+    let session = match usable_session(situation) {
+        Ok(session) => session,
+        Err(cause) => return sign_in(situation, cause),
+    };
+    if must_select_account(situation, session) {
+        return Interaction::SelectAccount;
+    }
+    match &situation.step {
+        Step::AfterConsent { granted } => proceed(granted.retain(|name| situation.request.scope.contains(name))),
+        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen if !must_consent(situation) => {
+            proceed(situation.request.scope.clone())
+        }
+        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen => ask_consent(situation),
+    }
+}
+
+/// What the ticks on the consent page grant: the requested scopes that were ticked or cannot be unticked. A tick outside the
+/// request is `invalid_request`; nothing left is a denial.
+pub fn narrow(requested: &ScopeSet, ticked: &ScopeSet, catalogue: &Catalogue) -> Result<ScopeSet, Refusal> {
+    if !ticked.is_within(requested) {
+        return Err(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::ScopeOutsideRequest));
+    }
+    let granted = requested.retain(|name| ticked.contains(name) || is_required(name, catalogue));
+    if granted.is_empty() {
+        Err(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+    } else {
+        Ok(granted)
+    }
+}
+
+/// Whether the consent page shows the scope as one that cannot be unticked.
+pub fn is_required(scope: &str, catalogue: &Catalogue) -> bool {
+    scope == OPENID || catalogue.scopes.get(scope).is_some_and(|registered| registered.required)
+}
+
+fn proceed(scope: ScopeSet) -> Interaction {
+    Interaction::Proceed { scope }
+}
+
+/// The session, if it answers everything the request says about who signs in and when.
+fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCause> {
+    let session = situation.session.filter(|session| session.is_alive(situation.now)).ok_or(LoginCause::NoSession)?;
+    let request = situation.request;
+    let own_sign_in = is_own_sign_in(request, session);
+    let answers = [
+        (session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
+        (is_of_wanted_provider(situation, session), LoginCause::OtherIdentityProvider),
+        (is_wanted_subject(situation, &session.subject), LoginCause::OtherSubject),
+        (request.claims.is_met_by(&session.acr), LoginCause::OtherAcr),
+        (own_sign_in || !request.prompt.login, LoginCause::Prompt),
+        (own_sign_in || !is_too_old(session, request.max_age, situation.now), LoginCause::TooOld),
+    ];
+    let unanswered = answers.into_iter().find(|(answered, _)| !answered);
+    unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
+}
+
+/// Whether the session's user signed in for this request, or later. Without this `max_age=0` would never end.
+fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
+    session.auth_time.millis() >= request.received_at.millis()
+}
+
+/// Older than `max_age` seconds; with 0 every session that was there before is too old (OpenID Connect Core §3.1.2.1).
+fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
+    let age = u64::try_from(now.millis().saturating_sub(session.auth_time.millis())).unwrap_or(0);
+    max_age.is_some_and(|max_age| max_age == 0 || age > max_age.saturating_mul(1000))
+}
+
+fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {
+    let provider = session.identity_provider();
+    let wanted = situation.request.acr_values.identity_provider.as_deref();
+    wanted.is_none_or(|wanted| wanted == provider)
+        && is_usable_identity_provider(provider, situation.client, situation.catalogue)
+}
+
+fn is_wanted_subject(situation: &Situation<'_>, subject: &Subject) -> bool {
+    situation.hinted_subject.is_none_or(|hinted| hinted == subject) && situation.request.claims.allows_subject(subject)
+}
+
+fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
+    if situation.request.prompt.none {
+        return refuse(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired);
+    }
+    // Someone has just signed in, and it was not enough: asking again would only go round in circles.
+    match (&situation.step, cause) {
+        (Step::AfterSignIn, LoginCause::OtherSubject) => {
+            refuse(AuthorizeErrorCode::LoginRequired, Reason::OtherSubject)
+        }
+        (Step::AfterSignIn, LoginCause::OtherAcr) => {
+            let code = AuthorizeErrorCode::UnmetAuthenticationRequirements;
+            refuse(code, Reason::UnmetAuthenticationRequirements)
+        }
+        (_, cause) => Interaction::Login { cause },
+    }
+}
+
+fn refuse(code: AuthorizeErrorCode, reason: Reason) -> Interaction {
+    Interaction::Refuse(Refusal::new(code, reason))
+}
+
+/// A sign-in made for this request has chosen the account already, and so has whoever got as far as the consent page.
+fn must_select_account(situation: &Situation<'_>, session: &Session) -> bool {
+    let asked = situation.request.prompt.select_account && !is_own_sign_in(situation.request, session);
+    match situation.step {
+        Step::Arrival | Step::AfterSignIn => asked,
+        Step::AfterAccountChosen | Step::AfterConsent { .. } => false,
+    }
+}
+
+fn must_consent(situation: &Situation<'_>) -> bool {
+    let Situation { request, client, .. } = situation;
+    if request.prompt.consent || is_impersonable(request, client) {
+        return true;
+    }
+    client.require_consent == Some(true) && !is_remembered(situation)
+}
+
+/// Any program on the user's machine can pose as such a client, so a person has to agree each time (RFC 8252 §8.6), unless
+/// the registration says otherwise in so many words.
+fn is_impersonable(request: &AuthorizeRequest, client: &Client) -> bool {
+    let anyone_can_listen = request.redirect.is_loopback() || request.redirect.is_custom_scheme();
+    !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)
+}
+
+fn is_remembered(situation: &Situation<'_>) -> bool {
+    let Situation { request, client, now, .. } = situation;
+    let covers =
+        |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), client.consent_lifetime, *now);
+    client.allow_remember_consent && situation.consent.is_some_and(covers)
+}
+
+fn ask_consent(situation: &Situation<'_>) -> Interaction {
+    if situation.request.prompt.none {
+        return refuse(AuthorizeErrorCode::ConsentRequired, Reason::ConsentRequired);
+    }
+    let impersonable = is_impersonable(situation.request, situation.client);
+    Interaction::Consent { may_remember: situation.client.allow_remember_consent && !impersonable }
+}

@@ -1,0 +1,116 @@
+//! Proof Key for Code Exchange (RFC 7636): the challenge at the authorization endpoint, the verifier at the token endpoint.
+//! A sealed code carries only a digest of the challenge, so that with `plain` it does not carry the verifier itself.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use super::constant_time::constant_time_eq;
+use super::lengths;
+use super::reason::Reason;
+use super::secret::SecretText;
+
+/// Characters of an S256 challenge: 32 bytes in base64url.
+const S256_LENGTH: usize = 43;
+
+/// `code_challenge_method`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeChallengeMethod {
+    /// `plain`: the challenge is the verifier.
+    Plain,
+    /// `S256`: the challenge is base64url(SHA-256(verifier)).
+    S256,
+}
+
+impl CodeChallengeMethod {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CodeChallengeMethod::Plain => "plain",
+            CodeChallengeMethod::S256 => "S256",
+        }
+    }
+
+    /// The method of that name; none sent means `plain` (RFC 7636 §4.3).
+    pub fn parse(name: Option<&str>) -> Result<CodeChallengeMethod, Reason> {
+        match name {
+            None | Some("plain") => Ok(CodeChallengeMethod::Plain),
+            Some("S256") => Ok(CodeChallengeMethod::S256),
+            Some(_) => Err(Reason::UnsupportedCodeChallengeMethod),
+        }
+    }
+}
+
+/// A well-formed `code_challenge` with its method. With `plain` it is as secret as the verifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeChallenge {
+    method: CodeChallengeMethod,
+    value: SecretText,
+}
+
+impl CodeChallenge {
+    /// Reads a challenge: 43 to 128 unreserved characters, with S256 exactly 43 of base64url.
+    pub fn parse(challenge: &str, method: CodeChallengeMethod) -> Result<CodeChallenge, Reason> {
+        let well_formed = match method {
+            CodeChallengeMethod::Plain => is_verifier(challenge),
+            CodeChallengeMethod::S256 => challenge.len() == S256_LENGTH && challenge.bytes().all(is_base64url),
+        };
+        let value = well_formed.then(|| SecretText::new(challenge)).ok_or(Reason::MalformedCodeChallenge)?;
+        Ok(CodeChallenge { method, value })
+    }
+
+    /// The method asked for.
+    pub fn method(&self) -> CodeChallengeMethod {
+        self.method
+    }
+
+    /// What the authorization code keeps of it.
+    pub fn digest(&self) -> CodeChallengeDigest {
+        CodeChallengeDigest { method: self.method, sha256: sha256(self.value.expose()) }
+    }
+}
+
+/// SHA-256 of a `code_challenge`, and its method: what travels in the sealed code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeChallengeDigest {
+    /// How the challenge was made.
+    pub method: CodeChallengeMethod,
+    /// SHA-256 of the challenge's characters.
+    pub sha256: [u8; 32],
+}
+
+/// Whether `code_verifier` answers the challenge (RFC 7636 §4.6). Without a challenge none may be sent, or a stripped
+/// challenge would go unnoticed (RFC 9700 §2.1.1). All three errors are `invalid_grant`.
+pub fn verify(challenge: Option<&CodeChallengeDigest>, code_verifier: Option<&str>) -> Result<(), Reason> {
+    match (challenge, code_verifier) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => Err(Reason::CodeVerifierUnexpected),
+        (Some(_), None) => Err(Reason::CodeVerifierMissing),
+        (Some(challenge), Some(verifier)) if answers(challenge, verifier) => Ok(()),
+        (Some(_), Some(_)) => Err(Reason::CodeVerifierMismatch),
+    }
+}
+
+fn answers(challenge: &CodeChallengeDigest, verifier: &str) -> bool {
+    if !is_verifier(verifier) {
+        return false;
+    }
+    let computed = match challenge.method {
+        CodeChallengeMethod::Plain => sha256(verifier),
+        CodeChallengeMethod::S256 => sha256(&URL_SAFE_NO_PAD.encode(sha256(verifier))),
+    };
+    constant_time_eq(&computed, &challenge.sha256)
+}
+
+fn sha256(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+fn is_verifier(text: &str) -> bool {
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    (lengths::CODE_VERIFIER_LEAST..=lengths::CODE_VERIFIER).contains(&text.len()) && text.bytes().all(unreserved)
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}

@@ -1,0 +1,227 @@
+//! Where an authorization response may go. A registered URI is held to the rules here twice: when it is registered and
+//! again when a request names it. Only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
+//!
+//! URIs are compared byte for byte (RFC 9700 §2.1); nothing is normalised, so the splitter only has to be strict.
+
+use std::net::Ipv6Addr;
+
+use super::client::Client;
+use super::lengths;
+
+/// Schemes that run something, read something or leave the browser's web: never a redirect target.
+const FORBIDDEN_SCHEMES: [&str; 16] = [
+    "javascript",
+    "data",
+    "vbscript",
+    "file",
+    "blob",
+    "about",
+    "filesystem",
+    "view-source",
+    "ws",
+    "wss",
+    "ftp",
+    "mailto",
+    "tel",
+    "sms",
+    "intent",
+    "chrome",
+];
+
+/// Hosts on which nobody else can listen in, so plain http will do (RFC 8252 §8.3).
+const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
+
+/// Hosts whose port a native application cannot know beforehand (RFC 8252 §7.3). `localhost` is a name: not one of them.
+const ANY_PORT_HOSTS: [&str; 2] = ["127.0.0.1", "[::1]"];
+
+/// A place that the client registered for itself. Made by [`RedirectTarget::match_registered`] and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedirectTarget {
+    uri: String,
+}
+
+impl RedirectTarget {
+    /// The target that `sent` names among the client's registered redirect URIs, if it names one.
+    pub fn match_registered(sent: &str, client: &Client) -> Option<RedirectTarget> {
+        check_registered(sent, !client.is_confidential()).ok()?;
+        let known =
+            client.redirect_uris.iter().any(|registered| registered == sent || is_same_but_port(registered, sent));
+        known.then(|| RedirectTarget { uri: sent.to_owned() })
+    }
+
+    /// The URI as the request sent it.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Its origin as browsers write it; `None` for custom schemes, which have none.
+    pub fn origin(&self) -> Option<String> {
+        origin_of(&self.uri)
+    }
+
+    /// Whether the URI belongs to an installed application rather than to a web server.
+    pub fn is_custom_scheme(&self) -> bool {
+        split(&self.uri).is_none_or(|parts| !is_web(parts.scheme))
+    }
+
+    /// Whether the URI stays on the user's own machine.
+    pub fn is_loopback(&self) -> bool {
+        let authority = split(&self.uri).filter(|parts| is_web(parts.scheme)).and_then(|parts| parts.authority);
+        authority.and_then(split_authority).is_some_and(|(host, _)| LOOPBACK_HOSTS.contains(&host))
+    }
+}
+
+/// Whether a client may register `uri` as a redirect URI; the error is the rule it breaks.
+pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static str> {
+    check_characters(uri)?;
+    let parts = split(uri).ok_or("must be an absolute URI whose scheme is in lower case")?;
+    match parts.scheme {
+        "https" => check_web(&parts).map(|_| ()),
+        "http" if LOOPBACK_HOSTS.contains(&check_web(&parts)?) => Ok(()),
+        "http" => Err("http is only for 127.0.0.1, [::1] and localhost: use https"),
+        scheme if FORBIDDEN_SCHEMES.contains(&scheme) => Err("this scheme is never a redirect target"),
+        _ if !public_client => Err("a scheme other than https is only for public clients"),
+        _ => check_custom(&parts),
+    }
+}
+
+/// The origin of an http or https URI as browsers write it: lower case, no default port (RFC 6454 §6.2).
+pub fn origin_of(uri: &str) -> Option<String> {
+    let parts = split(uri).filter(|parts| is_web(parts.scheme))?;
+    let (host, port) = split_authority(parts.authority?)?;
+    let host = host.to_ascii_lowercase();
+    match (parts.scheme, port) {
+        (scheme, None) | (scheme @ "https", Some("443")) | (scheme @ "http", Some("80")) => {
+            Some(format!("{scheme}://{host}"))
+        }
+        (scheme, Some(port)) => Some(format!("{scheme}://{host}:{port}")),
+    }
+}
+
+/// Whether `text` is an absolute URI without a fragment (RFC 3986 §4.3), as a `resource` must be (RFC 8707 §2).
+pub fn is_absolute_uri(text: &str) -> bool {
+    text.bytes().all(is_uri_byte)
+        && split(text).is_some_and(|parts| parts.authority.is_some() || !parts.rest.is_empty())
+}
+
+struct Parts<'a> {
+    scheme: &'a str,
+    /// What stands between `//` and the path.
+    authority: Option<&'a str>,
+    /// Path and query.
+    rest: &'a str,
+}
+
+fn split(uri: &str) -> Option<Parts<'_>> {
+    let (scheme, after) = uri.split_once(':')?;
+    if !is_scheme(scheme) {
+        return None;
+    }
+    let Some(hierarchy) = after.strip_prefix("//") else {
+        return Some(Parts { scheme, authority: None, rest: after });
+    };
+    let end = hierarchy.find(['/', '?']).unwrap_or(hierarchy.len());
+    let (authority, rest) = hierarchy.split_at_checked(end)?;
+    Some(Parts { scheme, authority: Some(authority), rest })
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte))
+}
+
+fn is_web(scheme: &str) -> bool {
+    scheme == "https" || scheme == "http"
+}
+
+/// Host and port. `None` when either is not well-formed, or there is user info.
+fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
+    let host_end = if authority.starts_with('[') {
+        authority.find(']')?.checked_add(1)?
+    } else {
+        authority.find(':').unwrap_or(authority.len())
+    };
+    let (host, after) = authority.split_at_checked(host_end)?;
+    let port = if after.is_empty() { None } else { Some(after.strip_prefix(':')?) };
+    (is_host(host) && port.is_none_or(is_port)).then_some((host, port))
+}
+
+fn is_host(host: &str) -> bool {
+    match host.strip_prefix('[') {
+        Some(literal) => literal.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        None => host.split('.').all(|label| {
+            !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        }),
+    }
+}
+
+/// One spelling per port: no sign, no leading zero, no zero.
+fn is_port(port: &str) -> bool {
+    !port.starts_with('0') && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+}
+
+fn check_characters(uri: &str) -> Result<(), &'static str> {
+    if uri.len() > lengths::REDIRECT_URI {
+        return Err("must be at most 2000 characters long");
+    }
+    if uri.contains('#') {
+        return Err("must not have a fragment");
+    }
+    if uri.contains('\\') {
+        return Err("must not have a backslash");
+    }
+    if uri.contains('*') {
+        return Err("must not have a wildcard: register each URI in full");
+    }
+    if !uri.bytes().all(is_uri_byte) {
+        return Err("must have only characters of a URI, without spaces; encode others with %");
+    }
+    let whole = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if uri.split('%').skip(1).all(whole) {
+        Ok(())
+    } else {
+        Err("has a % that is not followed by two hexadecimal digits")
+    }
+}
+
+/// The characters of RFC 3986 §2, without `#`.
+fn is_uri_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%".contains(&byte)
+}
+
+/// The host of a well-formed http or https URI.
+fn check_web<'a>(parts: &Parts<'a>) -> Result<&'a str, &'static str> {
+    let authority = parts.authority.filter(|authority| !authority.is_empty()).ok_or("must have a host after //")?;
+    check_rest(parts)?;
+    let (host, _) = split_authority(authority).ok_or("has a host or port that is not well-formed")?;
+    Ok(host)
+}
+
+fn check_custom(parts: &Parts<'_>) -> Result<(), &'static str> {
+    // Without the slash `localhost:8080` would be a scheme of its own.
+    if parts.authority.is_none() && !parts.rest.starts_with('/') {
+        return Err("a custom scheme must be followed by :/");
+    }
+    check_rest(parts)
+}
+
+fn check_rest(parts: &Parts<'_>) -> Result<(), &'static str> {
+    if parts.authority.is_some_and(|authority| authority.contains('@')) {
+        return Err("must not have user info before the host");
+    }
+    if parts.rest.contains(['[', ']']) { Err("must encode [ and ] outside the host with %") } else { Ok(()) }
+}
+
+/// The one exception to byte equality: registered without a port on a loopback address (RFC 8252 §7.3).
+fn is_same_but_port(registered: &str, sent: &str) -> bool {
+    let (Some(registered), Some(sent)) = (split(registered), split(sent)) else {
+        return false;
+    };
+    let any_port = registered.authority.filter(|authority| ANY_PORT_HOSTS.contains(authority));
+    let sent_host = sent.authority.and_then(split_authority).map(|(host, _)| host);
+    any_port.is_some()
+        && any_port == sent_host
+        && is_web(sent.scheme)
+        && registered.scheme == sent.scheme
+        && registered.rest == sent.rest
+}

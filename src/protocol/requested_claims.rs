@@ -1,0 +1,139 @@
+//! The `claims` parameter (OpenID Connect Core §5.5): single claims asked for by name. Honoured are those that some identity
+//! scope allowed to the client carries, so the parameter never reaches further than the client's scopes do.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::client::Client;
+use super::identifiers::Subject;
+use super::reason::Reason;
+use super::scope::{Catalogue, ScopeKind};
+
+/// What is left of the parameter once judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestedClaims {
+    /// Names asked for at userinfo.
+    pub userinfo: BTreeSet<String>,
+    /// Names asked for in the ID token.
+    pub id_token: BTreeSet<String>,
+    /// The subjects that may answer, when the request names any.
+    pub subjects: Option<BTreeSet<Subject>>,
+    /// The `acr` values of which one must be reached, when the request insists.
+    pub essential_acr: Option<BTreeSet<String>>,
+}
+
+impl RequestedClaims {
+    /// Reads the parameter; what is not of the shape of §5.5 is `MalformedClaims`.
+    pub fn parse(text: &str, client: &Client, catalogue: &Catalogue) -> Result<RequestedClaims, Reason> {
+        let document: Map<String, Value> = serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
+        let userinfo = Member::read(document.get("userinfo"))?;
+        let id_token = Member::read(document.get("id_token"))?;
+        Ok(RequestedClaims {
+            userinfo: userinfo.names_within(client, catalogue),
+            id_token: id_token.names_within(client, catalogue),
+            subjects: subjects(&userinfo, &id_token)?,
+            essential_acr: both(userinfo.essential_acr(), id_token.essential_acr()),
+        })
+    }
+
+    /// All names, wherever they go: what consent is asked for.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.userinfo.union(&self.id_token).cloned().collect()
+    }
+
+    /// Whether the request lets this subject answer.
+    pub fn allows_subject(&self, subject: &Subject) -> bool {
+        self.subjects.as_ref().is_none_or(|subjects| subjects.contains(subject))
+    }
+
+    /// Whether a sign-in that ended with `acr` is good enough.
+    pub fn is_met_by(&self, acr: &str) -> bool {
+        self.essential_acr.as_ref().is_none_or(|values| values.contains(acr))
+    }
+}
+
+/// `userinfo` or `id_token`: claim names with what is asked of each.
+#[derive(Default)]
+struct Member(Vec<(String, Wish)>);
+
+/// The object beside a claim's name; `null` is the default one.
+#[derive(Default)]
+struct Wish {
+    essential: bool,
+    /// `value` and `values` together; `None` when neither was sent.
+    values: Option<Vec<Value>>,
+}
+
+impl Member {
+    fn read(member: Option<&Value>) -> Result<Member, Reason> {
+        let Some(member) = member.filter(|member| !member.is_null()) else {
+            return Ok(Member::default());
+        };
+        let object = member.as_object().ok_or(Reason::MalformedClaims)?;
+        let wishes = object.iter().map(|(name, wish)| Ok((name.clone(), Wish::read(wish)?)));
+        wishes.collect::<Result<Vec<(String, Wish)>, Reason>>().map(Member)
+    }
+
+    fn names_within(&self, client: &Client, catalogue: &Catalogue) -> BTreeSet<String> {
+        let allowed = claims_within_reach(client, catalogue);
+        self.0.iter().map(|(name, _)| name).filter(|name| allowed.contains(name.as_str())).cloned().collect()
+    }
+
+    fn wish(&self, name: &str) -> Option<&Wish> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, wish)| wish)
+    }
+
+    /// The values of an essential `acr`. Without values any will do.
+    fn essential_acr(&self) -> Option<BTreeSet<String>> {
+        let values = self.wish("acr").filter(|wish| wish.essential)?.values.as_ref()?;
+        Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    fn subjects(&self) -> Result<Option<BTreeSet<Subject>>, Reason> {
+        let Some(values) = self.wish("sub").and_then(|wish| wish.values.as_ref()) else {
+            return Ok(None);
+        };
+        let subjects = values.iter().map(|value| value.as_str().map(Subject::new));
+        subjects.collect::<Option<BTreeSet<Subject>>>().map(Some).ok_or(Reason::MalformedClaims)
+    }
+}
+
+impl Wish {
+    fn read(wish: &Value) -> Result<Wish, Reason> {
+        if wish.is_null() {
+            return Ok(Wish::default());
+        }
+        let object = wish.as_object().ok_or(Reason::MalformedClaims)?;
+        let essential = object.get("essential").map_or(Some(false), Value::as_bool).ok_or(Reason::MalformedClaims)?;
+        let listed = object.get("values").map(|values| values.as_array().cloned().ok_or(Reason::MalformedClaims));
+        let values = match (object.get("value"), listed.transpose()?) {
+            (None, listed) => listed,
+            (Some(value), None) => Some(vec![value.clone()]),
+            // §5.5.1 gives no meaning to both.
+            (Some(_), Some(_)) => return Err(Reason::MalformedClaims),
+        };
+        Ok(Wish { essential, values })
+    }
+}
+
+/// Claims of identity scopes the client may ask for. `sub` is always there and never a matter of consent.
+fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
+    let scopes = client.scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    let identity = scopes.filter(|scope| scope.kind == ScopeKind::Identity);
+    identity.flat_map(|scope| scope.claims.iter().map(String::as_str)).filter(|claim| *claim != "sub").collect()
+}
+
+/// The subjects both members allow. Nobody left means the two contradict each other.
+fn subjects(userinfo: &Member, id_token: &Member) -> Result<Option<BTreeSet<Subject>>, Reason> {
+    let subjects = both(userinfo.subjects()?, id_token.subjects()?);
+    if subjects.as_ref().is_some_and(BTreeSet::is_empty) { Err(Reason::MalformedClaims) } else { Ok(subjects) }
+}
+
+fn both<T: Ord + Clone>(left: Option<BTreeSet<T>>, right: Option<BTreeSet<T>>) -> Option<BTreeSet<T>> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(left.intersection(&right).cloned().collect()),
+        (Some(only), None) | (None, Some(only)) => Some(only),
+        (None, None) => None,
+    }
+}

@@ -1,0 +1,42 @@
+//! A browser session as decisions see it. Whoever loads one leaves out sessions that were ended and users that are gone.
+
+use super::identifiers::{Sid, Subject, TenantName};
+use super::instant::Instant;
+
+/// The identity provider's name of the password login.
+pub const LOCAL: &str = "local";
+
+/// Someone signed in with this browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Who signed in.
+    pub subject: Subject,
+    /// The session's public name.
+    pub sid: Sid,
+    /// When they last proved who they are.
+    pub auth_time: Instant,
+    /// How (RFC 8176).
+    pub amr: Vec<String>,
+    /// What the sign-in is worth (OpenID Connect Core §2, `acr`).
+    pub acr: String,
+    /// The tenant they signed in within.
+    pub tenant: Option<TenantName>,
+    /// Who vouched for them; `None` and `local` are the password login.
+    pub identity_provider: Option<String>,
+    /// When the session ends by itself.
+    pub expires_at: Instant,
+    /// When it began.
+    pub created_at: Instant,
+}
+
+impl Session {
+    /// The provider's name, `local` for the password login.
+    pub fn identity_provider(&self) -> &str {
+        self.identity_provider.as_deref().unwrap_or(LOCAL)
+    }
+
+    /// Whether the session still stands.
+    pub fn is_alive(&self, now: Instant) -> bool {
+        now < self.expires_at
+    }
+}
