@@ -1,0 +1,108 @@
+//! Where the texts of settings come from: flags before the environment before the file; secrets also from files and
+//! systemd credentials. The only reader of the environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::protocol::nearest::nearest;
+
+use super::settings::SETTINGS;
+use super::{ConfigError, Problem, env_file};
+
+/// The texts of all settings that were given.
+#[derive(Clone)]
+pub struct Source {
+    values: BTreeMap<&'static str, String>,
+    /// `$CREDENTIALS_DIRECTORY`, where systemd puts credentials.
+    pub(super) credentials_directory: Option<PathBuf>,
+    /// How many cores this machine gives us.
+    pub(super) cores: u32,
+}
+
+impl Source {
+    /// Nothing given.
+    pub fn empty() -> Source {
+        Source { values: BTreeMap::new(), credentials_directory: None, cores: 1 }
+    }
+
+    /// Reads the file and this process's environment, and lays `flags` (name of the setting, value) over both.
+    pub fn from_environment(file: Option<&Path>, flags: &[(&'static str, String)]) -> Result<Source, ConfigError> {
+        let mut source = Source::empty();
+        source.credentials_directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        source.cores = u32::try_from(cores).unwrap_or(u32::MAX);
+        let mut problems = file.map(|file| source.take_file(file)).unwrap_or_default();
+        for (name, value) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if !name.starts_with("GATEPOST_") {
+                continue;
+            }
+            match value.into_string() {
+                Ok(value) => problems.extend(source.set(&name, value).err()),
+                Err(_) => problems.push(Problem::new(name, "must be valid UTF-8")),
+            }
+        }
+        for (name, value) in flags {
+            source.values.insert(name, value.clone());
+        }
+        ConfigError::unless_empty(problems).map(|()| source)
+    }
+
+    /// Gives a setting its text; an unknown name is refused with the nearest known one.
+    pub fn set(&mut self, name: &str, value: String) -> Result<(), Problem> {
+        match SETTINGS.iter().find(|setting| setting.name == name) {
+            Some(setting) => {
+                self.values.insert(setting.name, value);
+                Ok(())
+            }
+            None => Err(unknown(name)),
+        }
+    }
+
+    /// Gives a setting its text where none was given.
+    pub fn set_default(&mut self, name: &str, value: String) -> Result<(), Problem> {
+        if self.given(name).is_some() { Ok(()) } else { self.set(name, value) }
+    }
+
+    /// The text that was given, be it empty.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// Whether a database was named in any of the three ways.
+    pub fn names_database(&self) -> bool {
+        let given = |name| self.given(name).is_some_and(|text| !text.is_empty());
+        given("GATEPOST_DATABASE_URL")
+            || given("GATEPOST_DATABASE_URL_FILE")
+            || self.credential("gatepost-database-url").is_some()
+    }
+
+    /// The path of a systemd credential, where this process was given one of that name.
+    pub(super) fn credential(&self, name: &str) -> Option<PathBuf> {
+        let path = self.credentials_directory.as_ref()?.join(name);
+        path.exists().then_some(path)
+    }
+
+    fn take_file(&mut self, file: &Path) -> Vec<Problem> {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => return vec![Problem::new(file.display().to_string(), format!("cannot be read: {error}"))],
+        };
+        let (pairs, problems) = env_file::parse(&text);
+        let locate = |problem: Problem| Problem::new(format!("{}, {}", file.display(), problem.name), problem.rule);
+        let mut problems: Vec<Problem> = problems.into_iter().map(locate).collect();
+        problems.extend(pairs.into_iter().filter_map(|(name, value)| self.set(&name, value).err()));
+        problems
+    }
+}
+
+/// The value of a variable that a registration document names as the place of a secret; `None` when it is not set or not
+/// UTF-8.
+pub fn environment_secret(name: &str) -> Option<crate::protocol::secret::SecretText> {
+    std::env::var(name).ok().map(crate::protocol::secret::SecretText::new)
+}
+
+fn unknown(name: &str) -> Problem {
+    let known = nearest(name, SETTINGS.iter().map(|setting| setting.name)).unwrap_or_default();
+    Problem::new(name.escape_debug().to_string(), format!("is not a setting; the nearest is {known}"))
+}

@@ -1,0 +1,164 @@
+//! Absolute http and https URLs that operators register. Strict on purpose: what browsers, servers and people could read
+//! in different ways is refused (RFC 3986 §3).
+
+/// A URL taken apart; it borrows the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebUrl<'a> {
+    /// Whether the scheme is `https`; otherwise it is `http`.
+    pub https: bool,
+    /// Host, with brackets when it is an IPv6 address.
+    pub host: &'a str,
+    /// The port, when one is written.
+    pub port: Option<u16>,
+    /// Path: empty or beginning with `/`.
+    pub path: &'a str,
+    /// Query without its `?`.
+    pub query: Option<&'a str>,
+    /// Scheme, host and port as written: the origin.
+    pub origin: &'a str,
+}
+
+impl<'a> WebUrl<'a> {
+    /// Reads an absolute URL. The error is the rule that was broken.
+    pub fn parse(text: &'a str) -> Result<WebUrl<'a>, &'static str> {
+        check_characters(text)?;
+        let (https, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            (None, None) => return Err("must begin with https:// or http://"),
+        };
+        let authority_length = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at_checked(authority_length).unwrap_or((rest, ""));
+        let (host, port) = split_authority(authority)?;
+        let (path, query) = match rest.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (rest, None),
+        };
+        let origin = text.strip_suffix(rest).unwrap_or(text);
+        Ok(WebUrl { https, host, port, path, query, origin })
+    }
+
+    /// Whether the host is this machine by a name that no resolver can send elsewhere.
+    pub fn is_loopback(&self) -> bool {
+        matches!(self.host, "127.0.0.1" | "[::1]" | "localhost")
+    }
+
+    /// Whether what is sent there can be read or altered by nobody on the way: https, or this machine.
+    pub fn is_protected(&self) -> bool {
+        self.https || self.is_loopback()
+    }
+}
+
+fn check_characters(text: &str) -> Result<(), &'static str> {
+    if text.chars().count() > 2_000 {
+        return Err("must be at most 2000 characters");
+    }
+    if text.contains('#') {
+        return Err("must not have a fragment");
+    }
+    let allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}*".contains(&byte);
+    if !text.bytes().all(allowed) {
+        return Err(
+            "must hold only the characters of a URL: no spaces, backslashes, wildcards or non-ASCII characters",
+        );
+    }
+    let mut pieces = text.split('%');
+    pieces.next();
+    let encoded = |piece: &str| piece.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if pieces.all(encoded) { Ok(()) } else { Err("has a % that is not followed by two hex digits") }
+}
+
+fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
+    if authority.contains('@') {
+        return Err("must not hold a user name or password");
+    }
+    let host_length = match authority.find(']') {
+        Some(bracket) => bracket + 1,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, port) = authority.split_at_checked(host_length).unwrap_or((authority, ""));
+    check_host(host)?;
+    match port.strip_prefix(':') {
+        None if port.is_empty() => Ok((host, None)),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0') => {
+            digits.parse().map(|port| (host, Some(port))).map_err(|_| "must have a port between 1 and 65535")
+        }
+        None | Some(_) => Err("must have a port between 1 and 65535"),
+    }
+}
+
+fn check_host(host: &str) -> Result<(), &'static str> {
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    if let Some(address) = bracketed {
+        let parsed: Result<std::net::Ipv6Addr, _> = address.parse();
+        return parsed.map(|_| ()).map_err(|_| "has no IPv6 address between its brackets");
+    }
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
+    if host.is_empty() || host.starts_with('.') || host.contains("..") || !host.bytes().all(allowed) {
+        return Err("must have a host name in lower case");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart() {
+        let url = WebUrl::parse("https://shop.example.com:8443/a/b?c=d?e").unwrap();
+        assert_eq!((url.https, url.host, url.port), (true, "shop.example.com", Some(8443)));
+        assert_eq!((url.path, url.query, url.origin), ("/a/b", Some("c=d?e"), "https://shop.example.com:8443"));
+        let bare = WebUrl::parse("http://[::1]").unwrap();
+        assert_eq!((bare.host, bare.path, bare.query, bare.origin), ("[::1]", "", None, "http://[::1]"));
+        assert!(bare.is_loopback() && bare.is_protected());
+        assert_eq!(WebUrl::parse("https://a.example?x").unwrap().query, Some("x"));
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_refused() {
+        for text in [
+            "",
+            "example.com",
+            "//example.com",
+            "HTTPS://example.com",
+            "ftp://example.com",
+            "https:/example.com",
+            "https://",
+            "https:///path",
+            "https://user@example.com",
+            "https://example.com@evil.example",
+            "https://example.com#x",
+            "https://example.com\\@evil.example",
+            "https://exa mple.com",
+            "https://example.com/\u{0}",
+            "https://ex\u{e4}mple.com",
+            "https://EXAMPLE.com",
+            "https://example.com:",
+            "https://example.com:0",
+            "https://example.com:65536",
+            "https://example.com:+1",
+            "https://[::1",
+            "https://[]",
+            "https://::1",
+            "https://[::1]x",
+            "https://a..b",
+            "https://*.a.b",
+            "https://example.com/%",
+            "https://example.com/%4",
+            "https://example.com/%zz",
+            "https://example.com/%e",
+        ] {
+            assert!(WebUrl::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_three_names_are_this_machine() {
+        for text in
+            ["http://127.0.0.1.example.com", "http://localhost.example.com", "http://127.0.0.2", "http://0.0.0.0"]
+        {
+            assert!(!WebUrl::parse(text).unwrap().is_protected(), "{text}");
+        }
+    }
+}
