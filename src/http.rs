@@ -1,8 +1,13 @@
-//! Our Request and Response, and cookies. This file alone converts from and to tiny_http.
+//! Our Request and Response, and cookies. The two files below alone convert from and to tiny_http.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+pub mod incoming;
+pub mod outgoing;
+
+pub use incoming::Persistence;
 
 /// A request as handlers see it: bounded, with its body read.
 #[derive(Clone, Debug)]

@@ -1,1 +1,250 @@
-//! Being built.
+//! The server process: tiny_http over the inherited socket, worker threads, the body lane, the self-probe, the drain.
+//!
+//! It owns the way from a socket to a [`Request`] and from a [`Response`] back; what to answer is the handler's. Where
+//! tiny_http is weak, this module counts, refuses, or asks its supervisor for a successor.
+
+use std::convert::Infallible;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::panic;
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use socket2::SockAddr;
+
+pub mod control;
+mod drain;
+mod lane;
+mod listener;
+mod probe;
+mod resources;
+mod workers;
+
+pub use listener::BACKLOG;
+
+use control::{Control, Order, Report};
+use lane::Lane;
+use listener::Inherited;
+use workers::Service;
+
+use crate::http::{Request, Response};
+use crate::protocol::forwarded::Cidr;
+
+/// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
+const LEAST_LIFE: Duration = Duration::from_secs(5);
+/// Requests that may wait for the body lane, for each of its threads.
+const LANE_PLACES: usize = 8;
+/// `EX_CONFIG` of sysexits.h: starting again would not help.
+const EXIT_CONFIGURATION: i32 = 78;
+
+/// How a server process serves.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Threads that answer requests.
+    pub workers: usize,
+    /// TCP peers whose `X-Forwarded-For` is believed; peers on a Unix socket always are.
+    pub trusted_proxies: Vec<Cidr>,
+    /// Where the admin pages are served, if anywhere.
+    pub admin_listen: Option<SocketAddr>,
+    /// The answer of the given status to what no handler sees: 400, 408, 413, 414, 431, 500, 501, 503.
+    pub refusal: fn(u16) -> Response,
+}
+
+/// What a server process has done and is doing; for metrics.
+#[derive(Debug, Default)]
+pub struct ServerStats {
+    /// Connections open when last counted.
+    pub connections: AtomicUsize,
+    /// Requests received, own probes aside.
+    pub received: AtomicU64,
+    /// Answers sent, own probes included.
+    pub answered: AtomicU64,
+    /// Requests received and not yet answered.
+    pub in_flight: AtomicUsize,
+    /// Connections given up with an unread body.
+    pub abandoned: AtomicU64,
+    /// Handlers that panicked.
+    pub panicked: AtomicU64,
+    /// Times a successor was asked for.
+    pub recycles: AtomicU64,
+}
+
+/// What all threads of a server process share.
+struct State {
+    settings: ServerSettings,
+    stats: Arc<ServerStats>,
+    control: Control,
+    nonce: String,
+    draining: AtomicBool,
+    /// When a successor may be asked for (again).
+    successor_not_before: Mutex<Instant>,
+}
+
+impl State {
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    fn ask_for_successor(&self, reason: &str) {
+        let mut not_before = self.successor_not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_draining() || Instant::now() < *not_before {
+            return;
+        }
+        *not_before = Instant::now() + LEAST_LIFE;
+        log::warn!("asking for a successor: {reason}");
+        self.stats.recycles.fetch_add(1, Ordering::Relaxed);
+        self.control.report(Report::Recycle);
+    }
+}
+
+/// Serves until the supervisor says otherwise. Standard input is the listening socket, standard output the socket to the
+/// supervisor. `handler` answers requests, `admin_handler` those to the admin address; both map every failure to a
+/// response. The process ends with code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot
+/// be had, 78 when it was not started by a supervisor.
+pub fn run<H, A>(settings: ServerSettings, stats: Arc<ServerStats>, handler: H, admin_handler: A) -> !
+where
+    H: Fn(Request) -> Response + Send + Sync + 'static,
+    A: Fn(Request) -> Response + Send + Sync + 'static,
+{
+    let failure = match start(settings, stats, handler, admin_handler) {
+        Ok(never) => match never {},
+        Err(failure) => failure,
+    };
+    log::error!("{}", failure.message);
+    process::exit(failure.code)
+}
+
+/// Why a server process ended before it served.
+struct StartFailure {
+    message: String,
+    code: i32,
+}
+
+impl StartFailure {
+    fn new(code: i32, what: &str, error: impl std::fmt::Display) -> StartFailure {
+        StartFailure { message: format!("{what}: {error}"), code }
+    }
+}
+
+fn start<H, A>(
+    settings: ServerSettings,
+    stats: Arc<ServerStats>,
+    handler: H,
+    admin_handler: A,
+) -> Result<Infallible, StartFailure>
+where
+    H: Fn(Request) -> Response + Send + Sync + 'static,
+    A: Fn(Request) -> Response + Send + Sync + 'static,
+{
+    log_panics_without_their_text();
+    let (control, orders) = Control::from_stdout()
+        .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process needs a supervisor", error))?;
+    let listener = Inherited::from_stdin()
+        .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process inherits its listener", error))?;
+    let address = listener.address.clone();
+    let nonce = format!("{:032x}", rand::random::<u128>());
+    let draining = AtomicBool::new(false);
+    let successor_not_before = Mutex::new(Instant::now() + LEAST_LIFE);
+    let state = State { settings, stats, control, nonce, draining, successor_not_before };
+    let state: &'static State = Box::leak(Box::new(state));
+    serve_admin(state, admin_handler)?;
+    serve(state, listener, handler)?;
+    watch(state, &address)?;
+    obey(state, &address, orders)
+}
+
+/// The default hook prints the panic's text, which may quote what a client sent.
+fn log_panics_without_their_text() {
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, |location| location.to_string());
+        log::error!("panic at {place}");
+    }));
+}
+
+fn serve<H>(state: &'static State, listener: Inherited, handler: H) -> Result<(), StartFailure>
+where
+    H: Fn(Request) -> Response + Send + Sync + 'static,
+{
+    let workers = state.settings.workers.max(2);
+    let readers = workers / 2;
+    let http = start_http(listener.into_listener())?;
+    let lane = Some(Lane::new(readers * LANE_PLACES));
+    let service: &'static Service<H> =
+        Box::leak(Box::new(Service { http, handler, state, lane, is_one_shot: false, failure: Report::Deaf }));
+    for _ in 0..workers {
+        start_thread("worker", move || service.work())?;
+    }
+    for _ in 0..readers {
+        start_thread("body", move || service.read_bodies())?;
+    }
+    Ok(())
+}
+
+/// Metrics and health for the operator: two threads, no bodies, one request per connection so that no idle scraper keeps
+/// a drain waiting.
+fn serve_admin<A>(state: &'static State, handler: A) -> Result<(), StartFailure>
+where
+    A: Fn(Request) -> Response + Send + Sync + 'static,
+{
+    let Some(address) = state.settings.admin_listen else { return Ok(()) };
+    let listener = listener::bind_admin(address)
+        .map_err(|error| StartFailure::new(1, &format!("the admin address {address} cannot be bound"), error))?;
+    let http = start_http(tiny_http::Listener::Tcp(listener))?;
+    let service: &'static Service<A> =
+        Box::leak(Box::new(Service { http, handler, state, lane: None, is_one_shot: true, failure: Report::Recycle }));
+    for _ in 0..2 {
+        start_thread("admin", move || service.work())?;
+    }
+    Ok(())
+}
+
+/// tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
+fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartFailure> {
+    let build = || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
+    let built = thread::Builder::new().name(resources::HTTP_THREAD.to_owned()).spawn(build);
+    let built = built.map_err(|error| StartFailure::new(1, "a thread cannot be started", error))?;
+    let server = built.join().unwrap_or_else(|_| Err(String::from("it panicked")));
+    server.map_err(|error| StartFailure::new(1, "tiny_http does not start", error))
+}
+
+fn watch(state: &'static State, address: &SockAddr) -> Result<(), StartFailure> {
+    let (knocked, probed) = (address.clone(), address.clone());
+    start_thread("knock", move || probe::knock(state, &knocked))?;
+    start_thread("probe", move || probe::beat(state, &probed))?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| StartFailure::new(1, "signals cannot be caught", error))?;
+    start_thread("signals", move || {
+        for signal in signals.forever() {
+            // Whoever means this process alone gets what the supervisor would do; whoever means both tells it, too.
+            if signal != SIGHUP {
+                state.control.report(Report::Recycle);
+            }
+        }
+    })
+}
+
+/// Follows the supervisor's orders, and ends with it.
+fn obey(state: &'static State, address: &SockAddr, orders: UnixStream) -> Result<Infallible, StartFailure> {
+    for line in BufReader::new(orders).lines().map_while(Result::ok) {
+        match Order::parse(&line) {
+            Some(Order::Drain) => {
+                let address = address.clone();
+                start_thread("drain", move || drain::drain(state, &address))?;
+            }
+            None => log::warn!("the supervisor sent an unknown order"),
+        }
+    }
+    log::error!("the supervisor is gone");
+    process::exit(0)
+}
+
+fn start_thread(name: &str, life: impl FnOnce() + Send + 'static) -> Result<(), StartFailure> {
+    let started = thread::Builder::new().name(name.to_owned()).spawn(life);
+    started.map(drop).map_err(|error| StartFailure::new(1, "a thread cannot be started", error))
+}

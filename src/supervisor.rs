@@ -1,1 +1,285 @@
-//! Being built.
+//! The supervisor: owns the listening socket, starts the server process, watches it, replaces it, and speaks to systemd.
+//! It knows neither HTTP nor the database, so that there is little that could end it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+mod listen;
+mod pace;
+mod process;
+mod systemd;
+
+pub use listen::Listen;
+
+use listen::Listening;
+use pace::Pace;
+use process::{ServerProcess, Stage};
+use systemd::{Notice, notify};
+
+use crate::server::control::Report;
+
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// `EX_CONFIG` of sysexits.h: a server process that ends with it would end so again.
+const EXIT_CONFIGURATION: u8 = 78;
+
+/// What the supervisor runs, and where.
+#[derive(Clone, Debug)]
+pub struct SupervisorSettings {
+    /// Where to listen, unless standard input is a listening socket.
+    pub listen: Listen,
+    /// The server process's binary, by the path it will be replaced at.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables it gets beside the supervisor's own.
+    pub environment: Vec<(OsString, OsString)>,
+    /// systemd's `NOTIFY_SOCKET`.
+    pub notify_socket: Option<OsString>,
+    /// systemd's `WATCHDOG_USEC`.
+    pub watchdog: Option<Duration>,
+}
+
+/// What the supervisor waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A signal to the supervisor.
+    Signal(i32),
+    /// A server process, by number, reported.
+    Report(u64, Report),
+    /// A server process closed its socket.
+    Hangup,
+}
+
+/// Serves until SIGTERM or SIGINT. SIGHUP starts the server process anew from the binary at its path, then drains the old
+/// one. Exit codes: 0 after a drain, 1 when the listening socket cannot be had, 78 when the server process refuses its
+/// configuration and no other is serving.
+pub fn run(settings: SupervisorSettings) -> ExitCode {
+    let listening = match Listening::open(&settings.listen) {
+        Ok(listening) => listening,
+        Err(error) => {
+            log::error!("cannot listen on {}: {error}", settings.listen);
+            return ExitCode::FAILURE;
+        }
+    };
+    let (sender, events) = mpsc::channel();
+    if let Err(error) = forward_signals(sender.clone()) {
+        log::error!("signals cannot be caught: {error}");
+        return ExitCode::FAILURE;
+    }
+    let now = Instant::now();
+    let supervisor = Supervisor {
+        settings,
+        listening,
+        sender,
+        processes: Vec::new(),
+        started_count: 0,
+        start_at: Some(now),
+        pace: Pace::new(),
+        is_stopping: false,
+        configuration_refused: false,
+        watchdog_at: now,
+    };
+    supervisor.supervise(&events)
+}
+
+fn forward_signals(events: Sender<Event>) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCHLD])?;
+    let forward = move || signals.forever().try_for_each(|signal| events.send(Event::Signal(signal)));
+    thread::Builder::new().name(String::from("signals")).spawn(forward).map(drop)
+}
+
+struct Supervisor {
+    settings: SupervisorSettings,
+    listening: Listening,
+    sender: Sender<Event>,
+    processes: Vec<ServerProcess>,
+    started_count: u64,
+    /// When the next server process is to be started, if one is wanted.
+    start_at: Option<Instant>,
+    pace: Pace,
+    is_stopping: bool,
+    configuration_refused: bool,
+    watchdog_at: Instant,
+}
+
+impl Supervisor {
+    fn supervise(mut self, events: &Receiver<Event>) -> ExitCode {
+        loop {
+            self.start_if_due();
+            match events.recv_timeout(TICK) {
+                Ok(event) => self.react(event),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.reap();
+            self.replace_the_silent();
+            self.processes.iter_mut().for_each(ServerProcess::kill_if_overdue);
+            self.feed_watchdog();
+            if self.processes.is_empty() && self.is_stopping {
+                return ExitCode::SUCCESS;
+            }
+            if self.processes.is_empty() && self.configuration_refused && self.start_at.is_none() {
+                self.listening.remove_path();
+                return ExitCode::from(EXIT_CONFIGURATION);
+            }
+        }
+    }
+
+    fn react(&mut self, event: Event) {
+        match event {
+            Event::Signal(SIGTERM | SIGINT) => self.stop(),
+            Event::Signal(SIGHUP) => self.upgrade(),
+            // A child ended, which the next reaping finds.
+            Event::Signal(_) | Event::Hangup => {}
+            Event::Report(number, report) => self.hear(number, report),
+        }
+    }
+
+    fn hear(&mut self, number: u64, report: Report) {
+        let Some(process) = self.processes.iter_mut().find(|process| process.number == number) else { return };
+        match report {
+            Report::Beat => process.has_beaten(),
+            Report::Ready if process.stage == Stage::Starting => self.install(number),
+            Report::Ready => {}
+            Report::Recycle if process.stage == Stage::Serving => {
+                let earliest = self.pace.earliest_recycling(Instant::now());
+                self.want_start(earliest);
+            }
+            Report::Deaf if process.stage != Stage::Draining => {
+                log::error!("server process {} is deaf", process.id());
+                self.want_start(Instant::now());
+            }
+            Report::Recycle | Report::Deaf => {}
+        }
+    }
+
+    /// The newest process serves: the others may go.
+    fn install(&mut self, number: u64) {
+        for process in &mut self.processes {
+            if process.number == number {
+                process.has_become_ready();
+                log::info!("server process {} serves", process.id());
+            } else if process.number < number {
+                process.drain();
+            }
+        }
+        if !self.is_stopping {
+            notify(self.settings.notify_socket.as_ref(), Notice::Ready);
+        }
+    }
+
+    fn upgrade(&mut self) {
+        if self.is_stopping {
+            return;
+        }
+        notify(self.settings.notify_socket.as_ref(), Notice::Reloading);
+        self.start_at = Some(Instant::now());
+    }
+
+    /// Drains everything; a second signal ends everything.
+    fn stop(&mut self) {
+        if self.is_stopping {
+            self.processes.iter_mut().for_each(ServerProcess::kill);
+            return;
+        }
+        log::info!("stopping");
+        self.is_stopping = true;
+        self.start_at = None;
+        notify(self.settings.notify_socket.as_ref(), Notice::Stopping);
+        self.listening.remove_path();
+        self.processes.iter_mut().for_each(ServerProcess::drain);
+    }
+
+    /// A successor at `moment`, unless one is starting or will sooner.
+    fn want_start(&mut self, moment: Instant) {
+        if self.is_stopping || self.processes.iter().any(|process| process.stage == Stage::Starting) {
+            return;
+        }
+        self.start_at = Some(self.start_at.map_or(moment, |planned| planned.min(moment)));
+    }
+
+    fn start_if_due(&mut self) {
+        if !self.start_at.is_some_and(|moment| moment <= Instant::now()) {
+            return;
+        }
+        self.start_at = None;
+        self.configuration_refused = false;
+        self.started_count += 1;
+        self.pace.note_start(Instant::now());
+        let listener = self.listening.handle();
+        let started = listener.and_then(|listener| {
+            ServerProcess::start(&self.settings, self.started_count, listener, self.sender.clone())
+        });
+        match started {
+            Ok(process) => self.processes.push(process),
+            Err(error) => {
+                log::error!("the server process {} cannot be started: {error}", self.settings.program.display());
+                self.start_failed();
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        let mut index = 0;
+        while let Some(process) = self.processes.get_mut(index) {
+            match process.ended() {
+                Some(status) => {
+                    let process = self.processes.remove(index);
+                    self.bury(&process, status);
+                }
+                None => index += 1,
+            }
+        }
+    }
+
+    fn bury(&mut self, process: &ServerProcess, status: ExitStatus) {
+        if self.is_stopping || process.stage == Stage::Draining {
+            return;
+        }
+        log::error!("server process {} ended: {status}", process.id());
+        if process.stage == Stage::Starting && status.code() == Some(i32::from(EXIT_CONFIGURATION)) {
+            self.configuration_refused = true;
+            self.stay_with_the_old();
+        } else if process.has_served_for(pace::STEADY) {
+            self.pace.note_success();
+            self.want_start(Instant::now());
+        } else {
+            self.start_failed();
+        }
+    }
+
+    fn start_failed(&mut self) {
+        let delay = self.pace.next_delay();
+        self.want_start(Instant::now() + delay);
+        self.stay_with_the_old();
+    }
+
+    /// An upgrade that failed leaves the old process serving, which is as ready as it was.
+    fn stay_with_the_old(&self) {
+        if self.processes.iter().any(|process| process.stage == Stage::Serving) {
+            notify(self.settings.notify_socket.as_ref(), Notice::Ready);
+        }
+    }
+
+    fn replace_the_silent(&mut self) {
+        if self.start_at.is_none() && self.processes.iter().any(ServerProcess::is_silent) {
+            self.want_start(Instant::now());
+        }
+    }
+
+    /// systemd wants a sign at least every `watchdog`; it gets one twice as often.
+    fn feed_watchdog(&mut self) {
+        let Some(interval) = self.settings.watchdog else { return };
+        if Instant::now() >= self.watchdog_at {
+            notify(self.settings.notify_socket.as_ref(), Notice::Watchdog);
+            self.watchdog_at = Instant::now() + interval / 2;
+        }
+    }
+}

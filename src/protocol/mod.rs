@@ -23,6 +23,7 @@ pub mod errors;
 pub mod forms;
 pub mod id_token;
 pub mod identifiers;
+pub mod forwarded;
 pub mod instant;
 pub mod interaction;
 pub mod jwks;

@@ -1,0 +1,254 @@
+//! From a tiny_http request to ours: what is refused before a handler sees it, and how the body is delimited.
+//!
+//! tiny_http has already split lines and headers, leniently; the rules here are those of RFC 9112, strictly. Every
+//! refusal is a status code.
+
+use std::net::IpAddr;
+
+use super::{Headers, Method, Request};
+use crate::protocol::forwarded::{Cidr, source};
+
+/// Longest path of a request, in bytes.
+pub const PATH_LIMIT: usize = 8 * 1_024;
+/// Longest query of a request, in bytes.
+pub const QUERY_LIMIT: usize = 32 * 1_024;
+/// Most header fields of a request.
+pub const HEADER_COUNT_LIMIT: usize = 100;
+/// Names and values of all header fields together, in bytes.
+pub const HEADERS_LIMIT: usize = 48 * 1_024;
+
+/// How a connection goes on after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// The HTTP/1.1 way: stays open, and nothing needs to be said.
+    Open,
+    /// Stays open, and an HTTP/1.0 client must be told.
+    KeepAlive,
+    /// This answer is the last.
+    Close,
+}
+
+/// What the request line and the header fields say, checked.
+#[derive(Debug)]
+pub struct Head {
+    method: Method,
+    path: String,
+    query: String,
+    headers: Headers,
+    source: IpAddr,
+    /// Length of the body in bytes.
+    pub body_length: u64,
+}
+
+/// Checks the head of a request, all but the way its body is delimited (see [`body_length`]).
+///
+/// # Errors
+/// 400 for what the grammar forbids, 414 and 431 for what is too long, 501 for a `Transfer-Encoding`: this server takes
+/// bodies of known length only, so that there is one way to tell where a request ends (RFC 9112 §6.1).
+pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Result<Head, u16> {
+    let headers = read_headers(request)?;
+    let (path, query) = read_target(request.url())?;
+    if *request.http_version() == (1, 1) && headers.all("host").count() != 1 {
+        return Err(400);
+    }
+    let body_length = body_length(&headers)?;
+    let peer = request.remote_addr().map(|address| address.ip());
+    let forwarded: Vec<&str> = headers.all("x-forwarded-for").collect();
+    let source = source(peer, forwarded.into_iter(), trusted_proxies);
+    let method = method(request);
+    if !is_token(request.method().as_str()) {
+        return Err(400);
+    }
+    Ok(Head { method, path, query, headers, source, body_length })
+}
+
+impl Head {
+    /// The whole request, once its body is there.
+    pub fn with_body(self, id: String, body: Vec<u8>) -> Request {
+        let Head { method, path, query, headers, source, body_length: _ } = self;
+        Request { id, method, path, query, headers, body, source }
+    }
+}
+
+/// Length of the body (RFC 9112 §6.3).
+///
+/// # Errors
+/// 400 for lengths that differ or are no plain number, or beside a `Transfer-Encoding`; 501 for a `Transfer-Encoding`.
+fn body_length(headers: &Headers) -> Result<u64, u16> {
+    let mut lengths = headers.all("content-length");
+    let first = lengths.next();
+    if headers.first("transfer-encoding").is_some() {
+        return Err(if first.is_some() { 400 } else { 501 });
+    }
+    let Some(first) = first else { return Ok(0) };
+    if first.is_empty() || !first.bytes().all(|byte| byte.is_ascii_digit()) || lengths.any(|other| other != first) {
+        return Err(400);
+    }
+    first.parse().map_err(|_| 400)
+}
+
+/// Whether tiny_http can let go of this request while its body has not been read. Where it cannot, letting go allocates
+/// or waits for whatever length was announced, or takes the body for the next request.
+pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
+    let is_encoded = request.headers().iter().any(|header| header.field.equiv("Transfer-Encoding"));
+    if connection_options(request).contains("upgrade") {
+        return true;
+    }
+    let length = request.body_length().unwrap_or(0);
+    (length == 0 || (length <= 1_024 && !expects_continue(request))) && !is_encoded
+}
+
+/// Whether the client waits to be told before it sends its body (RFC 9110 §10.1.1).
+pub fn expects_continue(request: &tiny_http::Request) -> bool {
+    request.headers().iter().any(|header| header.field.equiv("Expect"))
+}
+
+/// Whether reading the body may wait for the network. tiny_http has buffered the short ones.
+pub fn body_must_be_awaited(request: &tiny_http::Request, body_length: u64) -> bool {
+    let is_unbuffered = expects_continue(request) || connection_options(request).contains("upgrade");
+    body_length > 1_024 || (body_length > 0 && is_unbuffered)
+}
+
+/// What tiny_http will do with the connection after this request; it looks at the first `Connection` field alone.
+pub fn persistence(request: &tiny_http::Request) -> Persistence {
+    let options = connection_options(request);
+    let is_old = *request.http_version() < (1, 1);
+    if options.contains("close") || options.contains("upgrade") || (is_old && !options.contains("keep-alive")) {
+        Persistence::Close
+    } else if is_old {
+        Persistence::KeepAlive
+    } else {
+        Persistence::Open
+    }
+}
+
+fn connection_options(request: &tiny_http::Request) -> String {
+    let first = request.headers().iter().find(|header| header.field.equiv("Connection"));
+    first.map(|header| header.value.as_str().to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn read_headers(request: &tiny_http::Request) -> Result<Headers, u16> {
+    let fields = request.headers().iter().map(|header| (header.field.as_str().as_str(), header.value.as_str()));
+    let size: usize = fields.clone().map(|(name, value)| name.len() + value.len()).sum();
+    if request.headers().len() > HEADER_COUNT_LIMIT || size > HEADERS_LIMIT {
+        return Err(431);
+    }
+    if !fields.clone().all(|(name, value)| is_token(name) && is_field_value(value)) {
+        return Err(400);
+    }
+    Ok(Headers(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+}
+
+/// Path and query of a request target in origin, absolute or asterisk form (RFC 9112 §3.2).
+fn read_target(target: &str) -> Result<(String, String), u16> {
+    if target.len() > PATH_LIMIT + QUERY_LIMIT {
+        return Err(414);
+    }
+    let origin_form = origin_form(target).ok_or(400_u16)?;
+    if !target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        return Err(400);
+    }
+    let (path, query) = origin_form.split_once('?').unwrap_or((origin_form, ""));
+    if path.len() > PATH_LIMIT || query.len() > QUERY_LIMIT {
+        return Err(414);
+    }
+    Ok((if path.is_empty() { String::from("/") } else { path.to_owned() }, query.to_owned()))
+}
+
+/// The part of a target that begins with the path.
+fn origin_form(target: &str) -> Option<&str> {
+    if target.starts_with('/') || target == "*" {
+        return Some(target);
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let path_at = rest.find(['/', '?']).unwrap_or(rest.len());
+    if is_http && path_at > 0 { rest.get(path_at..) } else { None }
+}
+
+/// The method of a request. Methods differ by case (RFC 9110 §9.1).
+pub fn method(request: &tiny_http::Request) -> Method {
+    match request.method().as_str() {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "POST" => Method::Post,
+        "OPTIONS" => Method::Options,
+        _ => Method::Other,
+    }
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+/// RFC 9110 §5.5, without the obsolete bytes above ASCII.
+fn is_field_value(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length_of(fields: &[(&str, &str)]) -> Result<u64, u16> {
+        body_length(&Headers(fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()))
+    }
+
+    #[test]
+    fn a_body_has_one_plain_length_or_none() {
+        assert_eq!(length_of(&[]), Ok(0));
+        assert_eq!(length_of(&[("Content-Length", "17")]), Ok(17));
+        assert_eq!(length_of(&[("Content-Length", "17"), ("content-length", "17")]), Ok(17));
+        for bad in ["", "+5", "-1", "5, 5", "0x10", "1e3", " 5", "18446744073709551616", "five"] {
+            assert_eq!(length_of(&[("Content-Length", bad)]), Err(400), "{bad}");
+        }
+        assert_eq!(length_of(&[("Content-Length", "5"), ("Content-Length", "6")]), Err(400));
+        assert_eq!(length_of(&[("Content-Length", "5"), ("Content-Length", "05")]), Err(400));
+    }
+
+    #[test]
+    fn transfer_encodings_are_refused() {
+        assert_eq!(length_of(&[("Transfer-Encoding", "chunked")]), Err(501));
+        assert_eq!(length_of(&[("Transfer-Encoding", "identity")]), Err(501));
+        assert_eq!(length_of(&[("Transfer-Encoding", "chunked"), ("Content-Length", "5")]), Err(400));
+    }
+
+    #[test]
+    fn targets_are_split_at_the_first_question_mark() {
+        let table = [
+            ("/", "/", ""),
+            ("/a%20b?c=d?e", "/a%20b", "c=d?e"),
+            ("//evil.example/x", "//evil.example/x", ""),
+            ("http://host.example/a?b", "/a", "b"),
+            ("HTTPS://host.example?b", "/", "b"),
+            ("*", "*", ""),
+        ];
+        for (target, path, query) in table {
+            assert_eq!(read_target(target), Ok((path.to_string(), query.to_string())), "{target}");
+        }
+    }
+
+    #[test]
+    fn targets_outside_the_grammar_are_refused() {
+        for bad in
+            ["", "a", "host.example:443", "ftp://host.example/", "http:///a", "/a#b", "/\u{1}", "/a\nb", "/\u{7f}"]
+        {
+            assert_eq!(read_target(bad), Err(400), "{bad:?}");
+        }
+        assert_eq!(read_target(&format!("/{}", "a".repeat(PATH_LIMIT))), Err(414));
+        assert_eq!(read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT + 1))), Err(414));
+        assert!(read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT))).is_ok());
+    }
+
+    #[test]
+    fn field_names_and_values_keep_to_their_grammar() {
+        assert!(is_token("X-Forwarded-For") && is_field_value("a \t~") && is_field_value(""));
+        for bad in ["", "a b", "a:", "a\r", "ä", "a\"b"] {
+            assert!(!is_token(bad), "{bad:?}");
+        }
+        for bad in ["a\nb", "a\rb", "\0", "\u{7f}", "ä"] {
+            assert!(!is_field_value(bad), "{bad:?}");
+        }
+    }
+}

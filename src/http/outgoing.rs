@@ -1,0 +1,235 @@
+//! From our response to the bytes of an answer: the one place where header bytes are checked, and where framing and
+//! date are added. What cannot be written safely is refused as a whole.
+
+use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Method, Persistence, Response};
+
+/// A header field that would not arrive as the field it was meant to be. Carries the name only where it is harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsafeHeader(pub &'static str);
+
+/// The bytes of an answer, head and body in one piece (RFC 9112 §2.1).
+///
+/// # Errors
+/// When a header has bytes outside printable ASCII, space and tab, or is one the server writes itself.
+pub fn serialise(
+    response: &Response,
+    method: Method,
+    persistence: Persistence,
+    now: SystemTime,
+) -> Result<Vec<u8>, UnsafeHeader> {
+    let has_body = !matches!(response.status, 204 | 304);
+    let body = if has_body { response.body.bytes() } else { b"" };
+    let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status));
+    for (name, value) in fields(response, has_body, persistence, now)? {
+        head.extend([name, ": ", value.as_ref(), "\r\n"]);
+    }
+    head.push_str("\r\n");
+    let mut bytes = head.into_bytes();
+    if method != Method::Head {
+        bytes.extend_from_slice(body);
+    }
+    Ok(bytes)
+}
+
+/// Every header field of an answer: the server's own first, then the handler's, each of them checked.
+fn fields(
+    response: &Response,
+    has_body: bool,
+    persistence: Persistence,
+    now: SystemTime,
+) -> Result<Vec<(&'static str, Cow<'static, str>)>, UnsafeHeader> {
+    let mut fields = vec![("Date", Cow::Owned(imf_fixdate(now)))];
+    // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation it spares.
+    if has_body {
+        fields.push(("Content-Length", Cow::Owned(response.body.bytes().len().to_string())));
+    }
+    match persistence {
+        Persistence::Open => {}
+        Persistence::KeepAlive => fields.push(("Connection", Cow::Borrowed("keep-alive"))),
+        Persistence::Close => fields.push(("Connection", Cow::Borrowed("close"))),
+    }
+    for (name, value) in &response.headers {
+        check_field(name, value)?;
+        fields.push((name, value.clone()));
+    }
+    Ok(fields)
+}
+
+/// Answers over a connection that must not be read any further, whose body nobody will read, and forgets it.
+///
+/// tiny_http reads an unread body to its end before it lets go of a request, allocating the announced length at once;
+/// only `upgrade` hands out the connection as it is. That writes a head of its own, without a length: the rest of ours
+/// travels in the value of a field that tiny_http passes on as it stands, and was checked by [`serialise`]'s rules.
+/// Two descriptors and a thread stay behind until the process ends, so whoever calls this counts.
+pub fn abandon(request: tiny_http::Request, response: &Response, now: SystemTime) {
+    let mut refusal = Response { headers: response.headers.clone(), ..Response::empty(response.status) };
+    if refusal.headers.iter().any(|(name, value)| check_field(name, value).is_err()) {
+        refusal = Response::empty(500);
+    }
+    refusal.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+    let mut lines =
+        vec![String::from("gatepost"), String::from("Content-Length: 0"), String::from("Connection: close")];
+    lines.extend(refusal.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+    let date = tiny_http::Header::from_bytes("Date", imf_fixdate(now));
+    let rest = tiny_http::Header::from_bytes("Server", lines.join("\r\n"));
+    let headers = date.into_iter().chain(rest).collect();
+    let bare =
+        tiny_http::Response::new(tiny_http::StatusCode(refusal.status), headers, std::io::empty(), Some(0), None);
+    std::mem::forget(request.upgrade("HTTP/1.1", bare));
+}
+
+/// RFC 9110 §5.5 and §5.6.2, and the fields that belong to the server.
+fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_value = value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+    let is_ours = ["date", "content-length", "connection", "transfer-encoding", "server", "upgrade"]
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(name));
+    if is_name && is_value && !is_ours {
+        Ok(())
+    } else {
+        Err(UnsafeHeader(if is_name { name } else { "(a name that is no token)" }))
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+fn imf_fixdate(now: SystemTime) -> String {
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil_date(days);
+    // 1970-01-01 was a Thursday.
+    let weekday = name_at("ThuFriSatSunMonTueWed", days % 7);
+    let month = name_at("JanFebMarAprMayJunJulAugSepOctNovDec", month);
+    let (hour, minute, second) = (second_of_day / 3_600, second_of_day / 60 % 60, second_of_day % 60);
+    format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+fn name_at(names: &'static str, index: u64) -> &'static str {
+    let start = usize::try_from(index).unwrap_or(0) * 3;
+    names.get(start..start + 3).unwrap_or_default()
+}
+
+/// Year, month (from 0) and day (from 1) of the given day since 1970-01-01, in the Gregorian calendar. Years are counted
+/// from March on, so that the leap day comes last: months then alternate in a pattern of 153 days per five.
+fn civil_date(days: u64) -> (u64, u64, u64) {
+    const DAYS_FROM_YEAR_ZERO_TO_1970: u64 = 719_468;
+    const DAYS_IN_400_YEARS: u64 = 146_097;
+    let days = days + DAYS_FROM_YEAR_ZERO_TO_1970;
+    let (era, day_of_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12;
+    let year = era * 400 + year_of_era + u64::from(month < 2);
+    (year, month, day)
+}
+
+/// The phrase of RFC 9110 §15 for the codes this server sends.
+fn reason_phrase(status: u16) -> &'static str {
+    tiny_http::StatusCode(status).default_reason_phrase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::http::Body;
+
+    fn text_of(response: &Response, method: Method, persistence: Persistence) -> String {
+        String::from_utf8(serialise(response, method, persistence, UNIX_EPOCH).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_one_piece_of_head_and_body() {
+        let response = Response::with_body(200, "text/plain", Body::Static(b"hello")).header("X-Frame-Options", "DENY");
+        assert_eq!(
+            text_of(&response, Method::Get, Persistence::Open),
+            "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\
+             X-Frame-Options: DENY\r\n\r\nhello"
+        );
+    }
+
+    #[test]
+    fn head_announces_the_length_and_sends_no_body() {
+        let response = Response::with_body(200, "text/plain", Body::Static(b"hello"));
+        let text = text_of(&response, Method::Head, Persistence::Close);
+        assert!(text.contains("\r\nContent-Length: 5\r\n") && text.contains("\r\nConnection: close\r\n"));
+        assert!(text.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn no_content_has_neither_body_nor_length() {
+        for status in [204, 304] {
+            let response = Response { body: Body::Static(b"x"), ..Response::empty(status) };
+            let text = text_of(&response, Method::Get, Persistence::Open);
+            assert!(!text.contains("Content-Length") && text.ends_with("\r\n\r\n"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_old_client_is_told_that_the_connection_stays() {
+        assert!(
+            text_of(&Response::empty(200), Method::Get, Persistence::KeepAlive).contains("Connection: keep-alive\r\n")
+        );
+    }
+
+    #[test]
+    fn the_servers_own_fields_cannot_be_set() {
+        for name in ["Content-Length", "connection", "Transfer-Encoding", "DATE", "Server", "Upgrade"] {
+            let response = Response::empty(200).header(name, "1");
+            assert_eq!(serialise(&response, Method::Get, Persistence::Open, UNIX_EPOCH), Err(UnsafeHeader(name)));
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_tokens_are_refused_and_not_repeated() {
+        for name in ["", "A B", "A:", "A\r\nB", "Ä"] {
+            let response = Response::empty(200).header(name, "1");
+            let refused = serialise(&response, Method::Get, Persistence::Open, UNIX_EPOCH);
+            assert_eq!(refused, Err(UnsafeHeader("(a name that is no token)")));
+        }
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let table = [
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
+            (1_709_251_199, "Thu, 29 Feb 2024 23:59:59 GMT"),
+            (1_735_689_599, "Tue, 31 Dec 2024 23:59:59 GMT"),
+            (2_147_483_648, "Tue, 19 Jan 2038 03:14:08 GMT"),
+            (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
+        ];
+        for (seconds, text) in table {
+            assert_eq!(imf_fixdate(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_makes_a_second_line(value in any::<String>()) {
+            let response = Response::empty(200).header("Location", value.clone());
+            if let Ok(bytes) = serialise(&response, Method::Get, Persistence::Open, UNIX_EPOCH) {
+                let text = String::from_utf8(bytes).unwrap();
+                prop_assert_eq!(text.matches(['\r', '\n']).count(), 10);
+                prop_assert!(value.is_ascii());
+            }
+        }
+
+        #[test]
+        fn days_follow_each_other(day in 0_u64..3_000_000) {
+            let (year, month, date) = civil_date(day);
+            let (next_year, next_month, next_date) = civil_date(day + 1);
+            let same_month = (next_year, next_month, next_date) == (year, month, date + 1);
+            let new_month = next_date == 1 && (next_year * 12 + next_month) == year * 12 + month + 1 && date >= 28;
+            prop_assert!(month < 12 && (same_month || new_month));
+        }
+    }
+}

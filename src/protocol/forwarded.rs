@@ -1,0 +1,237 @@
+//! Whose request is this? Reads `X-Forwarded-For` from right to left, as far as the proxies that wrote it are trusted.
+//! Names are never resolved: an entry that is not an address ends the walk.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// A block of addresses in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    network: IpAddr,
+    prefix: u8,
+}
+
+/// Why a text is not a block of addresses. Says nothing of the text itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CidrError {
+    /// The part before `/` is not an IPv4 or IPv6 address.
+    Address,
+    /// The part after `/` is not a number of bits that such an address has.
+    Prefix,
+    /// Bits are set to the right of the prefix, so one of the two was mistyped.
+    HostBits,
+}
+
+impl fmt::Display for CidrError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            CidrError::Address => "the part before '/' is not an IP address",
+            CidrError::Prefix => "the part after '/' is not a prefix length (0 to 32, or to 128 for IPv6)",
+            CidrError::HostBits => "the address has bits set beyond the prefix length",
+        })
+    }
+}
+
+impl std::error::Error for CidrError {}
+
+impl Cidr {
+    /// Reads `10.0.0.0/8`, `::1/128`, or a single address.
+    ///
+    /// # Errors
+    /// When it is neither; see [`CidrError`].
+    pub fn parse(text: &str) -> Result<Cidr, CidrError> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let network: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
+        let width = width(network);
+        let prefix = prefix.map_or(Ok(width), |digits| parse_prefix(digits, width))?;
+        if bits(network) & !mask(prefix, width) != 0 {
+            return Err(CidrError::HostBits);
+        }
+        Ok(Cidr { network, prefix })
+    }
+
+    /// Reads a comma-separated list of blocks; an empty text is an empty list.
+    ///
+    /// # Errors
+    /// For the first entry that is not a block, with its place in the list counted from 1.
+    pub fn parse_list(text: &str) -> Result<Vec<Cidr>, (usize, CidrError)> {
+        let entries = text.split(',').map(|entry| entry.trim_matches([' ', '\t'])).enumerate();
+        let present = entries.filter(|(_, entry)| !entry.is_empty());
+        present.map(|(index, entry)| Cidr::parse(entry).map_err(|error| (index + 1, error))).collect()
+    }
+
+    /// Whether `address` lies in this block. An IPv4 address mapped into IPv6 counts as the IPv4 address it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let width = width(self.network);
+        width == self::width(address) && (bits(address) ^ bits(self.network)) & mask(self.prefix, width) == 0
+    }
+}
+
+/// The proxies believed where nothing else was configured: those on this machine.
+pub fn loopback_proxies() -> Vec<Cidr> {
+    let ipv6 = IpAddr::from(std::net::Ipv6Addr::LOCALHOST);
+    vec![Cidr { network: IpAddr::from([127, 0, 0, 0]), prefix: 8 }, Cidr { network: ipv6, prefix: 128 }]
+}
+
+/// The address a request came from.
+///
+/// `peer` is the other end of the connection; `None` for a Unix socket, whose file permissions say who may connect, so
+/// that it is trusted. `values` are the `X-Forwarded-For` fields in the order received. The answer is the right-most
+/// address that is not a trusted proxy; where all are trusted, the left-most; where an entry is no address, the last
+/// one before it. A trusted peer that forwarded nothing is itself the source.
+pub fn source<'a>(
+    peer: Option<IpAddr>,
+    values: impl DoubleEndedIterator<Item = &'a str>,
+    trusted_proxies: &[Cidr],
+) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted_proxies.iter().any(|block| block.contains(address));
+    let mut nearest = peer.map_or(IpAddr::from(Ipv4Addr::LOCALHOST), |address| address.to_canonical());
+    if peer.is_some() && !is_trusted(nearest) {
+        return nearest;
+    }
+    for entry in values.rev().flat_map(|value| value.rsplit(',')) {
+        let Some(address) = parse_entry(entry.trim_matches([' ', '\t'])) else { break };
+        nearest = address;
+        if !is_trusted(address) {
+            break;
+        }
+    }
+    nearest
+}
+
+/// Some proxies write the client's port, too.
+fn parse_entry(entry: &str) -> Option<IpAddr> {
+    let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
+    let address = bare.parse().or_else(|_| entry.parse().map(|socket: SocketAddr| socket.ip()));
+    address.ok().map(|address: IpAddr| address.to_canonical())
+}
+
+fn parse_prefix(digits: &str, width: u8) -> Result<u8, CidrError> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(CidrError::Prefix);
+    }
+    digits.parse().ok().filter(|prefix| *prefix <= width).ok_or(CidrError::Prefix)
+}
+
+fn width(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// The upper `prefix` of `width` bits.
+fn mask(prefix: u8, width: u8) -> u128 {
+    let host_bits = u32::from(width.saturating_sub(prefix));
+    u128::MAX.checked_shl(host_bits).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn source_of(peer: &str, values: &[&str]) -> String {
+        let peer = (peer != "unix").then(|| peer.parse().unwrap());
+        source(peer, values.iter().copied(), &loopback_proxies()).to_string()
+    }
+
+    #[test]
+    fn blocks_contain_what_they_should() {
+        let table = [
+            ("10.0.0.0/8", "10.255.0.1", true),
+            ("10.0.0.0/8", "11.0.0.1", false),
+            ("10.0.0.0/8", "::ffff:10.1.2.3", true),
+            ("0.0.0.0/0", "203.0.113.9", true),
+            ("0.0.0.0/0", "2001:db8::1", false),
+            ("::/0", "2001:db8::1", true),
+            ("::/0", "10.0.0.1", false),
+            ("2001:db8::/33", "2001:db8:7fff::1", true),
+            ("2001:db8::/33", "2001:db8:8000::1", false),
+            ("192.0.2.7", "192.0.2.7", true),
+            ("192.0.2.7", "192.0.2.6", false),
+        ];
+        for (block, address, inside) in table {
+            assert_eq!(Cidr::parse(block).unwrap().contains(address.parse().unwrap()), inside, "{block} {address}");
+        }
+    }
+
+    #[test]
+    fn mistyped_blocks_are_refused() {
+        let table = [
+            ("", CidrError::Address),
+            ("localhost", CidrError::Address),
+            ("10.0.0/8", CidrError::Address),
+            ("10.0.0.0/", CidrError::Prefix),
+            ("10.0.0.0/33", CidrError::Prefix),
+            ("10.0.0.0/+8", CidrError::Prefix),
+            ("10.0.0.0/8/8", CidrError::Prefix),
+            ("::1/129", CidrError::Prefix),
+            ("10.0.0.1/8", CidrError::HostBits),
+        ];
+        for (text, error) in table {
+            assert_eq!(Cidr::parse(text), Err(error), "{text}");
+        }
+        assert_eq!(Cidr::parse_list("127.0.0.0/8, nonsense"), Err((2, CidrError::Address)));
+        assert_eq!(Cidr::parse_list(" 127.0.0.0/8 ,::1/128").unwrap(), loopback_proxies());
+        assert_eq!(Cidr::parse_list("").unwrap(), Vec::new());
+    }
+
+    #[test]
+    fn strangers_are_not_believed() {
+        assert_eq!(source_of("203.0.113.9", &["192.0.2.1"]), "203.0.113.9");
+        assert_eq!(source_of("::ffff:203.0.113.9", &["192.0.2.1"]), "203.0.113.9");
+    }
+
+    #[test]
+    fn the_right_most_untrusted_address_is_the_source() {
+        assert_eq!(source_of("127.0.0.1", &["192.0.2.66, 198.51.100.7"]), "198.51.100.7");
+        assert_eq!(source_of("::ffff:127.0.0.1", &["198.51.100.7, 127.0.0.1"]), "198.51.100.7");
+        assert_eq!(source_of("unix", &["192.0.2.66", "198.51.100.7,\t::1"]), "198.51.100.7");
+        assert_eq!(source_of("unix", &["::ffff:1.2.3.4"]), "1.2.3.4");
+        assert_eq!(source_of("127.0.0.1", &["127.0.0.5, 127.0.0.6"]), "127.0.0.5");
+    }
+
+    #[test]
+    fn ports_are_cut_off() {
+        assert_eq!(source_of("127.0.0.1", &["198.51.100.7:4711"]), "198.51.100.7");
+        assert_eq!(source_of("127.0.0.1", &["[2001:db8::1]:4711"]), "2001:db8::1");
+        assert_eq!(source_of("127.0.0.1", &["[2001:db8::1]"]), "2001:db8::1");
+    }
+
+    #[test]
+    fn what_is_no_address_ends_the_walk() {
+        let long = "a".repeat(10_240);
+        for bad in ["a", "unknown", "", ",", "1.2.3", "1.2.3.4.5", "_hidden", "example.com", long.as_str()] {
+            assert_eq!(source_of("127.0.0.1", &[bad]), "127.0.0.1", "{bad}");
+            assert_eq!(source_of("unix", &["192.0.2.1", bad]), "127.0.0.1", "{bad}");
+        }
+        assert_eq!(source_of("127.0.0.1", &["192.0.2.1, unknown, 127.0.0.9"]), "127.0.0.9");
+        assert_eq!(source_of("127.0.0.1", &[]), "127.0.0.1");
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_makes_a_stranger_someone_else(value in "\\PC{0,200}") {
+            prop_assert_eq!(source_of("203.0.113.9", &[&value]), "203.0.113.9");
+        }
+
+        #[test]
+        fn a_block_of_one_contains_only_itself(left: u32, right: u32) {
+            let block = Cidr::parse(&Ipv4Addr::from_bits(left).to_string()).unwrap();
+            prop_assert_eq!(block.contains(IpAddr::from(Ipv4Addr::from_bits(right))), left == right);
+        }
+    }
+}

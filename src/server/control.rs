@@ -1,0 +1,98 @@
+//! What supervisor and server process say to each other: one word a line, over the socket that is the server process's
+//! standard output. The end of that socket is the end of the server process.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+
+/// What a server process tells its supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The first probe was answered.
+    Ready,
+    /// A probe was answered.
+    Beat,
+    /// Leaked or short resources: a successor is wanted, soon.
+    Recycle,
+    /// New connections are no longer accepted: a successor is wanted now.
+    Deaf,
+}
+
+/// What a supervisor tells a server process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Finish what is in flight, then end.
+    Drain,
+}
+
+impl Report {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Report::Ready => "ready",
+            Report::Beat => "beat",
+            Report::Recycle => "recycle",
+            Report::Deaf => "deaf",
+        }
+    }
+
+    /// The report that `word` stands for.
+    pub fn parse(word: &str) -> Option<Report> {
+        [Report::Ready, Report::Beat, Report::Recycle, Report::Deaf].into_iter().find(|report| report.word() == word)
+    }
+}
+
+impl Order {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Order::Drain => "drain",
+        }
+    }
+
+    /// The order that `word` stands for.
+    pub fn parse(word: &str) -> Option<Order> {
+        (word == Order::Drain.word()).then_some(Order::Drain)
+    }
+}
+
+/// The server process's end of the socket.
+#[derive(Debug)]
+pub struct Control(Mutex<UnixStream>);
+
+impl Control {
+    /// Takes the socket that the supervisor put in the place of standard output, and a second handle for reading orders.
+    ///
+    /// # Errors
+    /// When standard output is no connected socket, that is, when no supervisor started this process.
+    pub fn from_stdout() -> io::Result<(Control, UnixStream)> {
+        let stream = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
+        stream.peer_addr()?;
+        let orders = stream.try_clone()?;
+        Ok((Control(Mutex::new(stream)), orders))
+    }
+
+    /// Sends a report. One that cannot be sent is lost: whoever reads orders sees the same end.
+    pub fn report(&self, report: Report) {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = stream.write_all(format!("{}\n", report.word()).as_bytes()) {
+            log::warn!("the supervisor cannot be told \"{}\": {error}", report.word());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for report in [Report::Ready, Report::Beat, Report::Recycle, Report::Deaf] {
+            assert_eq!(Report::parse(report.word()), Some(report));
+        }
+        assert_eq!(Order::parse(Order::Drain.word()), Some(Order::Drain));
+        assert_eq!(Report::parse("Ready"), None);
+        assert_eq!(Order::parse(""), None);
+    }
+}

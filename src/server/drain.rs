@@ -1,0 +1,39 @@
+//! How a server process ends: when nothing is in flight and no connection is open, or when its patience is over.
+
+use std::process;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::SockAddr;
+
+use super::State;
+use super::probe::free_waiting_connections;
+use super::resources::open_connections;
+
+/// Connections accepted just before the successor was ready get this long to send their request.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long open connections are waited for in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Announces the end on every answer from now on, and ends the process at the first quiet moment. tiny_http cannot stop
+/// accepting, so a connection that comes in at that very moment may be cut.
+pub fn drain(state: &'static State, address: &SockAddr) {
+    if state.draining.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    thread::sleep(GRACE);
+    let mut quiet_looks = 0;
+    while Instant::now() < deadline && quiet_looks < 2 {
+        thread::sleep(LOOK_EVERY);
+        free_waiting_connections(state, address);
+        let is_quiet = state.stats.in_flight.load(Ordering::SeqCst) == 0 && open_connections().unwrap_or(0) == 0;
+        // Between two threads of tiny_http a request is in nobody's hands for a moment: one look is not enough.
+        quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
+    }
+    log::info!("server process ends");
+    process::exit(0);
+}

@@ -1,0 +1,115 @@
+//! The sockets a server process listens on: the one it inherits as standard input, and its own for the admin pages.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+/// Connections that wait in the kernel while none is accepted, as while one process follows another.
+pub const BACKLOG: i32 = 4_096;
+/// How long one read or write of a TCP connection may wait.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A listening socket, and where its own process can reach it.
+#[derive(Debug)]
+pub struct Inherited {
+    socket: Socket,
+    /// The address to connect to.
+    pub address: SockAddr,
+}
+
+impl Inherited {
+    /// Takes the listening socket that the supervisor put in the place of standard input.
+    ///
+    /// # Errors
+    /// When standard input is no listening TCP or Unix socket.
+    pub fn from_stdin() -> io::Result<Inherited> {
+        let socket = Socket::from(io::stdin().as_fd().try_clone_to_owned()?);
+        if !socket.is_listener()? {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "standard input is not a listening socket"));
+        }
+        let address = reachable(socket.local_addr()?);
+        // systemd's sockets come non-blocking.
+        socket.set_nonblocking(false)?;
+        socket.listen(BACKLOG)?;
+        if !address.is_unix() {
+            set_inherited_options(&socket)?;
+        }
+        Ok(Inherited { socket, address })
+    }
+
+    /// The listener in tiny_http's terms.
+    pub fn into_listener(self) -> tiny_http::Listener {
+        let is_unix = self.address.is_unix();
+        let descriptor = OwnedFd::from(self.socket);
+        if is_unix {
+            tiny_http::Listener::Unix(UnixListener::from(descriptor))
+        } else {
+            tiny_http::Listener::Tcp(TcpListener::from(descriptor))
+        }
+    }
+}
+
+/// A listener of its own, shared with the process that follows by `SO_REUSEPORT`.
+///
+/// # Errors
+/// When the address cannot be bound.
+pub fn bind_admin(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(64)?;
+    socket.set_tcp_nodelay(true)?;
+    // Reading and writing are bounded, accepting is not: nothing connects here regularly.
+    Ok(TcpListener::from(OwnedFd::from(socket)))
+}
+
+/// Connects to a listener, waiting at most `patience`, also where its queue is full.
+///
+/// # Errors
+/// As `connect` reports them.
+pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
+    let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+    socket.connect_timeout(address, patience)?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.set_write_timeout(Some(patience))?;
+    Ok(socket)
+}
+
+/// Options that every connection accepted from a TCP listener inherits on Linux. Without `TCP_NODELAY` an answer longer
+/// than tiny_http's buffer of 1,024 bytes waits 40 ms for an acknowledgement.
+fn set_inherited_options(socket: &Socket) -> io::Result<()> {
+    let options = SockRef::from(socket);
+    options.set_tcp_nodelay(true)?;
+    options.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
+    options.set_write_timeout(Some(PATIENCE))?;
+    options.set_read_timeout(Some(PATIENCE))
+}
+
+/// A socket bound to every address is reached over loopback.
+fn reachable(bound: SockAddr) -> SockAddr {
+    let Some(address) = bound.as_socket() else { return bound };
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    SockAddr::from(SocketAddr::new(ip, address.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_bound_to_everything_is_reached_over_loopback() {
+        let reached = |text: &str| reachable(SockAddr::from(text.parse::<SocketAddr>().unwrap())).as_socket().unwrap();
+        assert_eq!(reached("0.0.0.0:80"), "127.0.0.1:80".parse().unwrap());
+        assert_eq!(reached("[::]:80"), "[::1]:80".parse().unwrap());
+        assert_eq!(reached("192.0.2.1:80"), "192.0.2.1:80".parse().unwrap());
+    }
+}

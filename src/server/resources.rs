@@ -1,0 +1,116 @@
+//! What this process holds, read from `/proc`: descriptors, threads, connections. tiny_http tells none of it.
+//!
+//! Where there is no `/proc`, nothing is known and nothing is recycled.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// Name of the thread that starts tiny_http; the threads it starts carry the same name.
+pub const HTTP_THREAD: &str = "http";
+
+/// Connections that tiny_http holds open. It keeps each in two descriptors, one to read and one to write, which no other
+/// socket of this process is; standard streams, of which we keep a second handle, aside.
+pub fn open_connections() -> Option<usize> {
+    let mut handles: HashMap<String, usize> = HashMap::new();
+    for entry in fs::read_dir("/proc/self/fd").ok()?.flatten() {
+        let Ok(target) = fs::read_link(entry.path()) else { continue };
+        let Some(socket) = target.to_str().filter(|target| target.starts_with("socket:")) else { continue };
+        let is_standard = matches!(entry.file_name().to_str(), Some("0" | "1" | "2"));
+        // A standard stream's socket never counts as held exactly twice.
+        *handles.entry(socket.to_owned()).or_default() += if is_standard { 3 } else { 1 };
+    }
+    Some(handles.values().filter(|count| **count == 2).count())
+}
+
+/// Threads of tiny_http's pool, one of which each connection needs.
+pub fn connection_threads() -> Option<usize> {
+    let tasks = fs::read_dir("/proc/self/task").ok()?.flatten();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    let threads = names.filter(|name| name.trim_end() == HTTP_THREAD).count();
+    // One of them accepts.
+    Some(threads.saturating_sub(1))
+}
+
+/// The limits that leaked connections run into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    descriptors: Option<u64>,
+    threads: Option<u64>,
+}
+
+impl Limits {
+    /// Reads them, once: neither changes while a process runs.
+    pub fn read() -> Limits {
+        let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+        let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let threads = [soft_limit(&limits, "Max processes"), cgroup_task_limit(&cgroup)];
+        Limits { descriptors: soft_limit(&limits, "Max open files"), threads: threads.into_iter().flatten().min() }
+    }
+
+    /// Which of them is used up by more than 80 %.
+    pub fn nearly_reached(&self) -> Option<&'static str> {
+        let is_near = |used: Option<u64>, limit: Option<u64>| match (used, limit) {
+            (Some(used), Some(limit)) => used.saturating_mul(5) > limit.saturating_mul(4),
+            (None, _) | (_, None) => false,
+        };
+        if is_near(entries("/proc/self/fd"), self.descriptors) {
+            Some("descriptors")
+        } else if is_near(entries("/proc/self/task"), self.threads) {
+            Some("threads")
+        } else {
+            None
+        }
+    }
+}
+
+fn entries(directory: &str) -> Option<u64> {
+    u64::try_from(fs::read_dir(directory).ok()?.count()).ok()
+}
+
+/// The first number after `name` in `/proc/self/limits`; none where it says `unlimited`.
+fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What systemd's `TasksMax=` sets: `pids.max` of the cgroup (version 2) this process is in.
+fn cgroup_task_limit(cgroup: &str) -> Option<u64> {
+    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    fs::read_to_string(Path::new("/sys/fs/cgroup").join(path).join("pids.max")).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_from_the_kernels_table() {
+        let table = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                     Max processes             unlimited            96365                processes \n\
+                     Max open files            1024                 524288               files     \n";
+        assert_eq!(soft_limit(table, "Max open files"), Some(1024));
+        assert_eq!(soft_limit(table, "Max processes"), None);
+        assert_eq!(soft_limit(table, "Max locked memory"), None);
+    }
+
+    #[test]
+    fn four_fifths_are_near_and_an_unknown_limit_never_is() {
+        let limits = |descriptors| Limits { descriptors, threads: None };
+        assert_eq!(limits(Some(1)).nearly_reached(), Some("descriptors"));
+        assert_eq!(limits(Some(1_000_000)).nearly_reached(), None);
+        assert_eq!(limits(None).nearly_reached(), None);
+        assert_eq!(Limits { descriptors: None, threads: Some(1) }.nearly_reached(), Some("threads"));
+    }
+
+    #[test]
+    fn a_socket_held_twice_is_a_connection() {
+        let before = open_connections().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(open_connections().unwrap(), before);
+        let second_handle = stream.try_clone().unwrap();
+        assert_eq!(open_connections().unwrap(), before + 1);
+        drop(second_handle);
+    }
+}

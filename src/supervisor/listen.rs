@@ -1,0 +1,167 @@
+//! Where the service listens: parsing the setting, and the socket itself, bound here or handed in as standard input.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+
+use crate::server::BACKLOG;
+
+/// Only the owner and the group (the proxy's) may connect.
+const SOCKET_MODE: u32 = 0o660;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// A TCP address and port.
+    Tcp(SocketAddr),
+    /// A Unix socket's path.
+    Unix(PathBuf),
+}
+
+impl Listen {
+    /// Reads `127.0.0.1:8080`, `[::1]:8080` or `unix:/run/gatepost/http.sock`.
+    ///
+    /// # Errors
+    /// A sentence that says which of the two forms was missed, and how. It does not repeat the text.
+    pub fn parse(text: &str) -> Result<Listen, &'static str> {
+        let Some(path) = text.strip_prefix("unix:") else {
+            return text.parse().map(Listen::Tcp).map_err(
+                |_| "expected an IP address with a port, as 127.0.0.1:8080 or [::1]:8080, or unix:/path/of/a/socket",
+            );
+        };
+        if !path.starts_with('/') || path.ends_with('/') {
+            return Err("the path after unix: must be absolute and name a file");
+        }
+        // sun_path of unix(7), with its closing NUL.
+        if path.len() >= 108 || path.contains('\0') {
+            return Err("the path after unix: must be shorter than 108 bytes");
+        }
+        Ok(Listen::Unix(PathBuf::from(path)))
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listen::Tcp(address) => address.fmt(formatter),
+            Listen::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The listening socket. Every server process gets a handle of its own; while there is none, connections wait in it.
+#[derive(Debug)]
+pub struct Listening {
+    socket: OwnedFd,
+    path: Option<OwnedPath>,
+}
+
+/// A socket's path that we made, and the file we made there.
+#[derive(Debug)]
+struct OwnedPath {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+impl Listening {
+    /// Takes standard input when that is a listening socket, as systemd hands one over; else binds.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or a Unix socket's path is taken by a living process or by another kind of file.
+    pub fn open(listen: &Listen) -> io::Result<Listening> {
+        if SockRef::from(&io::stdin()).is_listener().unwrap_or(false) {
+            return Ok(Listening { socket: io::stdin().as_fd().try_clone_to_owned()?, path: None });
+        }
+        match listen {
+            Listen::Tcp(address) => bind_tcp(*address),
+            Listen::Unix(path) => bind_unix(path),
+        }
+    }
+
+    /// A further handle on the same socket.
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub fn handle(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
+    }
+
+    /// Removes the path, so that nobody connects any more; only if it is still the one made here.
+    pub fn remove_path(&mut self) {
+        let Some(owned) = self.path.take() else { return };
+        if inode(&owned.path).is_ok_and(|current| current == owned.inode) {
+            let removed = fs::remove_file(&owned.path);
+            removed.unwrap_or_else(|error| log::warn!("{} cannot be removed: {error}", owned.path.display()));
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<Listening> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(BACKLOG)?;
+    Ok(Listening { socket: OwnedFd::from(socket), path: None })
+}
+
+fn bind_unix(path: &Path) -> io::Result<Listening> {
+    let address = SockAddr::unix(path)?;
+    remove_stale(path, &address)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&address)?;
+    // Before listen() nobody can connect, so there is no moment with wider permissions.
+    fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+    socket.listen(BACKLOG)?;
+    let path = Some(OwnedPath { path: path.to_owned(), inode: inode(path)? });
+    Ok(Listening { socket: OwnedFd::from(socket), path })
+}
+
+/// Removes the path of a socket whose process is gone. Anything else stays, and is an error.
+fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path exists and is not a socket"));
+    }
+    let caller = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // A living process whose queue is full must not look like a dead one, nor stop us.
+    caller.set_nonblocking(true)?;
+    match caller.connect(address) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(()) | Err(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process answers on this socket")),
+    }
+}
+
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_address_are_read() {
+        for text in ["127.0.0.1:8080", "[::1]:0", "unix:/run/gatepost/http.sock"] {
+            assert_eq!(Listen::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let long = format!("unix:/{}", "a".repeat(107));
+        for text in ["", "8080", ":8080", "localhost:8080", "127.0.0.1", "unix:", "unix:http.sock", "unix:/run/", &long]
+        {
+            assert!(Listen::parse(text).is_err(), "{text}");
+        }
+    }
+}
