@@ -79,3 +79,91 @@ pub fn is_usable_identity_provider(name: &str, client: &Client, catalogue: &Cata
 pub fn supported() -> BTreeSet<&'static str> {
     BTreeSet::from([SIGNED_IN])
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::{catalogue, catalogue_with_tenants, client};
+    use super::*;
+
+    fn tenants(names: &[&str]) -> Option<BTreeSet<TenantName>> {
+        Some(names.iter().map(|name| TenantName::new(*name)).collect())
+    }
+
+    fn tenant_of(text: &str, client: &Client) -> Result<Option<String>, Reason> {
+        let parsed = AcrValues::parse(Some(text), client, &catalogue_with_tenants())?;
+        Ok(parsed.tenant.map(|tenant| tenant.to_string()))
+    }
+
+    #[test]
+    fn a_known_allowed_provider_is_taken() {
+        let read = |text| AcrValues::parse(Some(text), &client(), &catalogue()).unwrap();
+        assert_eq!(read("idp:corp").identity_provider.as_deref(), Some("corp"));
+        assert_eq!(read("idp:local").identity_provider.as_deref(), Some("local"));
+        assert_eq!(read("idp:nope idp:corp idp:local").identity_provider.as_deref(), Some("corp"));
+        assert_eq!(read("1  idp:corp loa2").others, ["1", "loa2"]);
+        assert_eq!(AcrValues::parse(None, &client(), &catalogue()), Ok(AcrValues::default()));
+    }
+
+    #[test]
+    fn any_other_provider_is_dropped_and_noted() {
+        for name in ["unknown", "../x", "https://evil", "CORP", "former", "", "corp,local"] {
+            let parsed = AcrValues::parse(Some(&format!("idp:{name}")), &client(), &catalogue()).unwrap();
+            assert_eq!(parsed.identity_provider, None, "{name}");
+            assert_eq!(parsed.dropped_identity_provider.as_deref(), Some(name));
+        }
+        let only_corp = Client { identity_providers: Some(BTreeSet::from(["corp".to_owned()])), ..client() };
+        assert!(!is_usable_identity_provider("local", &only_corp, &catalogue()));
+        let only_local = Client { identity_providers: Some(BTreeSet::from(["local".to_owned()])), ..client() };
+        assert!(!is_usable_identity_provider("corp", &only_local, &catalogue()));
+    }
+
+    #[test]
+    fn the_tenant_is_the_one_named_or_the_only_one_or_none() {
+        let only_acme = Client { tenants: tenants(&["acme"]), ..client() };
+        assert_eq!(tenant_of("tenant:acme", &client()), Ok(Some("acme".to_owned())));
+        assert_eq!(tenant_of("tenant:acme", &only_acme), Ok(Some("acme".to_owned())));
+        assert_eq!(tenant_of("", &only_acme), Ok(Some("acme".to_owned())));
+        assert_eq!(tenant_of("", &client()), Ok(None));
+        assert_eq!(tenant_of("", &Client { tenants: tenants(&["acme", "globex"]), ..client() }), Ok(None));
+    }
+
+    #[test]
+    fn several_unknown_and_disallowed_tenants_are_refused() {
+        let only_acme = Client { tenants: tenants(&["acme"]), ..client() };
+        for text in [
+            "tenant:<script>",
+            "tenant:",
+            "tenant:ACME",
+            "tenant:acme tenant:globex",
+            "tenant:acme tenant:acme",
+            "tenant:nope",
+        ] {
+            assert_eq!(tenant_of(text, &client()), Err(Reason::UnknownTenant), "{text}");
+        }
+        assert_eq!(tenant_of("tenant:globex", &only_acme), Err(Reason::UnknownTenant));
+    }
+
+    #[test]
+    fn where_no_tenant_is_registered_names_are_ignored() {
+        let parsed = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
+        assert_eq!(parsed, AcrValues::default());
+    }
+
+    proptest! {
+        #[test]
+        fn only_registered_names_come_through(text in "((idp:|tenant:)?(corp|local|former|acme|globex|x)? ?){0,6}") {
+            if let Ok(parsed) = AcrValues::parse(Some(&text), &client(), &catalogue_with_tenants()) {
+                prop_assert!(parsed.identity_provider.is_none_or(|name| name == "corp" || name == "local"));
+                prop_assert!(parsed.tenant.is_none_or(|name| ["acme", "globex"].contains(&name.as_str())));
+                prop_assert!(parsed.others.iter().all(|word| !word.starts_with("idp:") && !word.starts_with("tenant:") && !word.is_empty()));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,60}") {
+            let _ = AcrValues::parse(Some(&text), &client(), &catalogue_with_tenants());
+        }
+    }
+}

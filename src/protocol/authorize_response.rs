@@ -131,3 +131,131 @@ fn encode(parameters: &[(&'static str, String)]) -> String {
     let pairs = parameters.iter().map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
     pairs.collect::<Vec<String>>().join("&")
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::public_client;
+    use super::super::parameters::Parameters;
+    use super::*;
+
+    const ISSUER: &str = "https://login.example";
+
+    fn target(uri: &str) -> RedirectTarget {
+        RedirectTarget::match_registered(uri, &public_client(&[uri])).unwrap()
+    }
+
+    fn location(uri: &str, mode: ResponseMode, parameters: &ResponseParameters) -> String {
+        match deliver(&target(uri), mode, parameters.clone()) {
+            Delivery::Redirect { location } => location,
+            Delivery::Form { .. } => panic!("a form"),
+        }
+    }
+
+    fn read(encoded: &str) -> Vec<(String, String)> {
+        let parameters = Parameters::parse(encoded.as_bytes()).unwrap();
+        parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_code_goes_out_with_state_and_issuer() {
+        let code = SecretText::new("gpc_x");
+        let success = AuthorizeSuccess {
+            code: Some(&code),
+            id_token: None,
+            access_token: None,
+            state: Some("a b+c"),
+            session_state: None,
+            issuer: ISSUER,
+        };
+        assert_eq!(
+            location("https://rp1.example/cb", ResponseMode::Query, &success.parameters()),
+            "https://rp1.example/cb?code=gpc_x&state=a%20b%2Bc&iss=https%3A%2F%2Flogin.example"
+        );
+        assert!(!format!("{success:?}").contains("gpc_x"));
+    }
+
+    #[test]
+    fn tokens_bring_their_companions() {
+        let (id_token, token) = (SecretText::new("a.b.c"), SecretText::new("gpa_x"));
+        let scope = ScopeSet::parse("openid orders.read").unwrap();
+        let access_token = FrontChannelAccessToken { access_token: &token, expires_in: 3600, scope: &scope };
+        let success = AuthorizeSuccess {
+            code: None,
+            id_token: Some(&id_token),
+            access_token: Some(access_token),
+            state: None,
+            session_state: Some("h.s"),
+            issuer: ISSUER,
+        };
+        assert_eq!(
+            location("https://rp1.example/cb?x=%20y", ResponseMode::Fragment, &success.parameters()),
+            "https://rp1.example/cb?x=%20y#id_token=a.b.c&access_token=gpa_x&token_type=Bearer&expires_in=3600&scope=openid%20orders.read&session_state=h.s&iss=https%3A%2F%2Flogin.example"
+        );
+    }
+
+    #[test]
+    fn an_error_goes_out_without_a_state_that_was_not_sent() {
+        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, None, ISSUER);
+        let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["error", "error_description", "iss"]);
+        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, Some(""), ISSUER);
+        assert!(parameters.contains(&("state", String::new())));
+    }
+
+    #[test]
+    fn an_existing_query_stays_byte_for_byte() {
+        let one = vec![("a", "1".to_owned())];
+        for (uri, expected) in [
+            ("https://rp1.example/cb", "https://rp1.example/cb?a=1"),
+            ("https://rp1.example", "https://rp1.example?a=1"),
+            ("https://rp1.example/cb?", "https://rp1.example/cb?a=1"),
+            ("https://rp1.example/cb?x=%20+y", "https://rp1.example/cb?x=%20+y&a=1"),
+            ("https://rp1.example/cb?x&", "https://rp1.example/cb?x&a=1"),
+            ("https://rp1.example/cb?x=1?", "https://rp1.example/cb?x=1?&a=1"),
+            ("com.example.app:/cb", "com.example.app:/cb?a=1"),
+        ] {
+            assert_eq!(location(uri, ResponseMode::Query, &one), expected);
+        }
+        assert_eq!(with_query("https://rp1.example/cb", &[]), "https://rp1.example/cb");
+    }
+
+    #[test]
+    fn a_form_names_the_registered_uri_and_leaves_values_alone() {
+        let parameters = vec![("state", "<b>\"'&".to_owned())];
+        let delivery = deliver(&target("https://rp1.example/cb?x=1"), ResponseMode::FormPost, parameters.clone());
+        assert_eq!(delivery, Delivery::Form { action: "https://rp1.example/cb?x=1".to_owned(), fields: parameters });
+        assert!(!format!("{delivery:?}").contains("<b>"));
+    }
+
+    #[test]
+    fn a_state_cannot_smuggle_a_parameter_a_fragment_or_a_header() {
+        let state = "a&code=evil#x%25 \u{e9} \u{1f600}\r\nSet-Cookie: a=b;'\"<>\\+";
+        let parameters = vec![("code", "good".to_owned()), ("state", state.to_owned())];
+        for mode in [ResponseMode::Query, ResponseMode::Fragment] {
+            let location = location("https://rp1.example/cb", mode, &parameters);
+            assert!(location.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+".contains(&byte)), "{location}");
+            let (_, sent) = location.split_once(['?', '#']).unwrap();
+            assert_eq!(read(sent), [("code".to_owned(), "good".to_owned()), ("state".to_owned(), state.to_owned())]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_read_back(state in "[^\0]{0,64}", uri in "https://rp1\\.example/[a-z]{0,3}(\\?([a-z]=[0-9]&?){0,2})?") {
+            let parameters = vec![("code", "c".to_owned()), ("state", state.clone())];
+            let expected = [("code".to_owned(), "c".to_owned()), ("state".to_owned(), state)];
+            let query = location(&uri, ResponseMode::Query, &parameters);
+            prop_assert!(query.starts_with(&uri));
+            let read_query = read(query.split_once('?').unwrap().1);
+            prop_assert!(read_query.ends_with(&expected));
+            let before = uri.split_once('?').map_or(0, |(_, query)| query.split('&').filter(|pair| !pair.is_empty()).count());
+            prop_assert_eq!(read_query.len(), before + 2);
+            let fragment = location(&uri, ResponseMode::Fragment, &parameters);
+            let (before_fragment, after) = fragment.split_once('#').unwrap();
+            prop_assert_eq!(before_fragment, uri);
+            prop_assert_eq!(read(after), expected);
+        }
+    }
+}

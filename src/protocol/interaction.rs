@@ -178,16 +178,22 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
     if situation.request.prompt.none {
         return refuse(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired);
     }
-    // Someone has just signed in, and it was not enough: asking again would only go round in circles.
-    match (&situation.step, cause) {
-        (Step::AfterSignIn, LoginCause::OtherSubject) => {
-            refuse(AuthorizeErrorCode::LoginRequired, Reason::OtherSubject)
+    let dead_end = match cause {
+        LoginCause::OtherSubject => Some((AuthorizeErrorCode::LoginRequired, Reason::OtherSubject)),
+        LoginCause::OtherAcr => {
+            Some((AuthorizeErrorCode::UnmetAuthenticationRequirements, Reason::UnmetAuthenticationRequirements))
         }
-        (Step::AfterSignIn, LoginCause::OtherAcr) => {
-            let code = AuthorizeErrorCode::UnmetAuthenticationRequirements;
-            refuse(code, Reason::UnmetAuthenticationRequirements)
-        }
-        (_, cause) => Interaction::Login { cause },
+        LoginCause::NoSession
+        | LoginCause::Prompt
+        | LoginCause::TooOld
+        | LoginCause::OtherTenant
+        | LoginCause::OtherIdentityProvider => None,
+    };
+    match (&situation.step, dead_end) {
+        // Someone has just signed in, and it was not enough: asking again would only go round in circles.
+        (Step::AfterSignIn, Some((code, reason))) => refuse(code, reason),
+        (Step::AfterSignIn, None) => Interaction::Login { cause },
+        (Step::Arrival | Step::AfterAccountChosen | Step::AfterConsent { .. }, _) => Interaction::Login { cause },
     }
 }
 

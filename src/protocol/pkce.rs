@@ -114,3 +114,111 @@ fn is_verifier(text: &str) -> bool {
 fn is_base64url(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    // RFC 7636 appendix B
+    const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+    const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+    fn s256(challenge: &str) -> CodeChallengeDigest {
+        CodeChallenge::parse(challenge, CodeChallengeMethod::S256).unwrap().digest()
+    }
+
+    fn plain(challenge: &str) -> CodeChallengeDigest {
+        CodeChallenge::parse(challenge, CodeChallengeMethod::Plain).unwrap().digest()
+    }
+
+    #[test]
+    fn the_vector_of_rfc_7636_appendix_b_verifies() {
+        assert_eq!(verify(Some(&s256(CHALLENGE)), Some(VERIFIER)), Ok(()));
+        assert_eq!(verify(Some(&plain(VERIFIER)), Some(VERIFIER)), Ok(()));
+    }
+
+    #[test]
+    fn another_verifier_does_not() {
+        let other = format!("e{}", &VERIFIER[1..]);
+        for verifier in [
+            CHALLENGE,
+            other.as_str(),
+            "",
+            &VERIFIER[..42],
+            &format!("{VERIFIER}="),
+            &format!("{VERIFIER} "),
+            &"a".repeat(129),
+        ] {
+            assert_eq!(verify(Some(&s256(CHALLENGE)), Some(verifier)), Err(Reason::CodeVerifierMismatch), "{verifier}");
+        }
+        // The method belongs to the challenge: a challenge is no verifier of itself, nor the other way round.
+        assert_eq!(verify(Some(&plain(CHALLENGE)), Some(VERIFIER)), Err(Reason::CodeVerifierMismatch));
+        assert_eq!(verify(Some(&s256(CHALLENGE)), Some(CHALLENGE)), Err(Reason::CodeVerifierMismatch));
+    }
+
+    #[test]
+    fn challenge_and_verifier_come_together_or_not_at_all() {
+        assert_eq!(verify(None, None), Ok(()));
+        assert_eq!(verify(None, Some(VERIFIER)), Err(Reason::CodeVerifierUnexpected));
+        assert_eq!(verify(None, Some("")), Err(Reason::CodeVerifierUnexpected));
+        assert_eq!(verify(Some(&s256(CHALLENGE)), None), Err(Reason::CodeVerifierMissing));
+    }
+
+    #[test]
+    fn methods_are_the_two_of_the_standard() {
+        assert_eq!(CodeChallengeMethod::parse(None), Ok(CodeChallengeMethod::Plain));
+        for method in [CodeChallengeMethod::Plain, CodeChallengeMethod::S256] {
+            assert_eq!(CodeChallengeMethod::parse(Some(method.as_str())), Ok(method));
+        }
+        for name in ["", "s256", "S512", "PLAIN", "none", "S256 "] {
+            assert_eq!(CodeChallengeMethod::parse(Some(name)), Err(Reason::UnsupportedCodeChallengeMethod), "{name}");
+        }
+    }
+
+    #[test]
+    fn lengths_and_characters_of_a_challenge() {
+        for length in [43, 44, 127, 128] {
+            assert!(CodeChallenge::parse(&"~".repeat(length), CodeChallengeMethod::Plain).is_ok(), "{length}");
+        }
+        for length in [0, 1, 42, 129] {
+            assert!(CodeChallenge::parse(&"a".repeat(length), CodeChallengeMethod::Plain).is_err(), "{length}");
+        }
+        for length in [0, 42, 44, 128] {
+            assert!(CodeChallenge::parse(&"a".repeat(length), CodeChallengeMethod::S256).is_err(), "{length}");
+        }
+        for odd in ["+", "/", "=", "%", " ", "\n", "\0", "\u{212a}", "\u{e9}", "*"] {
+            let text = format!("{}{odd}", "a".repeat(43 - odd.len()));
+            assert_eq!(text.len(), 43);
+            for method in [CodeChallengeMethod::Plain, CodeChallengeMethod::S256] {
+                assert_eq!(CodeChallenge::parse(&text, method), Err(Reason::MalformedCodeChallenge), "{odd:?}");
+            }
+            assert_eq!(verify(Some(&s256(CHALLENGE)), Some(&text)), Err(Reason::CodeVerifierMismatch));
+        }
+        // Unreserved, but not of base64url.
+        assert!(CodeChallenge::parse(&"~".repeat(43), CodeChallengeMethod::S256).is_err());
+    }
+
+    #[test]
+    fn a_challenge_does_not_print() {
+        let challenge = CodeChallenge::parse(VERIFIER, CodeChallengeMethod::Plain).unwrap();
+        assert!(!format!("{challenge:?}").contains(VERIFIER));
+    }
+
+    proptest! {
+        #[test]
+        fn every_well_formed_verifier_answers_its_own_challenge_only(verifier in "[A-Za-z0-9._~-]{43,128}", other in "[A-Za-z0-9._~-]{43,128}") {
+            let challenge = s256(&URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes())));
+            prop_assert_eq!(verify(Some(&challenge), Some(&verifier)), Ok(()));
+            prop_assert_eq!(verify(Some(&plain(&verifier)), Some(&verifier)), Ok(()));
+            prop_assert_eq!(verify(Some(&challenge), Some(&other)).is_ok(), verifier == other);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,140}") {
+            let _ = CodeChallenge::parse(&text, CodeChallengeMethod::Plain);
+            let _ = verify(Some(&s256(CHALLENGE)), Some(&text));
+        }
+    }
+}

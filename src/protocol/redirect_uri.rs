@@ -3,6 +3,9 @@
 //!
 //! URIs are compared byte for byte (RFC 9700 §2.1); nothing is normalised, so the splitter only has to be strict.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::Ipv6Addr;
 
 use super::client::Client;
@@ -77,8 +80,7 @@ pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static s
     let parts = split(uri).ok_or("must be an absolute URI whose scheme is in lower case")?;
     match parts.scheme {
         "https" => check_web(&parts).map(|_| ()),
-        "http" if LOOPBACK_HOSTS.contains(&check_web(&parts)?) => Ok(()),
-        "http" => Err("http is only for 127.0.0.1, [::1] and localhost: use https"),
+        "http" => check_loopback(check_web(&parts)?),
         scheme if FORBIDDEN_SCHEMES.contains(&scheme) => Err("this scheme is never a redirect target"),
         _ if !public_client => Err("a scheme other than https is only for public clients"),
         _ => check_custom(&parts),
@@ -195,6 +197,14 @@ fn check_web<'a>(parts: &Parts<'a>) -> Result<&'a str, &'static str> {
     check_rest(parts)?;
     let (host, _) = split_authority(authority).ok_or("has a host or port that is not well-formed")?;
     Ok(host)
+}
+
+fn check_loopback(host: &str) -> Result<(), &'static str> {
+    if LOOPBACK_HOSTS.contains(&host) {
+        Ok(())
+    } else {
+        Err("http is only for 127.0.0.1, [::1] and localhost: use https")
+    }
 }
 
 fn check_custom(parts: &Parts<'_>) -> Result<(), &'static str> {

@@ -137,3 +137,113 @@ fn both<T: Ord + Clone>(left: Option<BTreeSet<T>>, right: Option<BTreeSet<T>>) -
         (None, None) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::{catalogue, client};
+    use super::*;
+
+    fn read(text: &str) -> Result<RequestedClaims, Reason> {
+        RequestedClaims::parse(text, &client(), &catalogue())
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn names_within_the_clients_identity_scopes_are_honoured() {
+        let claims = read(
+            r#"{"userinfo": {"name": {"essential": true}, "email": null}, "id_token": {"given_name": {}, "auth_time": null}, "x": 5}"#,
+        );
+        let claims = claims.unwrap();
+        assert_eq!(claims.userinfo, names(&["name", "email"]));
+        assert_eq!(claims.id_token, names(&["given_name"]));
+        assert_eq!(claims.names(), names(&["name", "email", "given_name"]));
+    }
+
+    #[test]
+    fn claims_of_resource_scopes_and_of_scopes_beyond_the_client_are_not() {
+        // `role` is behind a resource scope, `address` behind an identity scope that the client may not ask for.
+        let claims = read(r#"{"userinfo": {"role": null, "address": null, "iss": null, "sub": null, "password": null, "NAME": null}}"#).unwrap();
+        assert_eq!(claims, RequestedClaims::default());
+    }
+
+    #[test]
+    fn a_subject_value_binds() {
+        let alice = Subject::new("alice");
+        for text in [
+            r#"{"id_token": {"sub": {"value": "alice"}}}"#,
+            r#"{"userinfo": {"sub": {"values": ["alice", "bob"]}}, "id_token": {"sub": {"value": "alice"}}}"#,
+        ] {
+            let claims = read(text).unwrap();
+            assert!(claims.allows_subject(&alice), "{text}");
+            assert!(
+                !claims.allows_subject(&Subject::new("bob")) && !claims.allows_subject(&Subject::new("Alice")),
+                "{text}"
+            );
+        }
+        assert!(read(r#"{"id_token": {"sub": {"essential": true}}}"#).unwrap().allows_subject(&alice));
+    }
+
+    #[test]
+    fn only_an_essential_acr_with_values_binds() {
+        let essential = read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
+        assert!(essential.is_met_by("1") && !essential.is_met_by("0") && !essential.is_met_by("loa3"));
+        for text in [
+            r#"{"id_token": {"acr": {"values": ["loa2"]}}}"#,
+            r#"{"id_token": {"acr": {"essential": true}}}"#,
+            r#"{"id_token": {"acr": null}}"#,
+        ] {
+            assert!(read(text).unwrap().is_met_by("0"), "{text}");
+        }
+        assert!(!read(r#"{"id_token": {"acr": {"essential": true, "value": 1}}}"#).unwrap().is_met_by("1"));
+    }
+
+    #[test]
+    fn other_shapes_are_malformed() {
+        for text in [
+            "",
+            "null",
+            "[]",
+            "\"x\"",
+            "1",
+            "{",
+            "{} x",
+            r#"{"userinfo": []}"#,
+            r#"{"userinfo": "name"}"#,
+            r#"{"id_token": 1}"#,
+            r#"{"id_token": {"name": true}}"#,
+            r#"{"id_token": {"name": "x"}}"#,
+            r#"{"id_token": {"name": []}}"#,
+            r#"{"id_token": {"name": {"essential": "yes"}}}"#,
+            r#"{"id_token": {"name": {"essential": null}}}"#,
+            r#"{"id_token": {"name": {"values": "x"}}}"#,
+            r#"{"id_token": {"name": {"value": "x", "values": ["x"]}}}"#,
+            r#"{"id_token": {"sub": {"value": 5}}}"#,
+            r#"{"id_token": {"sub": {"values": []}}}"#,
+            r#"{"id_token": {"sub": {"value": "a"}}, "userinfo": {"sub": {"value": "b"}}}"#,
+        ] {
+            assert_eq!(read(text), Err(Reason::MalformedClaims), "{text}");
+        }
+        assert_eq!(read(&"[".repeat(4096)), Err(Reason::MalformedClaims));
+        assert_eq!(read(&r#"{"id_token":"#.repeat(340)), Err(Reason::MalformedClaims));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,60}", json in r#"(\{"(userinfo|id_token|sub|acr|value|values|essential)":|\[|null|true|"a"|\}|\]|,){0,12}"#) {
+            let _ = (read(&text), read(&json));
+        }
+
+        #[test]
+        fn whatever_is_asked_stays_within_reach(asked in prop::collection::btree_set("[a-z_]{1,6}|name|email|role|sub", 0..6)) {
+            let member: Map<String, Value> = asked.iter().map(|name| (name.clone(), Value::Null)).collect();
+            let claims = read(&serde_json::json!({"userinfo": member}).to_string()).unwrap();
+            let reach = names(&["name", "given_name", "email"]);
+            prop_assert_eq!(claims.userinfo, asked.intersection(&reach).cloned().collect::<BTreeSet<String>>());
+        }
+    }
+}

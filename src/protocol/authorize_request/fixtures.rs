@@ -1,1 +1,187 @@
+//! Registrations and requests for the core's tests.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::super::client::*;
+use super::super::identifiers::ClientId;
+use super::super::instant::Instant;
+use super::super::parameters::Parameters;
+use super::super::response_type::ResponseType;
+use super::super::scope::*;
+use super::{AuthorizeError, AuthorizeRequest, validate};
+
+/// The redirect URI of [`client`].
+pub const REDIRECT_URI: &str = "https://rp1.example/cb";
+/// RFC 7636 appendix B.
+pub const CODE_CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+/// When fixture requests arrive.
+pub const RECEIVED_AT: Instant = Instant::from_seconds(1_800_000_000);
+
+/// A confidential client that may use everything.
+pub fn client() -> Client {
+    Client {
+        client_id: ClientId::new("conf1"),
+        client_name: "conf1".to_owned(),
+        links: ClientLinks::default(),
+        enabled: true,
+        redirect_uris: vec![REDIRECT_URI.to_owned()],
+        post_logout_redirect_uris: Vec::new(),
+        response_types: BTreeSet::from(ResponseType::ALL),
+        grant_types: BTreeSet::from([GrantType::AuthorizationCode, GrantType::Implicit, GrantType::RefreshToken]),
+        scope: ScopeSet::parse("openid profile email offline_access orders.read stock.read").unwrap(),
+        application_type: ApplicationType::Web,
+        authentication: ClientAuthenticationMethod::AnySecret,
+        token_endpoint_auth_signing_alg: None,
+        jwks: None,
+        jwks_uri: None,
+        id_token_signed_response_alg: SigningAlgorithm::Rs256,
+        default_max_age: None,
+        frontchannel_logout: None,
+        backchannel_logout: None,
+        identity_providers: None,
+        tenants: None,
+        require_consent: None,
+        allow_remember_consent: true,
+        consent_lifetime: None,
+        require_pkce: true,
+        allow_plain_pkce: false,
+        allow_access_tokens_via_browser: true,
+        default_response_mode: None,
+        access_token_type: AccessTokenType::Jwt,
+        access_token_signed_response_alg: SigningAlgorithm::Rs256,
+        always_include_user_claims_in_id_token: false,
+        client_credentials_sub: false,
+        allowed_cors_origins: BTreeSet::new(),
+        claims: BTreeMap::new(),
+        lifetimes: lifetimes(),
+        refresh_token_usage: RefreshTokenUsage::Rotate,
+        device_interval: Duration::from_secs(5),
+        token_exchange: None,
+    }
+}
+
+fn lifetimes() -> Lifetimes {
+    Lifetimes {
+        authorization_code: Duration::from_secs(60),
+        id_token: Duration::from_secs(300),
+        access_token: Duration::from_secs(3600),
+        refresh_token: Duration::from_secs(2_592_000),
+        refresh_token_idle: Duration::from_secs(1_296_000),
+        refresh_token_retry_window: Duration::from_secs(30),
+        device_code: Duration::from_secs(600),
+    }
+}
+
+/// The same client without a secret, registered for other redirect URIs.
+pub fn public_client(redirect_uris: &[&str]) -> Client {
+    Client {
+        authentication: ClientAuthenticationMethod::None,
+        redirect_uris: redirect_uris.iter().map(|uri| (*uri).to_owned()).collect(),
+        ..client()
+    }
+}
+
+/// Scopes of both kinds, two resources, two identity providers of which one is disabled; no tenants.
+pub fn catalogue() -> Catalogue {
+    let scopes = [
+        scope("openid", ScopeKind::Identity, &["sub"], &[]),
+        scope("profile", ScopeKind::Identity, &["name", "given_name"], &[]),
+        scope("email", ScopeKind::Identity, &["email"], &[]),
+        scope("address", ScopeKind::Identity, &["address"], &[]),
+        scope("offline_access", ScopeKind::Identity, &[], &[]),
+        scope("orders.read", ScopeKind::Resource, &["role"], &["https://api.example/orders", "orders"]),
+        scope("stock.read", ScopeKind::Resource, &[], &["https://api.example/stock"]),
+    ];
+    let resources = ["https://api.example/orders", "https://api.example/stock", "https://api.example/free", "orders"];
+    Catalogue {
+        scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
+        resources: resources.into_iter().map(|name| (name.to_owned(), resource(name))).collect(),
+        identity_providers: BTreeMap::from([
+            ("corp".to_owned(), json!({"issuer": "https://login.corp.example"})),
+            ("former".to_owned(), json!({"enabled": false})),
+        ]),
+        ..Catalogue::default()
+    }
+}
+
+/// The same with two tenants.
+pub fn catalogue_with_tenants() -> Catalogue {
+    let tenant =
+        |name: &str| (name.to_owned(), RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() });
+    Catalogue { tenants: BTreeMap::from([tenant("acme"), tenant("globex")]), ..catalogue() }
+}
+
+fn scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> RegisteredScope {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    RegisteredScope {
+        name: name.to_owned(),
+        kind,
+        display_name: name.to_owned(),
+        description: String::new(),
+        claims: owned(claims),
+        required: false,
+        emphasize: false,
+        show_in_discovery: true,
+        resources: owned(resources),
+    }
+}
+
+fn resource(name: &str) -> RegisteredResource {
+    RegisteredResource { name: name.to_owned(), display_name: name.to_owned(), claims: Vec::new() }
+}
+
+/// A request in the making.
+#[derive(Clone, Debug)]
+pub struct Asking(Vec<(String, String)>);
+
+/// A valid request of [`client`], to be changed.
+pub fn asking() -> Asking {
+    let valid = [
+        ("client_id", "conf1"),
+        ("redirect_uri", REDIRECT_URI),
+        ("response_type", "code"),
+        ("scope", "openid"),
+        ("state", "s-1"),
+        ("nonce", "n-1"),
+        ("code_challenge", CODE_CHALLENGE),
+        ("code_challenge_method", "S256"),
+    ];
+    Asking(valid.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+impl Asking {
+    /// Without a parameter.
+    pub fn without(mut self, name: &str) -> Asking {
+        self.0.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// With one more value, whether there is one or not.
+    pub fn also(mut self, name: &str, value: &str) -> Asking {
+        self.0.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With this value only.
+    pub fn with(self, name: &str, value: &str) -> Asking {
+        self.without(name).also(name, value)
+    }
+
+    /// As an endpoint would hand it over.
+    pub fn parameters(&self) -> Parameters {
+        Parameters::from_pairs(self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    /// Judged for a client.
+    pub fn judged_for(&self, client: &Client) -> Result<AuthorizeRequest, AuthorizeError> {
+        validate(&self.parameters(), client, &catalogue(), &ResponseType::ALL, RECEIVED_AT)
+    }
+
+    /// Judged for [`client`].
+    pub fn judged(&self) -> Result<AuthorizeRequest, AuthorizeError> {
+        self.judged_for(&client())
+    }
+}

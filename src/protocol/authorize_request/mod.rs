@@ -6,7 +6,7 @@
 
 mod details;
 #[cfg(test)]
-pub mod fixtures;
+pub(crate) mod fixtures;
 mod request_object;
 mod return_path;
 mod scopes;
