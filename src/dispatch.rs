@@ -204,6 +204,7 @@ fn share(response: Response, route: Route<'_>, app: Option<&App>, request: &Requ
 fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure) -> Response {
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
+        Failure::Authorize(error) => answers::authorize_error(presentation, error),
         Failure::Throttled { reason, retry_after } => {
             let minutes = u32::try_from(retry_after.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
             let response = match audience {
@@ -214,7 +215,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         }
         Failure::Unavailable(error) => {
             log::error!("request {}: {error}", presentation.request.id);
-            if error.is_temporary() { unavailable(presentation, audience) } else { internal(presentation, audience) }
+            if error.is_passing() { unavailable(presentation, audience) } else { internal(presentation, audience) }
         }
         Failure::Busy => unavailable(presentation, audience),
         Failure::Internal(cause) => {
@@ -225,12 +226,13 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
 }
 
 fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal) -> Response {
-    let Refusal { status, error, reason, detail, challenge } = refusal;
+    let Refusal { status, error, reason, detail, challenge, client_id } = refusal;
     let mut response = match audience {
         Audience::Person => answers::error_page(presentation, answers::problem_of(status), reason),
         Audience::Program => answers::json_error(status, error.as_str(), reason),
     };
     response.note.detail = detail;
+    response.note.client_id = client_id.map(|client_id| client_id.to_string());
     match challenge {
         Some(challenge) => response.header("WWW-Authenticate", challenge),
         None => response,

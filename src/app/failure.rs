@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
+use crate::protocol::identifiers::ClientId;
 use crate::protocol::reason::Reason;
 use crate::store::StoreError;
 
@@ -11,6 +13,8 @@ use crate::store::StoreError;
 pub enum Failure {
     /// The request was wrong.
     Refused(Refusal),
+    /// An authorization request was refused: a page, or an error that travels to the client.
+    Authorize(AuthorizeError),
     /// Too many wrong guesses; come back later.
     Throttled {
         /// Which guesses.
@@ -39,12 +43,27 @@ pub struct Refusal {
     pub detail: Option<String>,
     /// `WWW-Authenticate`, where the answer needs one.
     pub challenge: Option<&'static str>,
+    /// The client concerned, once it is known who it is.
+    pub client_id: Option<ClientId>,
 }
 
 impl Failure {
     /// A refusal of a malformed or disallowed request: 400 `invalid_request` unless `error` says more.
     pub fn refused(status: u16, error: TokenErrorCode, reason: Reason) -> Failure {
-        Failure::Refused(Refusal { status, error, reason, detail: None, challenge: None })
+        Failure::Refused(Refusal { status, error, reason, detail: None, challenge: None, client_id: None })
+    }
+
+    /// The same failure, with the client it concerns.
+    #[must_use]
+    pub fn of_client(self, client_id: &ClientId) -> Failure {
+        match self {
+            Failure::Refused(refusal) => Failure::Refused(Refusal { client_id: Some(client_id.clone()), ..refusal }),
+            other @ (Failure::Authorize(_)
+            | Failure::Throttled { .. }
+            | Failure::Unavailable(_)
+            | Failure::Busy
+            | Failure::Internal(_)) => other,
+        }
     }
 
     /// 400 `invalid_request`, or the page of that status.
@@ -63,5 +82,11 @@ impl From<TokenError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::Unavailable(error)
+    }
+}
+
+impl From<AuthorizeError> for Failure {
+    fn from(error: AuthorizeError) -> Failure {
+        Failure::Authorize(error)
     }
 }

@@ -10,7 +10,8 @@ use crate::pages::error::{ErrorView, Problem};
 use crate::pages::frame::Chrome;
 use crate::pages::language::Language;
 use crate::pages::{error, form_post};
-use crate::protocol::authorize_response::Delivery;
+use crate::protocol::authorize_request::AuthorizeError;
+use crate::protocol::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::reason::Reason;
 
 use super::static_files;
@@ -107,6 +108,11 @@ pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
     noted(json(status, &body), reason)
 }
 
+/// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).
+pub fn challenge_only(status: u16, reason: Reason) -> Response {
+    noted(no_store(Response::empty(status)), reason)
+}
+
 /// A JSON answer that nobody may keep.
 pub fn json(status: u16, value: &serde_json::Value) -> Response {
     no_store(Response::with_body(status, "application/json", Body::Owned(value.to_string().into_bytes())))
@@ -126,13 +132,32 @@ pub fn see_other(location: String) -> Response {
     no_store(Response::empty(303)).header("Location", location).header("Referrer-Policy", "no-referrer")
 }
 
+/// A refused authorization request: a page when there is nowhere to send it, else the error where the success would go.
+pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -> Response {
+    match error {
+        AuthorizeError::Page { reason, detail } => {
+            let mut response = error_page(presentation, Problem::BadRequest, reason);
+            response.note.detail = detail;
+            response
+        }
+        AuthorizeError::Redirect { to, mode, state, code, reason, detail } => {
+            let issuer = presentation.config.base_url.as_str();
+            let parameters = error_parameters(code, reason, state.as_deref(), issuer);
+            let framed_by = to.origin();
+            let mut response = noted(deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()), reason);
+            response.note.detail = detail;
+            response
+        }
+    }
+}
+
 /// An authorization response on its way through the browser. `framed_by` is the origin that may frame the form: a client
 /// that renews silently does so in a frame.
 pub fn deliver(presentation: &Presentation<'_>, delivery: Delivery, framed_by: Option<&str>) -> Response {
     match delivery {
-        Delivery::Redirect(location) => see_other(location),
+        Delivery::Redirect { location } => see_other(location),
         Delivery::Form { action, fields } => {
-            let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let markup = presentation.draw("", |chrome| {
                 form_post::page(&form_post::FormPostView { chrome, action: &action, fields: &fields })
             });
