@@ -1,6 +1,11 @@
 //! What a validated request needs next: a page, an answer or a refusal. Asked anew at every step with what is stored now;
 //! that a prompt is satisfied is never written down, it follows from the session's age and from the page just posted.
 
+#[cfg(test)]
+mod case;
+#[cfg(test)]
+mod tests;
+
 use super::acr_values::is_usable_identity_provider;
 use super::authorize_request::{AuthorizeRequest, Refusal};
 use super::client::Client;

@@ -121,3 +121,250 @@ fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {
     let named = || scope.iter().filter_map(|name| catalogue.scopes.get(name)).any(leads_there);
     is_absolute_uri(resource) && catalogue.resources.contains_key(resource) && named()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::*;
+    use super::super::{AuthorizeError, AuthorizeRequest};
+    use super::*;
+
+    fn fault(result: Result<AuthorizeRequest, AuthorizeError>) -> (AuthorizeErrorCode, Reason) {
+        match result {
+            Err(AuthorizeError::Redirect { code, reason, .. }) => (code, reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn invalid(asked: &Asking, reason: Reason) {
+        assert_eq!(fault(asked.judged()), (AuthorizeErrorCode::InvalidRequest, reason), "{asked:?}");
+    }
+
+    #[test]
+    fn a_client_gets_only_its_own_response_types() {
+        let client = Client { response_types: [ResponseType::CODE].into(), ..client() };
+        for text in ["token", "id_token", "code id_token", "code token", "id_token token", "code id_token token"] {
+            let refused = asking().with("response_type", text).judged_for(&client);
+            assert_eq!(
+                fault(refused),
+                (AuthorizeErrorCode::UnauthorizedClient, Reason::UnregisteredResponseType),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_access_token_through_the_browser_needs_its_own_permission() {
+        let client = Client { allow_access_tokens_via_browser: false, ..client() };
+        for text in ["token", "code token", "id_token token", "code id_token token"] {
+            let refused = asking().with("response_type", text).judged_for(&client);
+            assert_eq!(
+                fault(refused),
+                (AuthorizeErrorCode::UnauthorizedClient, Reason::TokensThroughBrowser),
+                "{text}"
+            );
+        }
+        for text in ["code", "id_token", "code id_token"] {
+            assert!(asking().with("response_type", text).judged_for(&client).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_nonce_is_needed_exactly_where_an_id_token_comes_from_here() {
+        for (response_type, scope, needed) in [
+            ("code", "openid", false),
+            ("code token", "openid", false),
+            ("token", "orders.read", false),
+            ("id_token", "openid", true),
+            ("id_token token", "openid", true),
+            ("code id_token", "openid", true),
+            ("code id_token token", "openid", true),
+        ] {
+            let asked = asking().with("response_type", response_type).with("scope", scope).without("nonce");
+            if needed {
+                invalid(&asked, Reason::MissingNonce);
+                invalid(&asked.with("nonce", ""), Reason::MissingNonce);
+            } else {
+                assert_eq!(asked.judged().unwrap().nonce, None, "{response_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn pkce_is_required_with_a_code_unless_registered_otherwise() {
+        let bare = asking().without("code_challenge").without("code_challenge_method");
+        invalid(&bare, Reason::MissingCodeChallenge);
+        invalid(&bare.clone().with("code_challenge", ""), Reason::MissingCodeChallenge);
+        let relaxed = Client { require_pkce: false, ..client() };
+        assert_eq!(bare.judged_for(&relaxed).unwrap().code_challenge, None);
+        let public = Client { require_pkce: false, ..public_client(&[REDIRECT_URI]) };
+        assert_eq!(fault(bare.judged_for(&public)).1, Reason::MissingCodeChallenge);
+        // A relaxed client that tries to use PKCE is held to it.
+        for asked in [bare.clone().with("code_challenge", ""), bare.clone().with("code_challenge_method", "S256")] {
+            assert_eq!(
+                fault(asked.judged_for(&relaxed)),
+                (AuthorizeErrorCode::InvalidRequest, Reason::MissingCodeChallenge)
+            );
+        }
+    }
+
+    #[test]
+    fn pkce_parameters_are_checked() {
+        let with = |challenge: &str, method: &str| {
+            asking().with("code_challenge", challenge).with("code_challenge_method", method)
+        };
+        invalid(&asking().without("code_challenge_method"), Reason::PlainPkce);
+        invalid(&with(CODE_CHALLENGE, ""), Reason::PlainPkce);
+        invalid(&with(CODE_CHALLENGE, "plain"), Reason::PlainPkce);
+        for method in ["s256", "S512", "none"] {
+            invalid(&with(CODE_CHALLENGE, method), Reason::UnsupportedCodeChallengeMethod);
+        }
+        for length in [1, 42, 44, 128] {
+            invalid(&with(&"a".repeat(length), "S256"), Reason::MalformedCodeChallenge);
+        }
+        invalid(&with(&"a".repeat(129), "S256"), Reason::OverlongParameter);
+        for odd in ["+", "=", "\u{212a}", "\n", "~"] {
+            invalid(&with(&format!("{}{odd}", "a".repeat(42)), "S256"), Reason::MalformedCodeChallenge);
+        }
+        let plain = Client { allow_plain_pkce: true, ..client() };
+        for (length, accepted) in [(42, false), (43, true), (128, true)] {
+            let judged = with(&"~".repeat(length), "plain").judged_for(&plain);
+            assert_eq!(judged.is_ok(), accepted, "{length}");
+        }
+        let without_method = asking().without("code_challenge_method").judged_for(&plain).unwrap();
+        assert_eq!(without_method.code_challenge.unwrap().method(), CodeChallengeMethod::Plain);
+    }
+
+    #[test]
+    fn without_a_code_pkce_is_ignored() {
+        for (challenge, method) in [("x", "nope"), (CODE_CHALLENGE, "S256"), ("", "")] {
+            let asked = asking()
+                .with("response_type", "id_token")
+                .with("code_challenge", challenge)
+                .with("code_challenge_method", method);
+            assert_eq!(asked.judged().unwrap().code_challenge, None);
+        }
+    }
+
+    #[test]
+    fn max_age_is_digits() {
+        for (text, seconds) in [
+            ("0", 0),
+            ("00", 0),
+            ("60", 60),
+            ("2147483648", 2_147_483_648),
+            ("999999999999999999", 999_999_999_999_999_999),
+        ] {
+            assert_eq!(asking().with("max_age", text).judged().unwrap().max_age, Some(seconds));
+        }
+        for text in [
+            "-1",
+            "+5",
+            "5.5",
+            " 5",
+            "5 ",
+            "1e3",
+            "0x10",
+            "1_000",
+            "99999999999999999999",
+            "1000000000000000000",
+            "\u{665}",
+            "\u{ff15}",
+            "five",
+            "\n5",
+        ] {
+            invalid(&asking().with("max_age", text), Reason::MalformedMaxAge);
+        }
+        let client = Client { default_max_age: Some(600), ..client() };
+        assert_eq!(asking().judged_for(&client).unwrap().max_age, Some(600));
+        assert_eq!(asking().with("max_age", "").judged_for(&client).unwrap().max_age, Some(600));
+        assert_eq!(asking().with("max_age", "5").judged_for(&client).unwrap().max_age, Some(5));
+        assert!(asking().with("max_age", "x").judged_for(&client).is_err());
+    }
+
+    #[test]
+    fn prompts_are_checked() {
+        for text in ["none login", "create", "Login", " "] {
+            invalid(&asking().with("prompt", text), Reason::MalformedPrompt);
+        }
+        assert!(asking().with("prompt", "none").judged().unwrap().prompt.none);
+    }
+
+    #[test]
+    fn acr_values_never_break_a_request_without_tenants() {
+        for text in ["idp:unknown", "idp:../x", "idp:https://evil", "tenant:<script>", "tenant:a tenant:b", "\u{0}x"] {
+            assert_eq!(
+                asking().with("acr_values", text).judged().unwrap().acr_values.identity_provider,
+                None,
+                "{text}"
+            );
+        }
+        invalid(&asking().with("acr_values", &"idp:x ".repeat(5000)), Reason::OverlongParameter);
+    }
+
+    #[test]
+    fn an_unknown_tenant_is_refused_where_there_are_tenants() {
+        let judge = |text: &str| {
+            let asked = asking().with("acr_values", text).parameters();
+            super::super::validate(&asked, &client(), &catalogue_with_tenants(), &ResponseType::ALL, RECEIVED_AT)
+        };
+        assert_eq!(judge("tenant:acme").unwrap().acr_values.tenant.unwrap().as_str(), "acme");
+        for text in ["tenant:<script>", "tenant:nope", "tenant:acme tenant:globex"] {
+            assert_eq!(fault(judge(text)), (AuthorizeErrorCode::InvalidRequest, Reason::UnknownTenant), "{text}");
+        }
+    }
+
+    #[test]
+    fn claims_are_read_for_openid_requests() {
+        let asked = asking().with("claims", r#"{"userinfo":{"name":{"essential":true}}}"#);
+        assert!(asked.judged().unwrap().claims.userinfo.contains("name"));
+        assert_eq!(asked.clone().with("scope", "orders.read").judged().unwrap().claims, RequestedClaims::default());
+        for text in ["x", "[]", r#"{"userinfo":1}"#] {
+            invalid(&asking().with("claims", text), Reason::MalformedClaims);
+        }
+    }
+
+    #[test]
+    fn an_essential_acr_out_of_reach_ends_the_request() {
+        let asked = |value: &str| {
+            asking().with("claims", &format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":[{value}]}}}}}}"#))
+        };
+        assert!(asked(r#""1""#).judged().is_ok());
+        assert!(asked(r#""urn:silver","1""#).judged().is_ok());
+        for value in [r#""urn:silver""#, "1", ""] {
+            let refused = fault(asked(value).judged());
+            assert_eq!(refused.0, AuthorizeErrorCode::UnmetAuthenticationRequirements, "{value}");
+        }
+    }
+
+    #[test]
+    fn resources_stand_behind_a_requested_scope() {
+        let base = asking().with("scope", "openid orders.read stock.read");
+        let orders = "https://api.example/orders";
+        let request = base
+            .clone()
+            .also("resource", orders)
+            .also("resource", "")
+            .also("resource", "https://api.example/stock")
+            .also("resource", orders);
+        assert_eq!(request.judged().unwrap().resources, [orders, "https://api.example/stock"]);
+        let narrow = asking().with("scope", "openid orders.read");
+        for resource in [
+            "https://api.example/stock",
+            "https://api.example/free",
+            "https://api.example/none",
+            "orders",
+            "https://api.example/orders#x",
+            "https://api.example/orders/",
+            "HTTPS://api.example/orders",
+            "x",
+        ] {
+            let refused = fault(narrow.clone().also("resource", orders).also("resource", resource).judged());
+            assert_eq!(refused, (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource), "{resource}");
+        }
+        invalid(&narrow.clone().also("resource", &"r".repeat(2001)), Reason::OverlongParameter);
+        let many = (0..11).fold(narrow.clone(), |asked, _| asked.also("resource", orders));
+        invalid(&many, Reason::RepeatedParameter);
+        let ten = (0..10).fold(narrow, |asked, _| asked.also("resource", orders));
+        assert!(ten.judged().is_ok());
+    }
+}

@@ -49,3 +49,95 @@ fn is_mixed(response_type: ResponseType) -> bool {
 fn invalid_scope(reason: Reason) -> Refusal {
     Refusal::new(AuthorizeErrorCode::InvalidScope, reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::client::Client;
+    use super::super::AuthorizeError;
+    use super::super::fixtures::*;
+    use super::*;
+
+    fn read(response_type: &str, scope: &str) -> Result<String, Reason> {
+        match asking().with("response_type", response_type).with("scope", scope).judged() {
+            Ok(request) => Ok(request.scope.to_string()),
+            Err(AuthorizeError::Redirect { code: AuthorizeErrorCode::InvalidScope, reason, .. }) => Err(reason),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn scopes_that_fit_are_kept_in_order() {
+        for (response_type, scope, expected) in [
+            ("code", "openid", "openid"),
+            ("code", "orders.read", "orders.read"),
+            ("code", " profile openid  profile orders.read", "profile openid orders.read"),
+            ("code", "orders.read offline_access", "orders.read offline_access"),
+            ("id_token", "openid email", "openid email"),
+            ("token", "orders.read stock.read", "orders.read stock.read"),
+            ("id_token token", "openid orders.read", "openid orders.read"),
+            ("code id_token", "openid offline_access", "openid offline_access"),
+            ("code token", "orders.read openid", "orders.read openid"),
+            ("code id_token token", "openid", "openid"),
+            ("id_token", "openid offline_access", "openid"),
+            ("token", "orders.read offline_access", "orders.read"),
+        ] {
+            assert_eq!(read(response_type, scope), Ok(expected.to_owned()), "{response_type}: {scope}");
+        }
+    }
+
+    #[test]
+    fn all_others_are_invalid_scope() {
+        for (response_type, scope, reason) in [
+            ("code", "", Reason::MissingScope),
+            ("code", "   ", Reason::MissingScope),
+            ("code", "nope", Reason::UnknownScope),
+            ("code", "openid nope", Reason::UnknownScope),
+            ("code", "OpenID", Reason::UnknownScope),
+            ("code", "openid address", Reason::UnknownScope),
+            ("code", "openid\tprofile", Reason::UnknownScope),
+            ("code", "openid \u{e9}", Reason::UnknownScope),
+            ("code", "openid \"", Reason::UnknownScope),
+            ("code", "profile", Reason::MissingOpenid),
+            ("code", "profile orders.read", Reason::MissingOpenid),
+            ("id_token", "email", Reason::MissingOpenid),
+            ("id_token", "openid orders.read", Reason::ScopeKind),
+            ("id_token", "orders.read", Reason::ScopeKind),
+            ("id_token", "offline_access", Reason::MissingScope),
+            ("token", "openid", Reason::ScopeKind),
+            ("token", "openid orders.read", Reason::ScopeKind),
+            ("token", "offline_access", Reason::MissingScope),
+            ("id_token token", "orders.read", Reason::MissingOpenid),
+            ("code id_token", "orders.read", Reason::MissingOpenid),
+            ("code token", "orders.read", Reason::MissingOpenid),
+            ("code id_token token", "orders.read", Reason::MissingOpenid),
+        ] {
+            assert_eq!(read(response_type, scope), Err(reason), "{response_type}: {scope}");
+        }
+        assert!(asking().without("scope").judged().is_err());
+    }
+
+    #[test]
+    fn offline_access_is_only_for_clients_that_may_have_it() {
+        let client = Client { scope: ScopeSet::parse("openid").unwrap(), ..client() };
+        for response_type in ["code", "id_token"] {
+            let asked = asking().with("response_type", response_type).with("scope", "openid offline_access");
+            let Err(AuthorizeError::Redirect { code, detail, .. }) = asked.judged_for(&client) else {
+                panic!("accepted")
+            };
+            assert_eq!((code, detail.as_deref()), (AuthorizeErrorCode::InvalidScope, Some("offline_access")));
+        }
+    }
+
+    #[test]
+    fn masses_of_scopes_are_refused_for_their_length() {
+        let many: String = (0..10_000).map(|number| format!("s{number} ")).collect();
+        for scope in [many, " ".repeat(5000), "openid ".repeat(9000), "x".repeat(64 * 1024)] {
+            let Err(AuthorizeError::Redirect { reason, .. }) = asking().with("scope", &scope).judged() else {
+                panic!("accepted")
+            };
+            assert_eq!(reason, Reason::OverlongParameter);
+        }
+        assert_eq!(read("code", &" ".repeat(2000)), Err(Reason::MissingScope));
+        assert_eq!(read("code", &"openid ".repeat(285)), Ok("openid".to_owned()));
+    }
+}

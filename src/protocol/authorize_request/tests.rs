@@ -1,1 +1,241 @@
+//! Whole requests: what is accepted, what a page answers, what survives sealing.
 
+use proptest::prelude::*;
+
+use super::super::response_type::ResponseType;
+use super::super::scope::Catalogue;
+use super::fixtures::*;
+use super::*;
+
+fn page_reason(result: Result<AuthorizeRequest, AuthorizeError>) -> Reason {
+    match result {
+        Err(AuthorizeError::Page { reason, .. }) => reason,
+        other => panic!("not a page: {other:?}"),
+    }
+}
+
+fn redirect_error(result: Result<AuthorizeRequest, AuthorizeError>) -> (AuthorizeErrorCode, Reason) {
+    match result {
+        Err(AuthorizeError::Redirect { code, reason, .. }) => (code, reason),
+        other => panic!("not a redirect: {other:?}"),
+    }
+}
+
+#[test]
+fn a_plain_request_is_read_in_full() {
+    let asked = asking()
+        .with("prompt", "login")
+        .with("login_hint", "alice@example")
+        .with("ui_locales", "de en")
+        .with("acr_values", "idp:corp 1");
+    let request = asked.with("id_token_hint", "a.b.c").with("max_age", "60").judged().unwrap();
+    assert_eq!(request.client_id.as_str(), "conf1");
+    assert_eq!(request.redirect.uri(), REDIRECT_URI);
+    assert_eq!((request.response_type, request.response_mode), (ResponseType::CODE, ResponseMode::Query));
+    assert_eq!((request.state.as_deref(), request.nonce.as_deref()), (Some("s-1"), Some("n-1")));
+    assert!(request.code_challenge.is_some() && request.prompt.login && request.is_openid());
+    assert_eq!(request.max_age, Some(60));
+    assert_eq!(request.login_hint.as_deref(), Some("alice@example"));
+    assert_eq!(request.ui_locales.as_deref(), Some("de en"));
+    assert_eq!(request.acr_values.identity_provider.as_deref(), Some("corp"));
+    assert_eq!(request.unverified_id_token_hint, Some(SecretText::new("a.b.c")));
+    assert_eq!(request.received_at, RECEIVED_AT);
+}
+
+#[test]
+fn client_and_redirect_uri_are_decided_first_and_on_a_page() {
+    // Each with more wrong beside it, and modes that would post an error elsewhere.
+    let broken =
+        asking().without("response_type").with("scope", "nope").with("response_mode", "form_post").with("request", "x");
+    for (asked, reason) in [
+        (broken.clone().without("client_id"), Reason::MissingClientId),
+        (broken.clone().with("client_id", ""), Reason::MissingClientId),
+        (broken.clone().also("client_id", "conf1"), Reason::RepeatedParameter),
+        (broken.clone().also("client_id", ""), Reason::RepeatedParameter),
+        (broken.clone().with("client_id", &"c".repeat(201)), Reason::OverlongParameter),
+        (broken.clone().with("client_id", "conf2"), Reason::UnknownClient),
+        (broken.clone().without("redirect_uri"), Reason::MissingRedirectUri),
+        (broken.clone().with("redirect_uri", ""), Reason::MissingRedirectUri),
+        (broken.clone().also("redirect_uri", "https://evil.example/"), Reason::RepeatedParameter),
+        (
+            broken.clone().with("redirect_uri", "https://evil.example/").also("redirect_uri", REDIRECT_URI),
+            Reason::RepeatedParameter,
+        ),
+        (broken.clone().with("redirect_uri", &"r".repeat(2001)), Reason::OverlongParameter),
+        (broken.clone().with("redirect_uri", "https://rp1.example/cb?x=1"), Reason::UnregisteredRedirectUri),
+        (broken.clone().with("redirect_uri", "https://rp1.example/cb/x"), Reason::UnregisteredRedirectUri),
+        (broken.clone().with("redirect_uri", "javascript:alert(1)"), Reason::UnregisteredRedirectUri),
+    ] {
+        assert_eq!(page_reason(asked.judged()), reason, "{asked:?}");
+    }
+    let disabled = Client { enabled: false, ..client() };
+    assert_eq!(page_reason(broken.judged_for(&disabled)), Reason::DisabledClient);
+}
+
+#[test]
+fn a_missing_redirect_uri_never_falls_back_to_a_registered_one() {
+    for registered in [vec![REDIRECT_URI.to_owned()], vec![REDIRECT_URI.to_owned(), "https://rp1.example/2".to_owned()]]
+    {
+        let client = Client { redirect_uris: registered, ..client() };
+        assert_eq!(page_reason(asking().without("redirect_uri").judged_for(&client)), Reason::MissingRedirectUri);
+    }
+}
+
+#[test]
+fn the_log_hears_what_was_registered_and_what_was_received() {
+    let Err(AuthorizeError::Page { detail: Some(detail), .. }) =
+        asking().with("redirect_uri", "https://rp1.example/x").judged()
+    else {
+        panic!("no detail");
+    };
+    assert_eq!(detail, "received https://rp1.example/x; registered https://rp1.example/cb");
+}
+
+#[test]
+fn every_known_parameter_is_refused_twice_or_too_long() {
+    for (name, most) in KNOWN.into_iter().skip(2) {
+        let twice = asking().with(name, "a").also(name, "a").judged();
+        assert_eq!(redirect_error(twice), (AuthorizeErrorCode::InvalidRequest, Reason::RepeatedParameter), "{name}");
+        let twice_empty = asking().with(name, "").also(name, "").judged();
+        assert_eq!(redirect_error(twice_empty).1, Reason::RepeatedParameter, "{name}");
+        let long = asking().with(name, &"\u{e9}".repeat(most + 1)).judged();
+        assert_eq!(redirect_error(long), (AuthorizeErrorCode::InvalidRequest, Reason::OverlongParameter), "{name}");
+    }
+}
+
+#[test]
+fn what_is_unknown_or_only_tolerated_is_no_error() {
+    let longest_state: String = "-._~!$&'()*+,;=:@/?#[]%\"<>".chars().cycle().take(4096).collect();
+    let request = asking()
+        .also("extra", "1")
+        .also("extra", "2")
+        .also("STATE", "other")
+        .with("display", "holographic")
+        .with("ui_locales", "se")
+        .with("claims_locales", "xx-YY")
+        .with("login_hint", "\u{1f600} <b>")
+        .with("acr_values", "urn:unknown 1")
+        .with("prompt", "consent")
+        .with("nonce", &"~".repeat(1024))
+        .with("state", &longest_state)
+        .with("request", "")
+        .with("request_uri", "")
+        .judged()
+        .unwrap();
+    assert_eq!(request.state, Some(longest_state));
+    assert_eq!(request.acr_values.others, ["urn:unknown", "1"]);
+}
+
+#[test]
+fn an_empty_value_is_an_absent_one() {
+    let mut asked = asking();
+    for name in [
+        "response_mode",
+        "state",
+        "nonce",
+        "prompt",
+        "max_age",
+        "login_hint",
+        "ui_locales",
+        "acr_values",
+        "id_token_hint",
+        "claims",
+        "resource",
+    ] {
+        asked = asked.with(name, "");
+    }
+    let bare = asking().without("state").without("nonce").judged().unwrap();
+    assert_eq!(asked.judged().unwrap(), bare);
+}
+
+#[test]
+fn this_server_answers_only_what_it_supports() {
+    let client = client();
+    let supported = [ResponseType::CODE];
+    for text in ["code", "id_token", "token", "code token", "id_token token", "code id_token", "token id_token code"] {
+        let asked = asking().with("response_type", text).parameters();
+        let judged = validate(&asked, &client, &catalogue(), &supported, RECEIVED_AT);
+        if text == "code" {
+            assert!(judged.is_ok());
+        } else {
+            assert_eq!(redirect_error(judged).0, AuthorizeErrorCode::UnsupportedResponseType, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_later_refusal_travels_as_the_success_would() {
+    let request = asking().with("response_mode", "form_post").judged().unwrap();
+    let refused = request.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied));
+    let AuthorizeError::Redirect { to, mode, state, code, .. } = refused else { panic!("a page") };
+    assert_eq!((to, mode, state.as_deref()), (request.redirect, ResponseMode::FormPost, Some("s-1")));
+    assert_eq!(code, AuthorizeErrorCode::AccessDenied);
+}
+
+#[test]
+fn the_canonical_form_keeps_known_parameters_only() {
+    let text = canonical(
+        &asking().also("extra", "1").with("request", "x").with("state", "a b&c").also("resource", "urn:x").parameters(),
+    );
+    assert!(text.contains("&state=a+b%26c&resource=urn%3Ax"), "{text}");
+    assert!(!text.contains("extra") && !text.contains("request="), "{text}");
+}
+
+#[test]
+fn a_request_that_was_registered_away_is_refused_when_judged_again() {
+    let sealed = canonical(&asking().with("scope", "openid email").parameters());
+    let parameters = Parameters::parse(sealed.as_bytes()).unwrap();
+    let narrowed = Client { scope: ScopeSet::parse("openid").unwrap(), ..client() };
+    let judged = validate(&parameters, &narrowed, &catalogue(), &ResponseType::ALL, RECEIVED_AT);
+    assert_eq!(redirect_error(judged), (AuthorizeErrorCode::InvalidScope, Reason::UnknownScope));
+    let moved = Client { redirect_uris: vec!["https://rp2.example/cb".to_owned()], ..client() };
+    let judged = validate(&parameters, &moved, &catalogue(), &ResponseType::ALL, RECEIVED_AT);
+    assert_eq!(page_reason(judged), Reason::UnregisteredRedirectUri);
+    let judged = validate(&parameters, &client(), &Catalogue::default(), &ResponseType::ALL, RECEIVED_AT);
+    assert_eq!(redirect_error(judged).0, AuthorizeErrorCode::InvalidScope);
+}
+
+fn any_pairs() -> impl Strategy<Value = Vec<(String, String)>> {
+    let names = prop::sample::select(
+        KNOWN
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(["resource", "request", "request_uri", "extra"])
+            .collect::<Vec<&str>>(),
+    );
+    let values = "(conf1|https://rp1\\.example/cb|code|token|id_token| |openid|profile|orders\\.read|query|fragment|form_post|none|login|[0-9]{1,3}|S256|plain|[a-zA-Z]{43}|idp:|corp|\\{\\}|[^\0]){0,3}";
+    prop::collection::vec((names.prop_map(str::to_owned), values), 0..8)
+}
+
+proptest! {
+    #[test]
+    fn no_request_makes_it_panic_or_redirects_elsewhere(pairs in any_pairs(), keep_base in any::<bool>()) {
+        let base = if keep_base { asking() } else { asking().without("response_type").without("scope").without("state") };
+        let asked = pairs.iter().fold(base, |asked, (name, value)| asked.with(name, value));
+        match asked.judged() {
+            Ok(request) => {
+                prop_assert_eq!(request.redirect.uri(), REDIRECT_URI);
+                prop_assert!(request.response_mode.is_legal_for(request.response_type));
+                prop_assert_eq!(request.code_challenge.is_some(), request.response_type.code);
+            }
+            Err(AuthorizeError::Redirect { to, .. }) => prop_assert_eq!(to.uri(), REDIRECT_URI),
+            Err(AuthorizeError::Page { .. }) => {
+                let parameters = asked.parameters();
+                let named = parameters.single("client_id") == Ok(Some("conf1")) && parameters.single("redirect_uri") == Ok(Some(REDIRECT_URI));
+                prop_assert!(!named);
+            }
+        }
+    }
+
+    #[test]
+    fn sealing_and_reading_again_gives_the_same_verdict(pairs in any_pairs()) {
+        let asked = pairs.iter().fold(asking(), |asked, (name, value)| if value.len() % 4 == 0 { asked.also(name, value) } else { asked.with(name, value) });
+        // What is sealed was accepted first, so nothing refused for `request` gets that far.
+        let asked = asked.without("request").without("request_uri");
+        let sealed = canonical(&asked.parameters());
+        let again = Parameters::parse(sealed.as_bytes()).unwrap();
+        let judged = validate(&again, &client(), &catalogue(), &ResponseType::ALL, RECEIVED_AT);
+        prop_assert_eq!(judged, asked.judged());
+        prop_assert_eq!(canonical(&again), sealed);
+    }
+}
