@@ -69,3 +69,78 @@ fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
 fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
     if audience.is_empty() { vec![format!("{}/resources", issuer.trim_end_matches('/'))] } else { audience }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{catalogue, scope};
+    use super::*;
+
+    const ISSUER: &str = "https://op.example/idp";
+    const ORDERS: &str = "https://orders.example.com/";
+    const INVALID: TokenError = TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
+
+    fn narrowed(text: &str, requested: &[&str], authorized: &[&str]) -> Result<(String, Vec<String>), TokenError> {
+        let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
+        let narrowed = narrow(&scope(text), &owned(requested), &owned(authorized), &catalogue(), ISSUER)?;
+        Ok((narrowed.scope.to_string(), narrowed.audience))
+    }
+
+    fn expected(text: &str, audience: &[&str]) -> Result<(String, Vec<String>), TokenError> {
+        Ok((text.to_owned(), audience.iter().map(|name| name.to_string()).collect()))
+    }
+
+    #[test]
+    fn without_resource_the_scopes_decide() {
+        for (text, audience) in [
+            ("openid", &["https://op.example/idp/resources"][..]),
+            ("ping", &["https://op.example/idp/resources"]),
+            ("openid orders.read orders.write", &[ORDERS]),
+            ("stock orders.read", &["stock", ORDERS]),
+        ] {
+            assert_eq!(narrowed(text, &[], &[]), expected(text, audience), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resource_leaves_out_the_scopes_of_others() {
+        let all = "openid orders.read stock ping";
+        assert_eq!(narrowed(all, &[ORDERS], &[]), expected("openid orders.read ping", &[ORDERS]));
+        assert_eq!(narrowed(all, &[], &[ORDERS]), expected("openid orders.read ping", &[ORDERS]));
+        assert_eq!(narrowed(all, &[ORDERS], &[ORDERS]), expected("openid orders.read ping", &[ORDERS]));
+    }
+
+    #[test]
+    fn resources_outside_are_invalid_targets() {
+        let other = "https://other.example.com/";
+        for (text, requested, authorized) in [
+            ("openid orders.read", &[other][..], &[][..]),
+            ("openid orders.read", &[ORDERS, other], &[]),
+            ("openid orders.read", &["https://orders.example.com"], &[]),
+            ("openid orders.read", &["HTTPS://orders.example.com/"], &[]),
+            ("openid orders.read", &[ORDERS], &[other]),
+            ("openid", &[ORDERS], &[]),
+            ("openid", &[], &[ORDERS]),
+            ("stock", &["stock"], &[]), // registered, but no absolute URI
+        ] {
+            assert_eq!(narrowed(text, requested, authorized), Err(INVALID), "{text} {requested:?}");
+        }
+    }
+
+    #[test]
+    fn a_resource_that_is_no_longer_registered_is_no_audience() {
+        let mut catalogue = catalogue();
+        catalogue.resources.remove(ORDERS);
+        let narrowed = narrow(&scope("orders.read"), &[], &[], &catalogue, ISSUER).unwrap();
+        assert_eq!(narrowed.audience, ["https://op.example/idp/resources"]);
+    }
+
+    #[test]
+    fn a_target_is_an_absolute_uri_without_fragment() {
+        for resource in ["https://a.example", "urn:example:orders", "x-y.z+1:/"] {
+            assert!(is_target(resource), "{resource}");
+        }
+        for resource in ["", "orders", "/orders", "//a.example", ":x", "1a:b", "https:", "https://a#b", "a b:c"] {
+            assert!(!is_target(resource), "{resource}");
+        }
+    }
+}

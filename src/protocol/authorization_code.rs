@@ -7,22 +7,14 @@ use sha2::{Digest, Sha256};
 
 use super::claims::ClaimNames;
 use super::client::Client;
-use super::code_challenge::{CodeChallengeMethod, StoredChallenge};
-use super::codec::{Reader, Writer};
+use super::code_challenge::StoredChallenge;
 use super::identifiers::{ClientId, GrantId};
-use super::instant::{Day, Instant};
+use super::instant::Instant;
 use super::reason::Reason;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
 use super::token_request::{AuthorizationCodeRequest, PresentedVerifier};
 use super::token_subject::TokenSubject;
-
-/// The byte form's version; another one is not ours to read.
-const VERSION: u8 = 1;
-
-/// The most bytes of a code's plain form: sealing adds a key byte, a nonce of 12 and a tag of 16, base64url a third,
-/// and with the prefix `gpc_` the whole stays within 2,000 characters.
-const MOST_BYTES: usize = (2_000 - 4) / 4 * 3 - 29;
 
 /// How long after its issue a code that comes again still ends what its first redemption gave.
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
@@ -124,86 +116,107 @@ fn is_still_allowed(code: &AuthorizationCode, client: &Client) -> bool {
     code.scope.is_within(&client.scope) && code.user.tenant.as_ref().is_none_or(|tenant| client.allows_tenant(tenant))
 }
 
-impl AuthorizationCode {
-    /// The bytes to seal.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.u8(VERSION);
-        self.grant.write(&mut writer);
-        writer.text(self.client_id.as_str());
-        writer.fixed(&self.redirect_uri_hash);
-        writer.optional(self.challenge.as_ref(), write_challenge);
-        writer.optional(self.nonce.as_deref(), Writer::text);
-        writer.texts(self.scope.iter());
-        writer.texts(self.resources.iter().map(String::as_str));
-        self.claims.write(&mut writer);
-        self.user.write(&mut writer);
-        write_response_type(&mut writer, self.response_type);
-        writer.instant(self.issued_at);
-        writer.instant(self.expires_at);
-        writer.instant(self.grant_expires_at);
-        writer.finish()
+#[cfg(test)]
+mod tests {
+    use super::super::identifiers::TenantName;
+    use super::super::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code, scope};
+    use super::super::secret::SecretText;
+    use super::*;
+
+    fn sent(code_verifier: &str) -> PresentedVerifier {
+        PresentedVerifier::Sent(SecretText::new(code_verifier))
     }
 
-    /// Reads bytes that were sealed; `None` when they are not a whole code of this version.
-    pub fn decode(bytes: &[u8]) -> Option<AuthorizationCode> {
-        let mut reader = Reader::new(bytes);
-        if reader.u8()? != VERSION {
-            return None;
+    fn request() -> AuthorizationCodeRequest {
+        AuthorizationCodeRequest {
+            code: SecretText::new("gpc_sealed"),
+            redirect_uri: String::from(REDIRECT_URI),
+            code_verifier: sent(VERIFIER),
+            resources: Vec::new(),
         }
-        let code = AuthorizationCode {
-            grant: GrantId::read(&mut reader)?,
-            client_id: ClientId::new(reader.text()?),
-            redirect_uri_hash: reader.fixed()?,
-            challenge: reader.optional(read_challenge)?,
-            nonce: reader.optional(Reader::text)?,
-            scope: reader.texts()?.iter().map(String::as_str).collect(),
-            resources: reader.texts()?,
-            claims: ClaimNames::read(&mut reader)?,
-            user: TokenSubject::read(&mut reader)?,
-            response_type: read_response_type(&mut reader)?,
-            issued_at: reader.instant()?,
-            expires_at: reader.instant()?,
-            grant_expires_at: reader.instant()?,
-        };
-        reader.finish()?;
-        Some(code)
     }
 
-    /// Whether the sealed code stays within 2,000 characters; otherwise the request is refused (`RequestTooLong`).
-    pub fn fits(&self) -> bool {
-        self.encode().len() <= MOST_BYTES
-    }
-}
-
-impl GrantId {
-    /// Appends the byte form: four bytes of the day, 16 random ones.
-    pub fn write(&self, writer: &mut Writer) {
-        writer.fixed(&self.day.0.to_be_bytes());
-        writer.fixed(&self.random);
+    fn with_verifier(code_verifier: PresentedVerifier) -> AuthorizationCodeRequest {
+        AuthorizationCodeRequest { code_verifier, ..request() }
     }
 
-    /// Takes the byte form off the front.
-    pub fn read(reader: &mut Reader<'_>) -> Option<GrantId> {
-        Some(GrantId { day: Day(i32::from_be_bytes(reader.fixed()?)), random: reader.fixed()? })
+    fn with_redirect_uri(redirect_uri: &str) -> AuthorizationCodeRequest {
+        AuthorizationCodeRequest { redirect_uri: redirect_uri.to_owned(), ..request() }
     }
-}
 
-fn write_challenge(writer: &mut Writer, challenge: &StoredChallenge) {
-    writer.u8(challenge.method.tag());
-    writer.fixed(&challenge.hash);
-}
+    fn seconds(seconds: u64) -> Instant {
+        NOW.plus(Duration::from_secs(seconds))
+    }
 
-fn read_challenge(reader: &mut Reader<'_>) -> Option<StoredChallenge> {
-    Some(StoredChallenge { method: CodeChallengeMethod::from_tag(reader.u8()?)?, hash: reader.fixed()? })
-}
+    #[test]
+    fn the_right_client_with_everything_right_redeems() {
+        assert_eq!(redeem(&code(), &request(), &samples::client(), seconds(59)), Redemption::Redeem);
+    }
 
-fn write_response_type(writer: &mut Writer, response_type: ResponseType) {
-    writer.boolean(response_type.code);
-    writer.boolean(response_type.id_token);
-    writer.boolean(response_type.token);
-}
+    #[test]
+    fn a_stranger_cannot_spend_a_code_whatever_else_is_wrong() {
+        let mut stranger = samples::client();
+        stranger.client_id = ClientId::new("other");
+        let rejected = Redemption::Reject(Reason::CodeOfAnotherClient);
+        assert_eq!(redeem(&code(), &request(), &stranger, NOW), rejected);
+        assert_eq!(redeem(&code(), &with_redirect_uri("https://evil.example/"), &stranger, NOW), rejected);
+        assert_eq!(redeem(&code(), &with_verifier(PresentedVerifier::Absent), &stranger, seconds(61)), rejected);
+    }
 
-fn read_response_type(reader: &mut Reader<'_>) -> Option<ResponseType> {
-    Some(ResponseType { code: reader.boolean()?, id_token: reader.boolean()?, token: reader.boolean()? })
+    #[test]
+    fn an_expired_code_creates_nothing_and_is_watched_for_replay_for_ten_minutes() {
+        let client = samples::client();
+        let watched = Redemption::ReplayOnly(Reason::CodeExpired);
+        assert_eq!(redeem(&code(), &request(), &client, seconds(60)), watched);
+        assert_eq!(redeem(&code(), &with_redirect_uri("https://evil.example/"), &client, seconds(599)), watched);
+        assert_eq!(redeem(&code(), &request(), &client, seconds(600)), Redemption::Reject(Reason::CodeExpired));
+    }
+
+    #[test]
+    fn the_clients_own_wrong_redirect_uri_burns_the_code() {
+        for redirect_uri in
+            ["https://shop.example.com/CB", "https://shop.example.com/cb/", "https://shop.example.com/cb?"]
+        {
+            let verdict = redeem(&code(), &with_redirect_uri(redirect_uri), &samples::client(), NOW);
+            assert_eq!(verdict, Redemption::Burn(Reason::RedirectUriMismatch), "{redirect_uri}");
+        }
+        let both_wrong =
+            AuthorizationCodeRequest { code_verifier: sent("x"), ..with_redirect_uri("https://a.example/") };
+        let verdict = redeem(&code(), &both_wrong, &samples::client(), NOW);
+        assert_eq!(verdict, Redemption::Burn(Reason::RedirectUriMismatch));
+    }
+
+    #[test]
+    fn every_failure_of_pkce_burns_the_code() {
+        let bare = AuthorizationCode { challenge: None, ..code() };
+        for (code, verifier, reason) in [
+            (&code(), PresentedVerifier::Absent, Reason::CodeVerifierMissing),
+            (&code(), PresentedVerifier::Empty, Reason::CodeVerifierMissing),
+            (&code(), sent(&VERIFIER.to_lowercase()), Reason::CodeVerifierMismatch),
+            (&code(), sent(&"a".repeat(8_192)), Reason::CodeVerifierMismatch),
+            (&bare, sent(VERIFIER), Reason::CodeVerifierUnexpected),
+            (&bare, PresentedVerifier::Empty, Reason::CodeVerifierUnexpected),
+        ] {
+            let verdict = redeem(code, &with_verifier(verifier.clone()), &samples::client(), NOW);
+            assert_eq!(verdict, Redemption::Burn(reason), "{verifier:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_without_challenge_is_redeemed_without_verifier() {
+        let bare = AuthorizationCode { challenge: None, ..code() };
+        let verdict = redeem(&bare, &with_verifier(PresentedVerifier::Absent), &samples::client(), NOW);
+        assert_eq!(verdict, Redemption::Redeem);
+    }
+
+    #[test]
+    fn what_the_client_lost_in_the_meantime_burns_the_code() {
+        let gone = Redemption::Burn(Reason::GrantNoLongerStands);
+        let mut narrowed = samples::client();
+        narrowed.scope = scope("openid profile");
+        assert_eq!(redeem(&code(), &request(), &narrowed, NOW), gone);
+        let mut elsewhere = samples::client();
+        elsewhere.tenants = Some([TenantName::new("globex")].into());
+        assert_eq!(redeem(&code(), &request(), &elsewhere, NOW), gone);
+    }
 }

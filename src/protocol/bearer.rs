@@ -113,3 +113,99 @@ fn is_b64token(token: &str) -> bool {
 fn is_too_long(token: &str) -> bool {
     token.chars().nth(MOST_CHARACTERS).is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(authorization: &[&str], query: &str, form: Option<&str>) -> Result<String, BearerFailure> {
+        let parse = |raw: &str| Parameters::parse(raw.as_bytes()).unwrap();
+        let form = form.map(parse);
+        access_token(authorization, &parse(query), form.as_ref()).map(|token| token.expose().to_owned())
+    }
+
+    #[test]
+    fn the_token_comes_in_the_header_or_the_form() {
+        for header in ["Bearer gpa_x", "bearer gpa_x", "BEARER   gpa_x ", " Bearer gpa_x"] {
+            assert_eq!(found(&[header], "", None), Ok(String::from("gpa_x")), "{header}");
+            assert_eq!(found(&[header], "a=b", Some("")), Ok(String::from("gpa_x")), "{header}");
+        }
+        assert_eq!(found(&[], "", Some("access_token=gpa_x&a=b")), Ok(String::from("gpa_x")));
+        assert_eq!(found(&["Bearer aA0-._~+/=="], "", Some("access_token=")), Ok(String::from("aA0-._~+/==")));
+        assert_eq!(found(&["Basic d2ViOng="], "", Some("access_token=gpa_x")), Ok(String::from("gpa_x")));
+    }
+
+    #[test]
+    fn no_token_is_no_error() {
+        for header in [&[][..], &["Bearer"], &["Bearer "], &["Basic d2ViOng="], &[""], &["Bearergpa_x"]] {
+            assert_eq!(found(header, "", None), Err(BearerFailure::Missing), "{header:?}");
+            assert_eq!(found(header, "", Some("access_token=")), Err(BearerFailure::Missing), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_in_the_url_or_two_of_them_are_invalid_requests() {
+        let invalid = |reason| Err(BearerFailure::InvalidRequest(reason));
+        for query in ["access_token=gpa_x", "access_token=", "a=b&access%5Ftoken=x"] {
+            assert_eq!(found(&["Bearer gpa_x"], query, None), invalid(Reason::AccessTokenInQuery), "{query}");
+            assert_eq!(found(&[], query, None), invalid(Reason::AccessTokenInQuery), "{query}");
+        }
+        let twice = ["Bearer gpa_x", "Bearer gpa_x"];
+        assert_eq!(found(&twice, "", None), invalid(Reason::SeveralAccessTokens));
+        assert_eq!(found(&["Bearer gpa_x"], "", Some("access_token=gpa_x")), invalid(Reason::SeveralAccessTokens));
+        let repeated = found(&[], "", Some("access_token=gpa_x&access_token=gpa_x"));
+        assert_eq!(repeated, invalid(Reason::RepeatedParameter));
+    }
+
+    #[test]
+    fn a_malformed_header_is_an_invalid_request() {
+        for token in ["a b", "a,b", "\"a\"", "a=b", "=", "gpa_\u{e9}", "a\tb", "a%20b"] {
+            let failure = found(&[&format!("Bearer {token}")], "", None);
+            assert_eq!(failure, Err(BearerFailure::InvalidRequest(Reason::MalformedBearer)), "{token}");
+        }
+    }
+
+    #[test]
+    fn an_overlong_token_is_an_invalid_one() {
+        let (fits, long) = ("a".repeat(8_192), "a".repeat(8_193));
+        assert_eq!(found(&[&format!("Bearer {fits}")], "", None), Ok(fits));
+        assert_eq!(found(&[&format!("Bearer {long}")], "", None), Err(BearerFailure::InvalidToken));
+        assert_eq!(found(&[], "", Some(&format!("access_token={long}"))), Err(BearerFailure::InvalidToken));
+    }
+
+    #[test]
+    fn challenges_follow_rfc_6750_3() {
+        for (failure, status, challenge) in [
+            (BearerFailure::Missing, 401, "Bearer realm=\"gatepost\""),
+            (
+                BearerFailure::InvalidRequest(Reason::AccessTokenInQuery),
+                400,
+                "Bearer realm=\"gatepost\", error=\"invalid_request\", \
+                 error_description=\"Access tokens are not accepted in the URL.\"",
+            ),
+            (
+                BearerFailure::InvalidToken,
+                401,
+                "Bearer realm=\"gatepost\", error=\"invalid_token\", \
+                 error_description=\"The access token is not valid.\"",
+            ),
+            (
+                BearerFailure::InsufficientScope,
+                403,
+                "Bearer realm=\"gatepost\", error=\"insufficient_scope\", \
+                 error_description=\"The access token does not have the scope openid.\", scope=\"openid\"",
+            ),
+        ] {
+            assert_eq!((failure.status(), failure.challenge().as_str()), (status, challenge));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_makes_it_panic(header in ".{0,40}") {
+            let _ = access_token(&[&header], &Parameters::default(), None);
+        }
+    }
+}

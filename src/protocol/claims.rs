@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::claim_shape::{self, PROFILE};
+use super::client::Client;
 use super::codec::{Reader, Writer};
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
 use super::user::User;
@@ -76,25 +78,6 @@ const BUILT_IN: [BuiltIn; 6] = [
     (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
 ];
 
-const PROFILE: [&str; 14] = [
-    "name",
-    "family_name",
-    "given_name",
-    "middle_name",
-    "nickname",
-    "preferred_username",
-    "profile",
-    "picture",
-    "website",
-    "gender",
-    "birthdate",
-    "zoneinfo",
-    "locale",
-    "updated_at",
-];
-
-const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];
-
 /// The scopes that exist without being registered. A registration of the same name replaces one.
 pub fn built_in_scopes() -> Vec<RegisteredScope> {
     BUILT_IN.iter().map(built_in_scope).collect()
@@ -149,7 +132,36 @@ fn scopes_of_kind<'a>(
 /// The user's claims of those names, each in its standard shape; what has none is left out.
 pub fn mapped<'a>(user: &User, names: impl IntoIterator<Item = &'a str>) -> Map<String, Value> {
     let open = names.into_iter().filter(|name| !is_reserved(name));
-    open.filter_map(|name| Some((name.to_owned(), shaped(name, user.claims.get(name)?)?))).collect()
+    open.filter_map(|name| Some((name.to_owned(), claim_shape::shaped(name, user.claims.get(name)?)?))).collect()
+}
+
+/// What an id_token says about the user: the claims asked for by name, and those of the scopes where it is the only way
+/// to say them (OpenID Connect Core §5.4) or the client wants them there.
+pub fn for_id_token(
+    user: &User,
+    scope: &ScopeSet,
+    requested: &[String],
+    with_scope_claims: bool,
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
+    mapped(user, identity_claim_names(&releasing, requested, catalogue))
+}
+
+/// What an access token says beyond itself: the user's claims for its scopes and resources, and the client's own ones.
+pub fn for_access_token(
+    user: Option<&User>,
+    client: &Client,
+    scope: &ScopeSet,
+    audience: &[String],
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let names = resource_claim_names(scope, audience, catalogue);
+    let mut members = user.map(|user| mapped(user, names)).unwrap_or_default();
+    let of_client =
+        client.claims.iter().filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
+    add_unreserved(&mut members, of_client);
+    members
 }
 
 /// Adds members that are neither the protocol's own nor there already.
@@ -159,71 +171,6 @@ pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterato
             claims.insert(name, value);
         }
     }
-}
-
-/// The value in the shape its claim demands (OpenID Connect Core §5.1); `None` where it has no such shape.
-fn shaped(name: &str, value: &Value) -> Option<Value> {
-    match name {
-        "role" => roles(value),
-        "email_verified" | "phone_number_verified" => boolean(value),
-        "updated_at" => number(value),
-        "address" => address(value),
-        _ if is_standard_text(name) => text(value),
-        _ => present(value),
-    }
-}
-
-fn is_standard_text(name: &str) -> bool {
-    PROFILE.contains(&name) || matches!(name, "email" | "phone_number")
-}
-
-fn text(value: &Value) -> Option<Value> {
-    value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
-}
-
-/// Always an array, so that a client need not tell one role from several.
-fn roles(value: &Value) -> Option<Value> {
-    let roles: Vec<Value> = match value {
-        Value::Array(roles) => roles.iter().filter_map(text).collect(),
-        Value::String(_) => text(value).into_iter().collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
-    };
-    (!roles.is_empty()).then_some(Value::Array(roles))
-}
-
-fn boolean(value: &Value) -> Option<Value> {
-    let flag = value.as_bool().or_else(|| value.as_str().and_then(|text| text.parse::<bool>().ok()));
-    flag.map(Value::from)
-}
-
-fn number(value: &Value) -> Option<Value> {
-    let from_text = || value.as_str().and_then(|text| text.parse::<i64>().ok()).map(Value::from);
-    if value.is_number() { Some(value.clone()) } else { from_text() }
-}
-
-/// OpenID Connect Core §5.1.1; a plain text becomes the formatted address.
-fn address(value: &Value) -> Option<Value> {
-    let members: Map<String, Value> = match value {
-        Value::String(_) => text(value).map(|text| (String::from("formatted"), text)).into_iter().collect(),
-        Value::Object(members) => address_members(members),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => Map::new(),
-    };
-    (!members.is_empty()).then_some(Value::Object(members))
-}
-
-fn address_members(members: &Map<String, Value>) -> Map<String, Value> {
-    ADDRESS.iter().filter_map(|name| Some(((*name).to_owned(), text(members.get(*name)?)?))).collect()
-}
-
-fn present(value: &Value) -> Option<Value> {
-    let empty = match value {
-        Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    };
-    (!empty).then(|| value.clone())
 }
 
 impl ClaimNames {
@@ -236,5 +183,103 @@ impl ClaimNames {
     /// Takes the byte form off the front.
     pub fn read(reader: &mut Reader<'_>) -> Option<ClaimNames> {
         Some(ClaimNames { userinfo: reader.texts()?, id_token: reader.texts()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::samples::{self, alice, catalogue, scope, user};
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_built_in_scopes_carry_the_standard_claims() {
+        let scopes = built_in_scopes();
+        let named: Vec<(&str, usize)> = scopes.iter().map(|scope| (scope.name.as_str(), scope.claims.len())).collect();
+        let expected =
+            [("openid", 0), ("profile", 14), ("email", 2), ("address", 1), ("phone", 2), ("offline_access", 0)];
+        assert_eq!(named, expected);
+        assert!(scopes.iter().all(|scope| scope.kind == ScopeKind::Identity && scope.resources.is_empty()));
+        assert!(scopes.iter().flat_map(|scope| &scope.claims).all(|name| !is_reserved(name)));
+    }
+
+    #[test]
+    fn scopes_release_their_own_claims_and_no_others() {
+        let catalogue = catalogue();
+        let released = |text: &str| -> Vec<String> {
+            identity_claim_names(&scope(text), &[], &catalogue).into_iter().map(str::to_owned).collect()
+        };
+        assert_eq!(released("openid"), [""; 0]);
+        assert_eq!(released("openid email roles"), ["email", "email_verified", "role"]);
+        assert_eq!(released("orders.read stock unknown"), [""; 0]);
+    }
+
+    #[test]
+    fn names_asked_for_one_by_one_are_released_too() {
+        let catalogue = catalogue();
+        let requested = names("name email");
+        let released = identity_claim_names(&scope("openid email"), &requested, &catalogue);
+        assert_eq!(Vec::from_iter(released), ["email", "email_verified", "name"]);
+    }
+
+    #[test]
+    fn absent_claims_are_left_out() {
+        let user = user(json!({ "name": "Alice", "nickname": "", "email": null, "role": [] }));
+        let members = mapped(&user, ["name", "nickname", "email", "role", "phone_number"]);
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn attributes_never_speak_for_the_protocol() {
+        let attributes = json!({
+            "sub": "root", "iss": "https://evil.example", "aud": "x", "exp": 9, "iat": 9, "nbf": 9, "jti": "x", "sid": "x",
+            "auth_time": 1, "acr": "9", "amr": ["x"], "client_id": "x", "scope": "admin", "tenant": "x", "idp": "x",
+            "nonce": "x", "at_hash": "x", "c_hash": "x", "azp": "x", "cnf": {"jkt": "x"}, "act": {"sub": "x"},
+            "userinfo_claims": ["x"], "active": true, "events": {"x": {}}, "name": "Alice"
+        });
+        let user = user(attributes);
+        let members = mapped(&user, user.claims.keys().map(String::as_str));
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn static_claims_of_a_client_overwrite_nothing() {
+        let mut client = samples::client();
+        client.claims =
+            serde_json::from_value(json!({ "role": "client", "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
+        let audience = names("https://orders.example.com/");
+        let of = |user: Option<&User>| {
+            Value::Object(for_access_token(user, &client, &scope("openid email orders.read"), &audience, &catalogue()))
+        };
+        let for_user = json!({ "role": ["admin"], "email": "alice@example.com", "region": "eu" });
+        assert_eq!(of(Some(&alice())), for_user);
+        assert_eq!(of(None), json!({ "role": ["client"], "region": "eu" }));
+    }
+
+    #[test]
+    fn an_access_token_carries_only_what_its_scopes_and_audience_need() {
+        let of = |text: &str, audience: &str| {
+            let client = samples::client();
+            Value::Object(for_access_token(Some(&alice()), &client, &scope(text), &names(audience), &catalogue()))
+        };
+        assert_eq!(of("openid profile email", "https://op.example/resources"), json!({}));
+        assert_eq!(of("openid stock", "stock"), json!({}));
+        assert_eq!(of("orders.write", "https://orders.example.com/"), json!({ "email": "alice@example.com" }));
+    }
+
+    #[test]
+    fn an_id_token_carries_scope_claims_only_when_told_and_requested_ones_always() {
+        let of = |requested: &str, with_scope_claims| {
+            let scope = scope("openid profile");
+            Value::Object(for_id_token(&alice(), &scope, &names(requested), with_scope_claims, &catalogue()))
+        };
+        assert_eq!(of("", false), json!({}));
+        assert_eq!(of("email", false), json!({ "email": "alice@example.com" }));
+        assert_eq!(of("email sub", true), json!({ "email": "alice@example.com", "name": "Alice Smith" }));
     }
 }

@@ -1,23 +1,15 @@
 //! Client authentication (RFC 6749 §2.3): who the request says it is from, and whether that is proven. Unknown client
 //! and wrong secret answer alike and in like time.
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256, Sha512};
-
+use super::basic_credentials::{self, BasicCredentials};
 use super::client::{Client, ClientAuthenticationMethod};
+use super::client_secret::{SecretDigest, matches_any};
 use super::errors::{TokenError, TokenErrorCode};
 use super::identifiers::ClientId;
 use super::instant::Instant;
 use super::parameters::Parameters;
 use super::reason::Reason;
-use super::secret::{SecretBytes, SecretText};
-
-const MOST_CLIENT_ID_CHARACTERS: usize = 200;
-const MOST_SECRET_CHARACTERS: usize = 256;
-/// Room for both halves at their longest, form-encoded and in base64.
-const MOST_HEADER_BYTES: usize = 16_384;
+use super::secret::SecretText;
 
 /// What the challenge of a 401 says (RFC 7617 §2).
 pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";
@@ -32,14 +24,7 @@ pub struct PresentedClient {
     /// Whether this came in the Authorization header.
     pub header_used: bool,
     /// The header's pair read without form-decoding, where that differs: older clients never encoded theirs.
-    raw: Option<Pair>,
-}
-
-/// `client_id` and `client_secret` as one header held them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Pair {
-    client_id: ClientId,
-    secret: SecretText,
+    raw: Option<BasicCredentials>,
 }
 
 /// `GATEPOST_INVALID_CLIENT_STATUS`
@@ -58,26 +43,6 @@ pub struct AuthenticationFailure {
     pub error: TokenError,
     /// Whether the Authorization header was used.
     pub header_used: bool,
-}
-
-/// How a secret's digest was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DigestAlgorithm {
-    /// SHA-256, 32 bytes.
-    Sha256,
-    /// SHA-512, 64 bytes.
-    Sha512,
-}
-
-/// One registered secret of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretDigest {
-    /// How it was made.
-    pub algorithm: DigestAlgorithm,
-    /// The digest.
-    pub digest: SecretBytes,
-    /// From here on it does not count; `None` is without end.
-    pub expires_at: Option<Instant>,
 }
 
 /// Whether the client is who it says.
@@ -112,7 +77,7 @@ impl PresentedClient {
         Some(PresentedClient::from_pair(raw, None))
     }
 
-    fn from_pair(pair: Pair, raw: Option<Pair>) -> PresentedClient {
+    fn from_pair(pair: BasicCredentials, raw: Option<BasicCredentials>) -> PresentedClient {
         let secret = Some(pair.secret).filter(|secret| !secret.is_empty());
         PresentedClient { client_id: pair.client_id, secret, header_used: true, raw }
     }
@@ -120,8 +85,7 @@ impl PresentedClient {
     /// Judges against the registration under `client_id`, if there is one, and its secrets. Every digest is compared,
     /// and an unknown client is compared with one that nothing matches.
     pub fn judge(&self, client: Option<&Client>, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
-        let shown = ShownDigests::of(self.secret.as_ref());
-        let matches = shown.match_any(secrets, now);
+        let matches = matches_any(self.secret.as_ref(), secrets, now);
         let Some(client) = client else {
             return self.refused(Reason::UnknownClientAtToken);
         };
@@ -186,8 +150,8 @@ struct BodyCredentials<'a> {
 impl<'a> BodyCredentials<'a> {
     fn read(parameters: &'a Parameters) -> Result<BodyCredentials<'a>, TokenError> {
         let read = |name, most| parameters.bounded(name, most).map_err(unreadable);
-        let client_id = read("client_id", MOST_CLIENT_ID_CHARACTERS)?;
-        Ok(BodyCredentials { client_id, secret: read("client_secret", MOST_SECRET_CHARACTERS)? })
+        let client_id = read("client_id", basic_credentials::MOST_CLIENT_ID_CHARACTERS)?;
+        Ok(BodyCredentials { client_id, secret: read("client_secret", basic_credentials::MOST_SECRET_CHARACTERS)? })
     }
 
     fn into_client(self) -> Result<PresentedClient, TokenError> {
@@ -206,83 +170,14 @@ impl<'a> BodyCredentials<'a> {
 }
 
 fn from_header(header: &str, body: BodyCredentials<'_>) -> Result<PresentedClient, TokenError> {
-    let malformed = || invalid_client(Reason::MalformedAuthorizationHeader);
-    let user_pass = basic_user_pass(header).ok_or_else(malformed)?;
+    let read = basic_credentials::readings(header);
+    let readings = read.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
     if body.secret.is_some() {
         return Err(contradiction(Reason::SeveralAuthenticationMethods));
     }
-    let (client_id, secret) = user_pass.split_once(':').ok_or_else(malformed)?;
-    let raw = pair(client_id, secret);
-    let decoded = form_decoded(client_id).zip(form_decoded(secret));
-    let decoded = decoded.and_then(|(client_id, secret)| pair(&client_id, &secret));
-    if decoded.is_none() && raw.is_none() {
-        return Err(malformed());
-    }
-    let mut readings = decoded.into_iter().chain(raw).filter(|pair| body.names(&pair.client_id));
-    let first = readings.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
-    let second = readings.next().filter(|pair| *pair != first);
-    Ok(PresentedClient::from_pair(first, second))
-}
-
-/// The text behind `Basic` (RFC 7617 §2); the scheme's case does not matter.
-fn basic_user_pass(header: &str) -> Option<String> {
-    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
-        return None;
-    }
-    let bytes = STANDARD.decode(encoded.trim_start_matches(' ')).ok()?;
-    String::from_utf8(bytes).ok()
-}
-
-/// RFC 6749 §2.3.1 puts both halves through form encoding. `None` when the text is not a form value.
-fn form_decoded(text: &str) -> Option<String> {
-    // Behind a name and with separators masked, the strict form parser reads the one value.
-    let masked = text.replace('&', "%26").replace('=', "%3D");
-    let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
-    parameters.all("value").next().map(str::to_owned)
-}
-
-/// `None` when a half is longer than any registered one, the name is empty, or there is a NUL.
-fn pair(client_id: &str, secret: &str) -> Option<Pair> {
-    let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
-    let overlong = too_long(client_id, MOST_CLIENT_ID_CHARACTERS) || too_long(secret, MOST_SECRET_CHARACTERS);
-    if overlong || client_id.is_empty() || client_id.contains('\0') || secret.contains('\0') {
-        return None;
-    }
-    Some(Pair { client_id: ClientId::new(client_id), secret: SecretText::new(secret) })
-}
-
-/// Both digests of what was shown, whatever kind the registered ones are.
-struct ShownDigests {
-    sha256: [u8; 32],
-    sha512: [u8; 64],
-}
-
-impl ShownDigests {
-    fn of(secret: Option<&SecretText>) -> ShownDigests {
-        let secret = secret.map(SecretText::expose).unwrap_or_default().as_bytes();
-        ShownDigests { sha256: Sha256::digest(secret).into(), sha512: Sha512::digest(secret).into() }
-    }
-
-    fn match_any(&self, secrets: &[SecretDigest], now: Instant) -> bool {
-        let dummy = SecretDigest {
-            algorithm: DigestAlgorithm::Sha256,
-            digest: SecretBytes::new([0; 32]),
-            expires_at: Some(Instant::from_micros(i64::MIN)),
-        };
-        let compared = if secrets.is_empty() { std::slice::from_ref(&dummy) } else { secrets };
-        // No early exit: how many are compared tells nothing about which one matched.
-        compared.iter().fold(false, |found, secret| found | self.matches(secret, now))
-    }
-
-    fn matches(&self, secret: &SecretDigest, now: Instant) -> bool {
-        let shown: &[u8] = match secret.algorithm {
-            DigestAlgorithm::Sha256 => &self.sha256,
-            DigestAlgorithm::Sha512 => &self.sha512,
-        };
-        let equal = verify_slices_are_equal(shown, secret.digest.expose()).is_ok();
-        equal & secret.expires_at.is_none_or(|expires_at| now < expires_at)
-    }
+    let mut named = readings.into_iter().filter(|pair| body.names(&pair.client_id));
+    let first = named.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
+    Ok(PresentedClient::from_pair(first, named.next()))
 }
 
 fn unreadable(reason: Reason) -> TokenError {
@@ -295,4 +190,184 @@ fn invalid_client(reason: Reason) -> TokenError {
 
 fn contradiction(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use sha2::{Digest, Sha256};
+
+    use super::super::client_secret::DigestAlgorithm;
+    use super::super::samples::{self, NOW};
+    use super::super::secret::SecretBytes;
+    use super::*;
+
+    fn basic(user_pass: &str) -> String {
+        format!("Basic {}", STANDARD.encode(user_pass))
+    }
+
+    fn presented(header: Option<&str>, pairs: &[(&str, &str)]) -> Result<PresentedClient, AuthenticationFailure> {
+        PresentedClient::from_request(&header.into_iter().collect::<Vec<_>>(), &Parameters::from_pairs(pairs.to_vec()))
+    }
+
+    fn refusal(header: Option<&str>, pairs: &[(&str, &str)]) -> (&'static str, Reason, u16) {
+        let failure = presented(header, pairs).unwrap_err();
+        (failure.error.code.as_str(), failure.error.reason, failure.status(InvalidClientStatus::Standard))
+    }
+
+    fn secret(text: &str) -> SecretDigest {
+        let digest = SecretBytes::new(Sha256::digest(text.as_bytes()).to_vec());
+        SecretDigest { algorithm: DigestAlgorithm::Sha256, digest, expires_at: None }
+    }
+
+    fn registered(authentication: ClientAuthenticationMethod) -> Client {
+        Client { authentication, ..samples::client() }
+    }
+
+    fn reason(verdict: ClientVerdict) -> Option<Reason> {
+        match verdict {
+            ClientVerdict::Authenticated => None,
+            ClientVerdict::Refused(failure) => {
+                assert_eq!(failure.error.code, TokenErrorCode::InvalidClient);
+                assert_eq!(failure.error.reason.description(), Reason::WrongClientSecret.description());
+                Some(failure.error.reason)
+            }
+        }
+    }
+
+    fn judged(presented: &PresentedClient, authentication: ClientAuthenticationMethod) -> Option<Reason> {
+        reason(presented.judge(Some(&registered(authentication)), &[secret("s3cret")], NOW))
+    }
+
+    #[test]
+    fn each_way_names_its_client() {
+        let header = presented(Some(&basic("web:s3cret")), &[("client_id", "web")]).unwrap();
+        assert!(header.header_used && header.client_id.as_str() == "web" && header.secret.is_some());
+        let body = presented(None, &[("client_id", "web"), ("client_secret", "s3cret")]).unwrap();
+        assert!(!body.header_used && body.secret == header.secret);
+        let public = presented(None, &[("client_id", "web"), ("client_secret", "")]).unwrap();
+        assert!(!public.header_used && public.secret.is_none());
+    }
+
+    #[test]
+    fn contradictions_and_nonsense_are_refused() {
+        let (web, other) = (basic("web:s3cret"), basic("other:s3cret"));
+        let long = "x".repeat(257);
+        for (header, pairs, expected) in [
+            (None, &[][..], ("invalid_client", Reason::NoClientAuthentication, 400)),
+            (None, &[("client_id", "")], ("invalid_client", Reason::NoClientAuthentication, 400)),
+            (None, &[("client_secret", "x")], ("invalid_client", Reason::NoClientAuthentication, 400)),
+            (None, &[("client_id", "a"), ("client_id", "a")], ("invalid_request", Reason::RepeatedParameter, 400)),
+            (None, &[("client_id", &long)], ("invalid_client", Reason::OverlongParameter, 400)),
+            (
+                None,
+                &[("client_id", "web"), ("client_secret", &long)],
+                ("invalid_client", Reason::OverlongParameter, 400),
+            ),
+            (
+                Some(web.as_str()),
+                &[("client_secret", "s3cret")],
+                ("invalid_request", Reason::SeveralAuthenticationMethods, 400),
+            ),
+            (Some(&other), &[("client_id", "web")], ("invalid_client", Reason::ClientIdMismatch, 401)),
+            (Some("Bearer x"), &[("client_id", "web")], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+            (Some("Basic ##"), &[], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+            (Some("Basic d2Vi"), &[], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+            (Some(""), &[("client_id", "web")], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+        ] {
+            assert_eq!(refusal(header, pairs), expected, "{header:?} {pairs:?}");
+        }
+        let twice = PresentedClient::from_request(&[&web, &web], &Parameters::default()).unwrap_err();
+        assert_eq!(twice.error, contradiction(Reason::SeveralAuthenticationMethods));
+    }
+
+    #[test]
+    fn a_pinned_method_refuses_the_others() {
+        use ClientAuthenticationMethod::{
+            AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt,
+        };
+        let header = presented(Some(&basic("web:s3cret")), &[]).unwrap();
+        let body = presented(None, &[("client_id", "web"), ("client_secret", "s3cret")]).unwrap();
+        let nothing = presented(None, &[("client_id", "web")]).unwrap();
+        let empty = presented(Some(&basic("web:")), &[]).unwrap();
+        let wrong = presented(Some(&basic("web:s3creT")), &[]).unwrap();
+        for (authentication, expected) in [
+            (AnySecret, [None, None, Some(Reason::MissingClientSecret)]),
+            (
+                ClientSecretBasic,
+                [None, Some(Reason::WrongAuthenticationMethod), Some(Reason::WrongAuthenticationMethod)],
+            ),
+            (ClientSecretPost, [Some(Reason::WrongAuthenticationMethod), None, Some(Reason::MissingClientSecret)]),
+            (PrivateKeyJwt, [Some(Reason::WrongAuthenticationMethod); 3]),
+            (Public, [Some(Reason::SecretOfPublicClient), Some(Reason::SecretOfPublicClient), None]),
+        ] {
+            let verdicts = [&header, &body, &nothing].map(|presented| judged(presented, authentication));
+            assert_eq!(verdicts, expected, "{authentication:?}");
+        }
+        assert_eq!(judged(&empty, AnySecret), Some(Reason::MissingClientSecret));
+        assert_eq!(judged(&empty, Public), None);
+        assert_eq!(judged(&wrong, AnySecret), Some(Reason::WrongClientSecret));
+    }
+
+    #[test]
+    fn unknown_and_disabled_clients_read_like_a_wrong_secret() {
+        let presented = presented(Some(&basic("web:s3cret")), &[]).unwrap();
+        assert_eq!(reason(presented.judge(None, &[], NOW)), Some(Reason::UnknownClientAtToken));
+        assert_eq!(reason(presented.judge(None, &[secret("s3cret")], NOW)), Some(Reason::UnknownClientAtToken));
+        let disabled = Client { enabled: false, ..samples::client() };
+        let verdict = presented.judge(Some(&disabled), &[secret("s3cret")], NOW);
+        assert_eq!(reason(verdict), Some(Reason::DisabledClientAtToken));
+        let unregistered = presented.judge(Some(&samples::client()), &[], NOW);
+        assert_eq!(reason(unregistered), Some(Reason::WrongClientSecret));
+    }
+
+    #[test]
+    fn the_raw_reading_is_tried_once_and_only_where_it_differs() {
+        let encoded = presented(Some(&basic("web:a%2Bb")), &[]).unwrap();
+        let raw = encoded.retry().unwrap();
+        assert_eq!(encoded.secret, Some(SecretText::new("a+b")));
+        assert_eq!(raw.secret, Some(SecretText::new("a%2Bb")));
+        assert!(raw.retry().is_none() && raw.header_used);
+        assert!(presented(Some(&basic("web:plain")), &[]).unwrap().retry().is_none());
+        assert!(presented(None, &[("client_id", "web"), ("client_secret", "a+b")]).unwrap().retry().is_none());
+    }
+
+    #[test]
+    fn client_id_of_the_body_chooses_the_reading_it_equals() {
+        let header = basic("w%65b:a%2Bb");
+        let decoded = presented(Some(&header), &[("client_id", "web")]).unwrap();
+        assert!(decoded.client_id.as_str() == "web" && decoded.retry().is_none());
+        let raw = presented(Some(&header), &[("client_id", "w%65b")]).unwrap();
+        assert!(raw.client_id.as_str() == "w%65b" && raw.retry().is_none());
+    }
+
+    #[test]
+    fn status_and_challenge_go_together() {
+        let failure = |code, header_used| AuthenticationFailure {
+            error: TokenError::new(code, Reason::WrongClientSecret),
+            header_used,
+        };
+        let (standard, always) = (InvalidClientStatus::Standard, InvalidClientStatus::Always400);
+        let header = failure(TokenErrorCode::InvalidClient, true);
+        assert_eq!((header.status(standard), header.challenge(standard)), (401, Some("Basic realm=\"gatepost\"")));
+        assert_eq!((header.status(always), header.challenge(always)), (400, None));
+        for failure in [failure(TokenErrorCode::InvalidClient, false), failure(TokenErrorCode::InvalidRequest, true)] {
+            assert_eq!((failure.status(standard), failure.challenge(standard)), (400, None));
+        }
+    }
+
+    #[test]
+    fn only_guesses_are_counted() {
+        let wrong = presented(Some(&basic("web:x")), &[]).unwrap();
+        let failure = |verdict| match verdict {
+            ClientVerdict::Refused(failure) => failure,
+            ClientVerdict::Authenticated => panic!("authenticated"),
+        };
+        assert!(failure(wrong.judge(Some(&samples::client()), &[secret("s3cret")], NOW)).counts_as_guess());
+        assert!(failure(wrong.judge(None, &[], NOW)).counts_as_guess());
+        assert!(!presented(Some("Bearer x"), &[]).unwrap_err().counts_as_guess());
+        let public = registered(ClientAuthenticationMethod::None);
+        assert!(!failure(wrong.judge(Some(&public), &[], NOW)).counts_as_guess());
+    }
 }

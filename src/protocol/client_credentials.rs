@@ -35,3 +35,45 @@ fn objection(name: &str, client: &Client, catalogue: &Catalogue) -> Option<Reaso
 fn invalid_scope(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidScope, reason)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{self, catalogue, scope};
+    use super::*;
+
+    fn granted(requested: Option<&str>, allowed: &str) -> Result<String, TokenError> {
+        let client = Client { scope: scope(allowed), ..samples::client() };
+        granted_scope(requested.map(scope).as_ref(), &client, &catalogue()).map(|scope| scope.to_string())
+    }
+
+    #[test]
+    fn without_scope_a_client_gets_every_resource_scope_it_may_have() {
+        assert_eq!(granted(None, "openid stock profile orders.read gone"), Ok(String::from("stock orders.read")));
+        assert_eq!(granted(Some("stock"), "openid stock orders.read"), Ok(String::from("stock")));
+    }
+
+    #[test]
+    fn everything_else_is_an_invalid_scope() {
+        for (requested, allowed, reason) in [
+            (None, "openid profile", Reason::NoScopeLeft),
+            (None, "", Reason::NoScopeLeft),
+            (None, "gone", Reason::NoScopeLeft),
+            (Some("openid"), "openid stock", Reason::IdentityScopeForClient),
+            (Some("stock offline_access"), "stock offline_access", Reason::IdentityScopeForClient),
+            (Some("stock profile"), "stock", Reason::IdentityScopeForClient),
+            (Some("orders.read"), "stock", Reason::UnknownScope),
+            (Some("stock nope"), "stock", Reason::UnknownScope),
+            (Some("gone"), "stock gone", Reason::UnknownScope),
+        ] {
+            let expected = Err(TokenError::new(TokenErrorCode::InvalidScope, reason));
+            assert_eq!(granted(requested, allowed), expected, "{requested:?} of {allowed}");
+        }
+    }
+
+    #[test]
+    fn ten_thousand_scopes_are_refused_like_one() {
+        let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
+        let expected = Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope));
+        assert_eq!(granted(Some(&many.join(" ")), "stock"), expected);
+    }
+}

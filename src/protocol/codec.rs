@@ -1,7 +1,8 @@
 //! The byte form of what we seal: codes, reference tokens. Deterministic to write; read strictly, so one value has one
 //! form and nothing can hide behind the end. Numbers are big-endian, lengths LEB128 in their shortest form.
 
-use super::instant::Instant;
+use super::identifiers::GrantId;
+use super::instant::{Day, Instant};
 
 /// Collects fields in order.
 #[derive(Debug, Default)]
@@ -36,6 +37,12 @@ impl Writer {
     /// Microseconds since the epoch, eight bytes.
     pub fn instant(&mut self, value: Instant) {
         self.i64(value.micros());
+    }
+
+    /// Four bytes of the day, 16 random ones.
+    pub fn grant_id(&mut self, grant: GrantId) {
+        self.fixed(&grant.day.0.to_be_bytes());
+        self.fixed(&grant.random);
     }
 
     /// Bytes whose number the reader knows.
@@ -122,6 +129,11 @@ impl<'a> Reader<'a> {
     /// Microseconds since the epoch.
     pub fn instant(&mut self) -> Option<Instant> {
         self.i64().map(Instant::from_micros)
+    }
+
+    /// A grant's name.
+    pub fn grant_id(&mut self) -> Option<GrantId> {
+        Some(GrantId { day: Day(i32::from_be_bytes(self.fixed()?)), random: self.fixed()? })
     }
 
     /// As many bytes as the caller expects.

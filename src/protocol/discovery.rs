@@ -190,3 +190,155 @@ fn wire_names(method: ClientAuthenticationMethod) -> &'static [&'static str] {
         ClientAuthenticationMethod::PrivateKeyJwt => &["private_key_jwt"],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{catalogue, registered_scope};
+    use super::super::token_request::SERVED_GRANT_TYPES;
+    use super::*;
+
+    /// IANA, OAuth Authorization Server Metadata, as far as we could ever name them.
+    const REGISTERED: [&str; 34] = [
+        "issuer",
+        "authorization_endpoint",
+        "token_endpoint",
+        "userinfo_endpoint",
+        "jwks_uri",
+        "registration_endpoint",
+        "revocation_endpoint",
+        "introspection_endpoint",
+        "device_authorization_endpoint",
+        "end_session_endpoint",
+        "check_session_iframe",
+        "scopes_supported",
+        "claims_supported",
+        "claim_types_supported",
+        "subject_types_supported",
+        "response_types_supported",
+        "response_modes_supported",
+        "grant_types_supported",
+        "prompt_values_supported",
+        "code_challenge_methods_supported",
+        "id_token_signing_alg_values_supported",
+        "token_endpoint_auth_methods_supported",
+        "revocation_endpoint_auth_methods_supported",
+        "introspection_endpoint_auth_methods_supported",
+        "acr_values_supported",
+        "ui_locales_supported",
+        "authorization_response_iss_parameter_supported",
+        "claims_parameter_supported",
+        "request_parameter_supported",
+        "request_uri_parameter_supported",
+        "frontchannel_logout_supported",
+        "frontchannel_logout_session_supported",
+        "backchannel_logout_supported",
+        "backchannel_logout_session_supported",
+    ];
+
+    const METHODS: [ClientAuthenticationMethod; 4] = [
+        ClientAuthenticationMethod::ClientSecretBasic,
+        ClientAuthenticationMethod::ClientSecretPost,
+        ClientAuthenticationMethod::AnySecret,
+        ClientAuthenticationMethod::None,
+    ];
+
+    fn metadata(catalogue: &Catalogue, further_endpoints: FurtherEndpoints) -> Value {
+        Value::Object(document(&Provider {
+            issuer: "https://op.example/idp",
+            catalogue,
+            response_types: &[ResponseType::CODE],
+            grant_types: &SERVED_GRANT_TYPES,
+            signing_algorithms: &SigningAlgorithm::ALL,
+            authentication_methods: &METHODS,
+            acr_values: &[String::from("1")],
+            ui_locales: &["en", "de"],
+            further_endpoints,
+        }))
+    }
+
+    fn every_endpoint() -> FurtherEndpoints {
+        FurtherEndpoints {
+            revocation: Some("/connect/revocation"),
+            introspection: Some("/connect/introspect"),
+            device_authorization: Some("/connect/deviceauthorization"),
+            end_session: Some("/connect/endsession"),
+            check_session: Some("/connect/checksession"),
+        }
+    }
+
+    #[test]
+    fn only_registered_names_appear() {
+        let document = metadata(&catalogue(), every_endpoint());
+        for name in document.as_object().unwrap().keys() {
+            assert!(REGISTERED.contains(&name.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_begin_with_the_issuer_and_absent_endpoints_are_not_named() {
+        let document = metadata(&catalogue(), FurtherEndpoints::default());
+        assert_eq!(document["issuer"], json!("https://op.example/idp"));
+        assert_eq!(document["token_endpoint"], json!("https://op.example/idp/connect/token"));
+        assert_eq!(document["jwks_uri"], json!("https://op.example/idp/.well-known/openid-configuration/jwks"));
+        for name in ["revocation", "introspection", "device_authorization", "end_session"] {
+            assert!(document.get(format!("{name}_endpoint")).is_none(), "{name}");
+        }
+        assert!(document.get("check_session_iframe").is_none());
+        assert!(document.get("revocation_endpoint_auth_methods_supported").is_none());
+        assert_eq!(document["backchannel_logout_supported"], json!(false));
+        let full = metadata(&catalogue(), every_endpoint());
+        assert_eq!(full["revocation_endpoint"], json!("https://op.example/idp/connect/revocation"));
+        assert_eq!(full["frontchannel_logout_session_supported"], json!(true));
+        assert_eq!(
+            full["introspection_endpoint_auth_methods_supported"],
+            json!(["client_secret_basic", "client_secret_post"])
+        );
+    }
+
+    #[test]
+    fn what_the_certification_asks_for_is_there() {
+        let document = metadata(&catalogue(), FurtherEndpoints::default());
+        for (name, expected) in [
+            ("subject_types_supported", json!(["public"])),
+            ("response_types_supported", json!(["code"])),
+            ("response_modes_supported", json!(["query", "fragment", "form_post"])),
+            ("grant_types_supported", json!(["authorization_code", "client_credentials"])),
+            ("id_token_signing_alg_values_supported", json!(["RS256", "ES256", "EdDSA"])),
+            ("token_endpoint_auth_methods_supported", json!(["client_secret_basic", "client_secret_post", "none"])),
+            ("code_challenge_methods_supported", json!(["S256"])),
+            ("acr_values_supported", json!(["1"])),
+            ("claims_parameter_supported", json!(true)),
+            ("request_parameter_supported", json!(false)),
+            ("request_uri_parameter_supported", json!(false)),
+            ("authorization_response_iss_parameter_supported", json!(true)),
+        ] {
+            assert_eq!(document[name], expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn hidden_scopes_and_their_claims_stay_hidden() {
+        let mut catalogue = catalogue();
+        let mut hidden = registered_scope("hr", ScopeKind::Identity, &["salary"], &[]);
+        hidden.show_in_discovery = false;
+        catalogue.scopes.insert(hidden.name.clone(), hidden);
+        let document = metadata(&catalogue, FurtherEndpoints::default());
+        let has = |member: &str, name: &str| document[member].as_array().unwrap().contains(&json!(name));
+        assert!(has("scopes_supported", "openid") && has("scopes_supported", "stock"));
+        assert!(has("claims_supported", "sub") && has("claims_supported", "role") && has("claims_supported", "email"));
+        assert!(!has("scopes_supported", "hr") && !has("claims_supported", "salary"));
+    }
+
+    #[test]
+    fn plain_is_named_only_when_some_client_may_use_it() {
+        let lax = Catalogue { plain_pkce: true, ..catalogue() };
+        let document = metadata(&lax, FurtherEndpoints::default());
+        assert_eq!(document["code_challenge_methods_supported"], json!(["plain", "S256"]));
+    }
+
+    #[test]
+    fn the_same_registration_gives_the_same_bytes() {
+        let text = || metadata(&catalogue(), every_endpoint()).to_string();
+        assert_eq!(text(), text());
+    }
+}

@@ -77,7 +77,7 @@ impl PublicKey {
 pub fn document<'a>(keys: impl IntoIterator<Item = &'a PublicKey>) -> Value {
     let mut distinct: Vec<&PublicKey> = Vec::new();
     for key in keys {
-        if !distinct.contains(&key) {
+        if distinct.iter().all(|known| known.thumbprint() != key.thumbprint()) {
             distinct.push(key);
         }
     }
@@ -92,4 +92,80 @@ fn integer(bytes: &[u8]) -> String {
 
 fn octets(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // RFC 7638 §3.1
+    const RSA_N: &str = "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw";
+
+    fn bytes(text: &str) -> Vec<u8> {
+        URL_SAFE_NO_PAD.decode(text).unwrap()
+    }
+
+    fn rsa() -> PublicKey {
+        PublicKey::Rsa { n: bytes(RSA_N), e: vec![1, 0, 1] }
+    }
+
+    fn ed25519() -> PublicKey {
+        // RFC 8037 Appendix A.2
+        PublicKey::Ed25519 { x: bytes("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo").try_into().unwrap() }
+    }
+
+    fn p256() -> PublicKey {
+        // RFC 7517 Appendix A.1
+        PublicKey::P256 {
+            x: bytes("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4").try_into().unwrap(),
+            y: bytes("4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM").try_into().unwrap(),
+        }
+    }
+
+    #[test]
+    fn thumbprints_of_rfc_7638_and_rfc_8037() {
+        assert_eq!(rsa().thumbprint(), "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
+        assert_eq!(ed25519().thumbprint(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+    }
+
+    #[test]
+    fn each_kind_has_its_members() {
+        let jwk = rsa().to_jwk();
+        assert_eq!(
+            jwk,
+            json!({ "kty": "RSA", "use": "sig", "alg": "RS256", "kid": rsa().thumbprint(), "n": RSA_N, "e": "AQAB" })
+        );
+        let jwk = p256().to_jwk();
+        assert_eq!((&jwk["kty"], &jwk["crv"], &jwk["alg"]), (&json!("EC"), &json!("P-256"), &json!("ES256")));
+        assert_eq!(jwk["y"], json!("4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"));
+        let jwk = ed25519().to_jwk();
+        assert_eq!((&jwk["kty"], &jwk["crv"], &jwk["alg"]), (&json!("OKP"), &json!("Ed25519"), &json!("EdDSA")));
+    }
+
+    #[test]
+    fn nothing_private_is_published() {
+        for key in [rsa(), p256(), ed25519()] {
+            let jwk = key.to_jwk();
+            for name in ["d", "p", "q", "dp", "dq", "qi", "k", "oth"] {
+                assert!(jwk.get(name).is_none(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn leading_zeros_change_no_name() {
+        let padded = PublicKey::Rsa { n: [&[0, 0][..], &bytes(RSA_N)].concat(), e: vec![0, 1, 0, 1] };
+        assert_eq!((padded.thumbprint(), padded.to_jwk()), (rsa().thumbprint(), rsa().to_jwk()));
+        // A coordinate keeps its full length (RFC 7518 §6.2.1.2).
+        let short = PublicKey::P256 { x: [0; 32], y: [0; 32] };
+        assert_eq!(short.to_jwk()["x"].as_str().map(str::len), Some(43));
+    }
+
+    #[test]
+    fn the_set_holds_each_key_once() {
+        let (rsa, p256) = (rsa(), p256());
+        let set = document([&rsa, &p256, &rsa]);
+        assert_eq!(set["keys"].as_array().map(Vec::len), Some(2));
+        assert_eq!(document([]), json!({ "keys": [] }));
+    }
 }

@@ -84,3 +84,120 @@ fn user_stands(token: &AccessToken, user: Option<&User>) -> bool {
     };
     user.is_some_and(|user| user.enabled && user.subject == named.subject && token.issued_at > user.tokens_valid_after)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::access_token::Jti;
+    use super::super::identifiers::Subject;
+    use super::super::samples::{self, NOW};
+    use super::*;
+
+    const LATER: Instant = Instant::from_seconds(NOW.seconds() + 60);
+
+    fn standing() -> LivenessFacts {
+        let grant_end = NOW.plus(Duration::from_secs(86_400));
+        LivenessFacts {
+            token_revoked: false,
+            grant: Some(GrantFacts { revoked: false, offline: false, expires_at: grant_end }),
+            session: Some(SessionFacts { ended: false }),
+            client: Some(ClientFacts { enabled: true, tokens_valid_after: NOW.minus(Duration::from_secs(1)) }),
+            consent_revoked_before: None,
+            installation_tokens_valid_after: None,
+        }
+    }
+
+    fn lives(token: &AccessToken, change: impl FnOnce(&mut LivenessFacts)) -> bool {
+        let mut facts = standing();
+        change(&mut facts);
+        stands(token, Some(&samples::alice()), &facts, LATER)
+    }
+
+    fn grant(facts: &mut LivenessFacts) -> &mut GrantFacts {
+        facts.grant.as_mut().unwrap()
+    }
+
+    fn of_client() -> AccessToken {
+        AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..samples::access_token() }
+    }
+
+    #[test]
+    fn a_token_lives_while_all_it_stands_on_does() {
+        let token = samples::access_token();
+        assert!(lives(&token, |_| {}));
+        for (what, change) in [
+            ("revoked token", (|facts| facts.token_revoked = true) as fn(&mut LivenessFacts)),
+            ("absent grant", |facts| facts.grant = None),
+            ("revoked grant", |facts| grant(facts).revoked = true),
+            ("expired grant", |facts| grant(facts).expires_at = LATER),
+            ("absent session", |facts| facts.session = None),
+            ("ended session", |facts| facts.session = Some(SessionFacts { ended: true })),
+            ("absent client", |facts| facts.client = None),
+            ("disabled client", |facts| facts.client.as_mut().unwrap().enabled = false),
+            ("revoked client", |facts| facts.client.as_mut().unwrap().tokens_valid_after = NOW),
+            ("withdrawn consent", |facts| facts.consent_revoked_before = Some(NOW)),
+            ("revoked installation", |facts| facts.installation_tokens_valid_after = Some(NOW)),
+        ] {
+            assert!(!lives(&token, change), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_was_revoked_before_its_issue_does_not_matter() {
+        let before = NOW.minus(Duration::from_micros(1));
+        assert!(lives(&samples::access_token(), |facts| {
+            facts.consent_revoked_before = Some(before);
+            facts.installation_tokens_valid_after = Some(before);
+        }));
+    }
+
+    #[test]
+    fn an_offline_grant_outlives_its_session_but_not_its_revocation() {
+        let token = samples::access_token();
+        assert!(lives(&token, |facts| {
+            grant(facts).offline = true;
+            facts.session = None;
+        }));
+        assert!(!lives(&token, |facts| {
+            grant(facts).offline = true;
+            grant(facts).revoked = true;
+        }));
+    }
+
+    #[test]
+    fn a_token_without_grant_is_not_kept_alive_by_somebody_elses() {
+        let front_channel = AccessToken { jti: Jti { grant: None, random: [1; 12] }, ..samples::access_token() };
+        assert!(lives(&front_channel, |facts| facts.grant = None));
+        assert!(!lives(&front_channel, |facts| {
+            grant(facts).offline = true;
+            facts.session = None;
+        }));
+    }
+
+    #[test]
+    fn a_clients_token_needs_neither_grant_nor_session_nor_user() {
+        let facts = LivenessFacts { grant: None, session: None, ..standing() };
+        assert!(stands(&of_client(), None, &facts, LATER));
+        assert!(!stands(&of_client(), None, &LivenessFacts { client: None, ..facts }, LATER));
+    }
+
+    #[test]
+    fn the_user_must_be_there_and_be_the_one() {
+        let token = samples::access_token();
+        let with = |user: Option<&User>| stands(&token, user, &standing(), LATER);
+        assert!(with(Some(&samples::alice())));
+        assert!(!with(None));
+        assert!(!with(Some(&User { enabled: false, ..samples::alice() })));
+        assert!(!with(Some(&User { subject: Subject::new("bob"), ..samples::alice() })));
+        assert!(!with(Some(&User { tokens_valid_after: NOW, ..samples::alice() })));
+    }
+
+    #[test]
+    fn the_edges_of_its_time_are_exact() {
+        let token = samples::access_token();
+        let at = |now: Instant| stands(&token, Some(&samples::alice()), &standing(), now);
+        assert!(at(token.expires_at.minus(Duration::from_micros(1))));
+        assert!(!at(token.expires_at));
+        assert!(at(NOW.minus(Duration::from_secs(60))));
+        assert!(!at(NOW.minus(Duration::from_secs(61))));
+    }
+}

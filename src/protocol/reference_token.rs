@@ -59,3 +59,64 @@ fn read_user(reader: &mut Reader<'_>) -> Option<AccessTokenUser> {
         amr: reader.texts()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::instant::Instant;
+    use super::super::samples;
+    use super::*;
+
+    #[test]
+    fn both_kinds_are_read_back() {
+        let of_user = samples::access_token();
+        let of_client = AccessToken { user: None, jti: Jti { grant: None, random: [3; 12] }, ..of_user.clone() };
+        for token in [of_user, of_client] {
+            assert_eq!(decode(&encode(&token)), Some(token));
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_no_token() {
+        let bytes = encode(&samples::access_token());
+        for length in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..length]), None, "cut to {length}");
+        }
+        assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);
+        assert_eq!(decode(&[&[VERSION + 1], &bytes[1..]].concat()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_decoded(
+            (issued, expires, signed_in) in any::<(i64, i64, i64)>(),
+            (subject, sid, tenant) in (".{0,20}", prop::option::of(".{0,20}"), prop::option::of(".{0,20}")),
+            (audience, claims, amr) in (prop::collection::vec(".{0,9}", 0..4), prop::collection::vec(".{0,9}", 0..4), prop::collection::vec(".{0,9}", 0..4)),
+            (has_user, random) in any::<(bool, [u8; 12])>(),
+        ) {
+            let user = AccessTokenUser {
+                subject: Subject::new(subject),
+                sid: sid.map(Sid::new),
+                tenant: tenant.map(TenantName::new),
+                auth_time: Instant::from_micros(signed_in),
+                amr,
+            };
+            let token = AccessToken {
+                jti: Jti { grant: has_user.then(samples::grant), random },
+                user: has_user.then_some(user),
+                audience,
+                userinfo_claims: claims,
+                issued_at: Instant::from_micros(issued),
+                expires_at: Instant::from_micros(expires),
+                ..samples::access_token()
+            };
+            prop_assert_eq!(decode(&encode(&token)), Some(token));
+        }
+
+        #[test]
+        fn no_bytes_make_decoding_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&[&[VERSION], &bytes[..]].concat());
+        }
+    }
+}

@@ -47,3 +47,48 @@ pub fn error_members(error: &str, description: &str) -> Map<String, Value> {
     let members = [("error", error), ("error_description", description)];
     members.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::errors::TokenErrorCode;
+    use super::super::reason::Reason;
+    use super::super::samples::scope;
+    use super::*;
+
+    #[test]
+    fn a_full_answer_has_every_member_and_a_number_where_one_belongs() {
+        let response = TokenResponse {
+            access_token: SecretText::new("gpa_a"),
+            expires_in: 3_600,
+            id_token: Some(SecretText::new("a.b.c")),
+            refresh_token: Some(SecretText::new("gpr_r")),
+            scope: scope("openid stock"),
+        };
+        let expected = json!({
+            "access_token": "gpa_a", "token_type": "Bearer", "expires_in": 3600, "id_token": "a.b.c",
+            "refresh_token": "gpr_r", "scope": "openid stock"
+        });
+        assert_eq!(Value::Object(response.to_json()), expected);
+        assert!(!format!("{response:?}").contains("gpa_a"));
+    }
+
+    #[test]
+    fn what_there_is_not_is_left_out() {
+        let response = TokenResponse {
+            access_token: SecretText::new("gpa_a"),
+            expires_in: 1,
+            id_token: None,
+            refresh_token: None,
+            scope: scope("stock"),
+        };
+        let expected = json!({ "access_token": "gpa_a", "token_type": "Bearer", "expires_in": 1, "scope": "stock" });
+        assert_eq!(Value::Object(response.to_json()), expected);
+    }
+
+    #[test]
+    fn an_error_names_its_code_and_the_public_text_alone() {
+        let error = TokenError::new(TokenErrorCode::InvalidGrant, Reason::CodeReplayed);
+        let expected = json!({ "error": "invalid_grant", "error_description": "The grant is not valid." });
+        assert_eq!(Value::Object(error_json(&error)), expected);
+    }
+}

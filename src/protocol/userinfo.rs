@@ -43,3 +43,98 @@ pub fn response(token: &AccessToken, user: &User, catalogue: &Catalogue) -> Map<
     members.insert(String::from("sub"), json!(user.subject.as_str()));
     members
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::access_token::Jti;
+    use super::super::liveness::{ClientFacts, GrantFacts, SessionFacts};
+    use super::super::samples::{self, NOW, catalogue, scope};
+    use super::*;
+
+    fn facts() -> LivenessFacts {
+        let grant_end = NOW.plus(Duration::from_secs(86_400));
+        LivenessFacts {
+            token_revoked: false,
+            grant: Some(GrantFacts { revoked: false, offline: false, expires_at: grant_end }),
+            session: Some(SessionFacts { ended: false }),
+            client: Some(ClientFacts { enabled: true, tokens_valid_after: NOW.minus(Duration::from_secs(1)) }),
+            consent_revoked_before: None,
+            installation_tokens_valid_after: None,
+        }
+    }
+
+    fn refusal(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, now: Instant) -> Option<BearerFailure> {
+        match judge(token, user, facts, now) {
+            UserInfoVerdict::Answer(_) => None,
+            UserInfoVerdict::Refuse(failure) => Some(failure),
+        }
+    }
+
+    #[test]
+    fn a_live_token_with_openid_is_answered_whatever_its_audience() {
+        for audience in ["https://orders.example.com/", "https://op.example/resources", "stock"] {
+            let token = AccessToken { audience: vec![audience.to_owned()], ..samples::access_token() };
+            assert_eq!(refusal(&token, Some(&samples::alice()), &facts(), NOW), None, "{audience}");
+        }
+    }
+
+    #[test]
+    fn a_dead_token_is_invalid_even_without_openid() {
+        let (token, user) = (samples::access_token(), samples::alice());
+        let no_openid = AccessToken { scope: scope("stock"), ..token.clone() };
+        let revoked = LivenessFacts { token_revoked: true, ..facts() };
+        let disabled = User { enabled: false, ..samples::alice() };
+        let invalid = Some(BearerFailure::InvalidToken);
+        assert_eq!(refusal(&token, Some(&user), &facts(), token.expires_at), invalid);
+        assert_eq!(refusal(&no_openid, Some(&user), &revoked, NOW), invalid);
+        assert_eq!(refusal(&token, Some(&disabled), &facts(), NOW), invalid);
+        assert_eq!(refusal(&token, None, &facts(), NOW), invalid);
+    }
+
+    #[test]
+    fn without_openid_or_user_the_scope_is_insufficient() {
+        let (token, user) = (samples::access_token(), samples::alice());
+        let insufficient = Some(BearerFailure::InsufficientScope);
+        let no_openid = AccessToken { scope: scope("profile orders.read"), ..token.clone() };
+        assert_eq!(refusal(&no_openid, Some(&user), &facts(), NOW), insufficient);
+        let of_client = AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..token };
+        assert_eq!(refusal(&of_client, None, &facts(), NOW), insufficient);
+        assert_eq!(refusal(&of_client, Some(&user), &facts(), NOW), insufficient);
+    }
+
+    #[test]
+    fn the_answer_holds_what_scopes_and_requested_names_release() {
+        let token = AccessToken { scope: scope("openid roles orders.read"), ..samples::access_token() };
+        let expected = json!({ "sub": "alice-subject", "name": "Alice Smith", "role": ["admin"] });
+        assert_eq!(Value::Object(response(&token, &samples::alice(), &catalogue())), expected);
+    }
+
+    #[test]
+    fn with_openid_alone_the_answer_is_the_subject() {
+        let bare = AccessToken { scope: scope("openid"), userinfo_claims: Vec::new(), ..samples::access_token() };
+        let impostor = samples::user(json!({ "sub": "root", "iss": "x", "name": "Alice", "role": "admin" }));
+        assert_eq!(Value::Object(response(&bare, &impostor, &catalogue())), json!({ "sub": "alice-subject" }));
+        let asking = AccessToken { userinfo_claims: vec![String::from("sub"), String::from("iss")], ..bare };
+        assert_eq!(Value::Object(response(&asking, &impostor, &catalogue())), json!({ "sub": "alice-subject" }));
+    }
+
+    #[test]
+    fn every_standard_claim_has_its_shape() {
+        let user = samples::user(json!({
+            "name": "A", "given_name": "A", "family_name": "S", "middle_name": "M", "nickname": "a", "preferred_username": "a",
+            "profile": "https://a.example/", "picture": "https://a.example/p", "website": "https://a.example/w",
+            "gender": "f", "birthdate": "1990-01-01", "zoneinfo": "Europe/Berlin", "locale": "de", "updated_at": "1795132800",
+            "email": "a@a.example", "email_verified": "true", "phone_number": "+49 1", "phone_number_verified": false,
+            "address": "Street 1", "role": "admin"
+        }));
+        let every = scope("openid profile email phone address roles");
+        let token = AccessToken { scope: every, ..samples::access_token() };
+        let answer = Value::Object(response(&token, &user, &catalogue()));
+        assert_eq!(answer.as_object().unwrap().len(), 21);
+        assert_eq!(answer["updated_at"], json!(1_795_132_800));
+        assert_eq!((&answer["email_verified"], &answer["phone_number_verified"]), (&json!(true), &json!(false)));
+        assert_eq!((&answer["address"], &answer["role"]), (&json!({ "formatted": "Street 1" }), &json!(["admin"])));
+    }
+}

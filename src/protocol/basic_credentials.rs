@@ -1,0 +1,174 @@
+//! HTTP Basic as OAuth uses it (RFC 7617 §2, RFC 6749 §2.3.1): both halves form-encoded before base64. Older clients
+//! never encoded theirs, so a header can have a second reading.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::identifiers::ClientId;
+use super::parameters::Parameters;
+use super::secret::SecretText;
+
+/// The longest client_id, in Unicode scalars.
+pub const MOST_CLIENT_ID_CHARACTERS: usize = 200;
+/// The longest client_secret, in Unicode scalars.
+pub const MOST_SECRET_CHARACTERS: usize = 256;
+/// Room for both halves at their longest, form-encoded and in base64.
+const MOST_HEADER_BYTES: usize = 16_384;
+
+/// `client_id` and `client_secret` as one header held them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BasicCredentials {
+    /// Never empty.
+    pub client_id: ClientId,
+    /// May be empty.
+    pub secret: SecretText,
+}
+
+/// What a header says: the form-decoded reading first, then the raw one where it differs. `None` when it has no reading:
+/// another scheme, bad base64, no colon, not UTF-8, a half too long.
+pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
+    let user_pass = user_pass(header)?;
+    let (client_id, secret) = user_pass.split_once(':')?;
+    let decoded = form_decoded(client_id).zip(form_decoded(secret));
+    let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
+    let raw = credentials(client_id, secret).filter(|raw| decoded.as_ref() != Some(raw));
+    let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
+    (!readings.is_empty()).then_some(readings)
+}
+
+/// The text behind `Basic` (RFC 7617 §2); the scheme's case does not matter.
+fn user_pass(header: &str) -> Option<String> {
+    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
+        return None;
+    }
+    let bytes = STANDARD.decode(encoded.trim_start_matches(' ')).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// RFC 6749 §2.3.1 puts both halves through form encoding. `None` when the text is not a form value.
+fn form_decoded(text: &str) -> Option<String> {
+    // Behind a name and with separators masked, the strict form parser reads the one value.
+    let masked = text.replace('&', "%26").replace('=', "%3D");
+    let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
+    parameters.all("value").next().map(str::to_owned)
+}
+
+/// `None` when a half is longer than any registered one, the name is empty, or there is a NUL.
+fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
+    let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
+    let overlong = too_long(client_id, MOST_CLIENT_ID_CHARACTERS) || too_long(secret, MOST_SECRET_CHARACTERS);
+    if overlong || client_id.is_empty() || client_id.contains('\0') || secret.contains('\0') {
+        return None;
+    }
+    Some(BasicCredentials { client_id: ClientId::new(client_id), secret: SecretText::new(secret) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn basic(user_pass: &str) -> String {
+        format!("Basic {}", STANDARD.encode(user_pass))
+    }
+
+    fn read(header: &str) -> Vec<(String, String)> {
+        let readings = readings(header).unwrap_or_default();
+        readings.iter().map(|pair| (pair.client_id.to_string(), pair.secret.expose().to_owned())).collect()
+    }
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(client_id, secret)| (client_id.to_string(), secret.to_string())).collect()
+    }
+
+    #[test]
+    fn the_example_of_rfc_6749_2_3_1() {
+        let header = "Basic czZCaGRSa3F0Mzo3RmpmcDBaQnIxS3REUmJuZlZkbUl3";
+        assert_eq!(read(header), owned(&[("s6BhdRkqt3", "7Fjfp0ZBr1KtDRbnfVdmIw")]));
+    }
+
+    #[test]
+    fn both_halves_are_form_decoded_and_the_raw_pair_is_kept_where_it_differs() {
+        // RFC 6749 Appendix B: " %&+£€" in form encoding.
+        let encoded = "+%25%26%2B%C2%A3%E2%82%AC";
+        let readings = read(&basic(&format!("we%3Ab:{encoded}")));
+        assert_eq!(readings, owned(&[("we:b", " %&+\u{a3}\u{20ac}"), ("we%3Ab", encoded)]));
+    }
+
+    #[test]
+    fn the_first_colon_splits_and_further_ones_belong_to_the_secret() {
+        assert_eq!(read(&basic("web:a:b=&c")), owned(&[("web", "a:b=&c")]));
+        assert_eq!(read(&basic("web:")), owned(&[("web", "")]));
+    }
+
+    #[test]
+    fn what_is_not_form_encoded_has_its_raw_reading_alone() {
+        assert_eq!(read(&basic("web:100%")), owned(&[("web", "100%")]));
+        assert_eq!(read(&basic("web:%ff")), owned(&[("web", "%ff")]));
+        assert_eq!(read(&basic("web:%00")), owned(&[("web", "%00")]));
+    }
+
+    #[test]
+    fn the_case_of_the_scheme_does_not_matter() {
+        for scheme in ["basic", "BASIC", "bAsIc"] {
+            assert_eq!(read(&format!("{scheme}  {}", STANDARD.encode("web:x"))), owned(&[("web", "x")]));
+        }
+    }
+
+    #[test]
+    fn what_is_no_credential_has_no_reading() {
+        let long_id = basic(&format!("{}:x", "i".repeat(201)));
+        let long_secret = basic(&format!("i:{}", "s".repeat(257)));
+        let huge = basic(&"x:".repeat(32_768));
+        for header in [
+            "",
+            "Basic",
+            "Basic ",
+            "Basic!",
+            "Bearer d2ViOng=",
+            "Digest username=web",
+            "Basic d2ViOng",    // padding left out
+            "Basic d2ViOng=\n", // more than base64
+            "Basic d2Vi Ong=",
+            "Basic ####",
+            "Basic d2Vi",     // "web": no colon
+            "Basic Ong=",     // ":x": no client_id
+            "Basic d2ViOv8=", // not UTF-8
+            "Basic d2ViOgA=", // NUL
+            &long_id,
+            &long_secret,
+            &huge,
+        ] {
+            assert_eq!(readings(header), None, "{header:.40}");
+        }
+    }
+
+    #[test]
+    fn the_longest_halves_are_read() {
+        let (client_id, secret) = ("\u{10ffff}".repeat(200), "\u{10ffff}".repeat(256));
+        let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let header = basic(&format!("{}:{}", encode(&client_id), encode(&secret)));
+        assert_eq!(read(&header), owned(&[(&client_id, &secret)]));
+    }
+
+    proptest! {
+        #[test]
+        fn encoded_credentials_are_read_back(client_id in "[^\0]{1,40}", secret in "[^\0]{0,40}") {
+            let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let header = basic(&format!("{}:{}", encode(&client_id), encode(&secret)));
+            prop_assert_eq!(read(&header).into_iter().next(), Some((client_id, secret)));
+        }
+
+        #[test]
+        fn no_header_makes_it_panic(header in ".{0,60}") {
+            let _ = readings(&header);
+        }
+
+        #[test]
+        fn no_bytes_behind_base64_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = readings(&format!("Basic {}", STANDARD.encode(bytes)));
+        }
+    }
+}

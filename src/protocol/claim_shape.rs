@@ -1,0 +1,160 @@
+//! The shapes of claim values (OpenID Connect Core §5.1): clients may rely on them, whatever was registered or an identity
+//! provider sent. What does not fit is left out rather than sent wrong.
+
+use serde_json::{Map, Value};
+
+/// Claims of the scope `profile` (OpenID Connect Core §5.4).
+pub const PROFILE: [&str; 14] = [
+    "name",
+    "family_name",
+    "given_name",
+    "middle_name",
+    "nickname",
+    "preferred_username",
+    "profile",
+    "picture",
+    "website",
+    "gender",
+    "birthdate",
+    "zoneinfo",
+    "locale",
+    "updated_at",
+];
+
+/// Members of `address` (OpenID Connect Core §5.1.1).
+const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];
+
+/// The value in the shape its claim demands (OpenID Connect Core §5.1); `None` where it has no such shape.
+pub fn shaped(name: &str, value: &Value) -> Option<Value> {
+    match name {
+        "role" => roles(value),
+        "email_verified" | "phone_number_verified" => boolean(value),
+        "updated_at" => number(value),
+        "address" => address(value),
+        _ if is_standard_text(name) => text(value),
+        _ => present(value),
+    }
+}
+
+fn is_standard_text(name: &str) -> bool {
+    PROFILE.contains(&name) || matches!(name, "email" | "phone_number")
+}
+
+fn text(value: &Value) -> Option<Value> {
+    value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
+}
+
+/// Always an array, so that a client need not tell one role from several.
+fn roles(value: &Value) -> Option<Value> {
+    let roles: Vec<Value> = match value {
+        Value::Array(roles) => roles.iter().filter_map(text).collect(),
+        Value::String(_) => text(value).into_iter().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    };
+    (!roles.is_empty()).then_some(Value::Array(roles))
+}
+
+fn boolean(value: &Value) -> Option<Value> {
+    let flag = value.as_bool().or_else(|| value.as_str().and_then(|text| text.parse::<bool>().ok()));
+    flag.map(Value::from)
+}
+
+fn number(value: &Value) -> Option<Value> {
+    let from_text = || value.as_str().and_then(|text| text.parse::<i64>().ok()).map(Value::from);
+    if value.is_number() { Some(value.clone()) } else { from_text() }
+}
+
+/// OpenID Connect Core §5.1.1; a plain text becomes the formatted address.
+fn address(value: &Value) -> Option<Value> {
+    let members: Map<String, Value> = match value {
+        Value::String(_) => text(value).map(|text| (String::from("formatted"), text)).into_iter().collect(),
+        Value::Object(members) => address_members(members),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => Map::new(),
+    };
+    (!members.is_empty()).then_some(Value::Object(members))
+}
+
+fn address_members(members: &Map<String, Value>) -> Map<String, Value> {
+    ADDRESS.iter().filter_map(|name| Some(((*name).to_owned(), text(members.get(*name)?)?))).collect()
+}
+
+fn present(value: &Value) -> Option<Value> {
+    let empty = match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    (!empty).then(|| value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_take_the_shape_of_their_claim() {
+        for (name, value, expected) in [
+            ("role", json!("admin"), json!(["admin"])),
+            ("role", json!(["a", "", null, 7, "b"]), json!(["a", "b"])),
+            ("email_verified", json!(false), json!(false)),
+            ("email_verified", json!("true"), json!(true)),
+            ("phone_number_verified", json!("false"), json!(false)),
+            ("updated_at", json!(1_795_132_800), json!(1_795_132_800)),
+            ("updated_at", json!("1795132800"), json!(1_795_132_800)),
+            ("address", json!("1 High Street\nTown"), json!({ "formatted": "1 High Street\nTown" })),
+            ("address", json!({ "locality": "Town", "region": "", "planet": "Earth" }), json!({ "locality": "Town" })),
+            ("name", json!(" Alice "), json!(" Alice ")),
+            ("department", json!({ "id": 7 }), json!({ "id": 7 })),
+            ("level", json!(0), json!(0)),
+            ("member", json!(false), json!(false)),
+        ] {
+            assert_eq!(shaped(name, &value), Some(expected), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_such_shape_is_left_out() {
+        for (name, value) in [
+            ("role", json!([])),
+            ("role", json!("")),
+            ("role", json!([null, ""])),
+            ("role", json!(null)),
+            ("role", json!({ "admin": true })),
+            ("email_verified", json!("yes")),
+            ("email_verified", json!(1)),
+            ("updated_at", json!("yesterday")),
+            ("updated_at", json!("")),
+            ("updated_at", json!(true)),
+            ("address", json!("")),
+            ("address", json!({})),
+            ("address", json!({ "locality": null })),
+            ("address", json!(["Town"])),
+            ("name", json!("")),
+            ("name", json!(" ")),
+            ("name", json!(7)),
+            ("email", json!(["a@b.example"])),
+            ("department", json!(null)),
+            ("department", json!("")),
+            ("department", json!([])),
+            ("department", json!({})),
+        ] {
+            assert_eq!(shaped(name, &value), None, "{name} {value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_shaped_value_keeps_its_shape(name in prop::sample::select(vec!["role", "email_verified", "updated_at", "address", "name"]), text in ".{0,12}", number in any::<i64>()) {
+            for value in [json!(text), json!(number), json!([text, number]), json!({ "locality": text }), json!(null), json!(true)] {
+                if let Some(first) = shaped(name, &value) {
+                    prop_assert_eq!(shaped(name, &first), Some(first.clone()));
+                }
+            }
+        }
+    }
+}

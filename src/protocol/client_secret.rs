@@ -1,0 +1,115 @@
+//! Client secrets: only their digests are kept, and comparing takes the same time whichever matches, if any.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use sha2::{Digest, Sha256, Sha512};
+
+use super::instant::Instant;
+use super::secret::{SecretBytes, SecretText};
+
+/// How a secret's digest was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DigestAlgorithm {
+    /// SHA-256, 32 bytes.
+    Sha256,
+    /// SHA-512, 64 bytes.
+    Sha512,
+}
+
+/// One registered secret of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretDigest {
+    /// How it was made.
+    pub algorithm: DigestAlgorithm,
+    /// The digest.
+    pub digest: SecretBytes,
+    /// From here on it does not count; `None` is without end.
+    pub expires_at: Option<Instant>,
+}
+
+/// Whether a shown secret is one of the registered ones and still counts. Where there is none to compare with, one that
+/// nothing matches is compared, so that an unknown client takes as long as a wrong secret.
+pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now: Instant) -> bool {
+    let dummy = [SecretDigest {
+        algorithm: DigestAlgorithm::Sha256,
+        digest: SecretBytes::new([0; 32]),
+        expires_at: Some(Instant::from_micros(i64::MIN)),
+    }];
+    let compared = if registered.is_empty() { &dummy } else { registered };
+    let digests = ShownDigests::of(shown);
+    // No early exit: the time taken does not tell which one matched.
+    let found = compared.iter().fold(false, |found, secret| found | digests.matches(secret, now));
+    found & shown.is_some_and(|shown| !shown.is_empty())
+}
+
+/// Both digests of what was shown, whatever kind the registered ones are.
+struct ShownDigests {
+    sha256: [u8; 32],
+    sha512: [u8; 64],
+}
+
+impl ShownDigests {
+    fn of(secret: Option<&SecretText>) -> ShownDigests {
+        let secret = secret.map(SecretText::expose).unwrap_or_default().as_bytes();
+        ShownDigests { sha256: Sha256::digest(secret).into(), sha512: Sha512::digest(secret).into() }
+    }
+
+    fn matches(&self, secret: &SecretDigest, now: Instant) -> bool {
+        let shown: &[u8] = match secret.algorithm {
+            DigestAlgorithm::Sha256 => &self.sha256,
+            DigestAlgorithm::Sha512 => &self.sha512,
+        };
+        let equal = verify_slices_are_equal(shown, secret.digest.expose()).is_ok();
+        equal & secret.expires_at.is_none_or(|expires_at| now < expires_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::NOW;
+    use super::*;
+
+    fn sha256(secret: &str, expires_at: Option<Instant>) -> SecretDigest {
+        let digest = SecretBytes::new(Sha256::digest(secret.as_bytes()).to_vec());
+        SecretDigest { algorithm: DigestAlgorithm::Sha256, digest, expires_at }
+    }
+
+    fn sha512(secret: &str) -> SecretDigest {
+        let digest = SecretBytes::new(Sha512::digest(secret.as_bytes()).to_vec());
+        SecretDigest { algorithm: DigestAlgorithm::Sha512, digest, expires_at: None }
+    }
+
+    fn shown(secret: &str) -> Option<SecretText> {
+        Some(SecretText::new(secret))
+    }
+
+    #[test]
+    fn any_registered_secret_counts() {
+        let registered = [sha256("old", None), sha512("new")];
+        assert!(matches_any(shown("old").as_ref(), &registered, NOW));
+        assert!(matches_any(shown("new").as_ref(), &registered, NOW));
+    }
+
+    #[test]
+    fn everything_else_does_not() {
+        let registered = [sha256("old", None), sha512("new"), sha256("", None)];
+        for secret in ["", "olD", "old ", "oldnew", "\0"] {
+            assert!(!matches_any(shown(secret).as_ref(), &registered, NOW), "{secret:?}");
+        }
+        assert!(!matches_any(None, &registered, NOW));
+        assert!(!matches_any(shown("old").as_ref(), &[], NOW));
+    }
+
+    #[test]
+    fn a_secret_counts_until_it_expires() {
+        let registered = [sha256("s", Some(NOW))];
+        assert!(matches_any(shown("s").as_ref(), &registered, Instant::from_micros(NOW.micros() - 1)));
+        assert!(!matches_any(shown("s").as_ref(), &registered, NOW));
+    }
+
+    #[test]
+    fn a_digest_of_another_length_matches_nothing() {
+        let cut = SecretDigest { digest: SecretBytes::new(Sha256::digest(b"s").to_vec()), ..sha512("s") };
+        let empty = SecretDigest { digest: SecretBytes::new([]), ..sha512("s") };
+        assert!(!matches_any(shown("s").as_ref(), &[cut, empty], NOW));
+    }
+}
