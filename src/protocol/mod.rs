@@ -7,10 +7,9 @@ pub mod audience;
 pub mod authorization_code;
 pub mod authorize_request;
 pub mod authorize_response;
-pub mod bearer;
-pub mod cidr;
 pub mod basic_credentials;
 pub mod bearer;
+pub mod cidr;
 pub mod claim_shape;
 pub mod claims;
 pub mod client;
@@ -55,6 +54,3 @@ pub mod token_subject;
 pub mod user;
 pub mod userinfo;
 pub mod web_url;
-
-#[cfg(test)]
-pub(crate) mod samples;
