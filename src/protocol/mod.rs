@@ -37,6 +37,7 @@ pub mod nearest;
 pub mod parameters;
 pub mod pkce;
 pub mod prompt;
+pub mod password;
 pub mod reason;
 pub mod redirect_uri;
 pub mod reference_token;

@@ -1,3 +1,25 @@
-//! The registration document: what operators write, read into typed objects with every mistake named.
+//! The registration document (design of the operator's interface): what operators write, read into typed objects. All
+//! mistakes are found in one go, each with its place and its rule; a document with one mistake gives no objects at all.
+//!
+//! `document` is the whole, `client` and its neighbours the objects in it, `walker` the reading of one JSON object,
+//! `references` what only holds between objects.
 
+pub mod assertion_issuer;
+pub mod catalogue;
+pub mod client;
+mod client_rules;
+pub mod client_secret;
 pub mod defaults;
+pub mod document;
+mod keys;
+pub mod names;
+pub mod problem;
+pub mod provider;
+mod redirect_uri;
+pub mod references;
+pub mod timestamp;
+pub mod user;
+mod walker;
+
+#[cfg(test)]
+mod tests;

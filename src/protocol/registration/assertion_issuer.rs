@@ -1,0 +1,82 @@
+//! Issuers whose JWTs are taken as grants (RFC 7523 §2.1).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::protocol::client::SigningAlgorithm;
+use crate::protocol::identifiers::TenantName;
+use crate::protocol::scope::ScopeSet;
+
+use super::keys::jwks;
+use super::names::{plain_name, token_name};
+use super::problem::Problem;
+use super::provider::{issuer, protected_url};
+use super::walker::Walker;
+
+/// An issuer whose assertions some clients may redeem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssertionIssuer {
+    /// `issuer`
+    pub issuer: String,
+    /// `jwks`
+    pub jwks: Option<Value>,
+    /// `jwks_uri`
+    pub jwks_uri: Option<String>,
+    /// `algs`; RS256 by default.
+    pub algs: BTreeSet<SigningAlgorithm>,
+    /// `clients` that may redeem them.
+    pub clients: BTreeSet<String>,
+    /// `scope`: the most such a grant can carry.
+    pub scope: ScopeSet,
+    /// `tenant` of the users.
+    pub tenant: Option<TenantName>,
+    /// `subject`: how `sub` finds a user.
+    pub subject: AssertionSubject,
+}
+
+/// How the `sub` of an assertion finds a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssertionSubject {
+    /// `link`: among the identities linked to that issuer.
+    Link,
+    /// `username`
+    Username,
+}
+
+const KEYS: [&str; 8] = ["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
+
+/// Reads one of `assertion_issuers`.
+pub fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
+    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let issuer = walker.required("issuer", issuer);
+    if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
+        walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
+    }
+    if walker.value("clients").is_none() {
+        walker.problem("clients", "is required: the client_ids that may redeem its assertions");
+    }
+    let algs = walker.filled_strings("algs", algorithm, "must not be empty");
+    let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
+    let scope = walker.checked("scope", scope_names).unwrap_or_default();
+    let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
+    Some(AssertionIssuer {
+        issuer,
+        jwks: walker.nested("jwks", jwks),
+        jwks_uri: walker.checked("jwks_uri", protected_url),
+        algs: algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect(),
+        clients: walker.strings("clients", token_name).map(BTreeSet::from_iter).unwrap_or_default(),
+        scope: ScopeSet::parse(&scope).unwrap_or_default(),
+        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
+        subject: walker.one_of("subject", &subject).unwrap_or(AssertionSubject::Link),
+    })
+}
+
+fn algorithm(name: &str) -> Result<(), &'static str> {
+    SigningAlgorithm::from_name(name).map(|_| ()).ok_or("must be one of RS256, ES256, EdDSA")
+}
+
+/// Scope names separated by spaces.
+pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
+    ScopeSet::parse(text).map(|_| ()).ok_or("must be scope names separated by spaces")
+}

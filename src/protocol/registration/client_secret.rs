@@ -1,0 +1,181 @@
+//! Secrets in a document: where they are, or what they hash to. Reading variables and files is the shell's part.
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use serde_json::Value;
+
+use crate::protocol::instant::Instant;
+use crate::protocol::secret::{SecretBytes, SecretText};
+
+use super::names::display_text;
+use super::problem::Problem;
+use super::timestamp;
+use super::walker::Walker;
+
+/// One of a client's or resource's secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredSecret {
+    /// What it is, or where.
+    pub material: SecretMaterial,
+    /// `expires_at`
+    pub expires_at: Option<Instant>,
+    /// `description`
+    pub description: String,
+}
+
+/// The five ways to give a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretMaterial {
+    /// `value`, `env` or `file`
+    Text(SecretSource),
+    /// `sha256`: 32 bytes.
+    Sha256(SecretBytes),
+    /// `sha512`: 64 bytes.
+    Sha512(SecretBytes),
+}
+
+/// Where the text of a secret is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretSource {
+    /// `value`: here.
+    Value(SecretText),
+    /// `env`: in this environment variable.
+    Environment(String),
+    /// `file`: in this file, less its last line break.
+    File(String),
+}
+
+const SOURCES: [&str; 3] = ["value", "env", "file"];
+const KEYS: [&str; 7] = ["value", "env", "file", "sha256", "sha512", "expires_at", "description"];
+
+/// Reads one entry of `secrets`.
+pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredSecret> {
+    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let given = KEYS.iter().take(5).filter(|key| walker.value(key).is_some()).count();
+    if given != 1 {
+        walker.note(path.to_owned(), "must have exactly one of value, env, file, sha256 and sha512");
+        return None;
+    }
+    let sha256 = digest(&mut walker, "sha256", 32).map(SecretMaterial::Sha256);
+    let sha512 = digest(&mut walker, "sha512", 64).map(SecretMaterial::Sha512);
+    let material = sha256.or(sha512).or_else(|| source(&mut walker).map(SecretMaterial::Text));
+    let expires_at = walker.string("expires_at").map(timestamp::parse);
+    if expires_at == Some(None) {
+        walker.problem("expires_at", "must be a time as in RFC 3339, such as 2027-01-31T00:00:00Z");
+    }
+    let description = walker.checked("description", display_text).unwrap_or_default();
+    Some(RegisteredSecret { material: material?, expires_at: expires_at.flatten(), description })
+}
+
+/// Reads a secret of ours at somebody else: a text, or an object with `value`, `env` or `file`.
+pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<SecretSource> {
+    if let Some(text) = value.as_str() {
+        if let Err(rule) = secret_text(text) {
+            problems.push(Problem::new(path, rule));
+        }
+        return Some(SecretSource::Value(SecretText::new(text)));
+    }
+    let mut walker = Walker::open(value, path, &SOURCES, problems)?;
+    if SOURCES.iter().filter(|key| walker.value(key).is_some()).count() != 1 {
+        walker.note(path.to_owned(), "must be a string, or have exactly one of value, env and file");
+        return None;
+    }
+    source(&mut walker)
+}
+
+fn source(walker: &mut Walker<'_, '_>) -> Option<SecretSource> {
+    let value = walker.checked("value", secret_text).map(|text| SecretSource::Value(SecretText::new(text)));
+    let environment = walker.checked("env", variable_name).map(SecretSource::Environment);
+    let file = walker.checked("file", file_name).map(SecretSource::File);
+    value.or(environment).or(file)
+}
+
+/// A digest in hex or base64. The error never shows it.
+fn digest(walker: &mut Walker<'_, '_>, key: &str, length: usize) -> Option<SecretBytes> {
+    let text = walker.string(key)?;
+    let bytes = if text.len() == length * 2 {
+        hex(text)
+    } else {
+        BASE64_STANDARD.decode(text).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(text)).ok()
+    };
+    let bytes = bytes.filter(|bytes| bytes.len() == length);
+    if bytes.is_none() {
+        walker.problem(key, format!("must be {length} bytes in hex or base64"));
+    }
+    bytes.map(SecretBytes::new)
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let nibble = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut digits = text.bytes().map(nibble);
+    let mut bytes = Vec::new();
+    while let Some(high) = digits.next() {
+        bytes.push(high? << 4 | digits.next()??);
+    }
+    Some(bytes)
+}
+
+fn secret_text(text: &str) -> Result<(), &'static str> {
+    if (1..=256).contains(&text.chars().count()) && !text.contains('\0') {
+        return Ok(());
+    }
+    Err("must be 1 to 256 characters")
+}
+
+fn variable_name(name: &str) -> Result<(), &'static str> {
+    let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if plain { Ok(()) } else { Err("must be the name of an environment variable") }
+}
+
+fn file_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() || name.contains('\0') { Err("must be the path of a file") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: &Value) -> (Option<RegisteredSecret>, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let secret = parse(value, "s[0]", &mut problems);
+        (secret, problems)
+    }
+
+    #[test]
+    fn digests_come_in_hex_and_base64() {
+        let expected = SecretMaterial::Sha256(SecretBytes::new([0x61; 32]));
+        for text in ["61".repeat(32), format!("{}YWE=", "YWFh".repeat(10)), format!("{}YWE", "YWFh".repeat(10))] {
+            let (secret, problems) = read(&json!({"sha256": text}));
+            assert_eq!((secret.map(|secret| secret.material), problems), (Some(expected.clone()), vec![]), "{text}");
+        }
+        assert!(matches!(
+            read(&json!({"sha512": "0f".repeat(64)})).0.map(|secret| secret.material),
+            Some(SecretMaterial::Sha512(_))
+        ));
+    }
+
+    #[test]
+    fn mistakes_are_named_and_the_secret_is_not() {
+        let hunter = "hunter2";
+        for (value, path, rule) in [
+            (json!({}), "s[0]", "exactly one"),
+            (json!({"value": hunter, "env": "X"}), "s[0]", "exactly one"),
+            (json!({"value": ""}), "s[0].value", "1 to 256"),
+            (json!({"value": 7}), "s[0].value", "expected a string"),
+            (json!({"sha256": hunter}), "s[0].sha256", "32 bytes"),
+            (json!({"sha256": "zz".repeat(32)}), "s[0].sha256", "32 bytes"),
+            (json!({"sha512": "00".repeat(32)}), "s[0].sha512", "64 bytes"),
+            (json!({"env": "A B"}), "s[0].env", "environment variable"),
+            (json!({"value": hunter, "expires_at": "soon"}), "s[0].expires_at", "RFC 3339"),
+            (json!({"value": hunter, "expires": 1}), "s[0]", "expires_at"),
+            (json!(hunter), "s[0]", "expected an object, found a string"),
+        ] {
+            let (_, problems) = read(&value);
+            assert!(problems.len() == 1 && problems[0].path == path, "{value}: {problems:?}");
+            assert!(problems[0].rule.contains(rule), "{value}: {problems:?}");
+            assert!(!format!("{problems:?}").contains(hunter), "{value}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What can be wrong with a document.
+
+use std::fmt;
+
+/// One mistake: where, and which rule it breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The place, as `clients[3].redirect_uris[0]`; empty for the document itself.
+    pub path: String,
+    /// The rule; reads on after the path. Never holds a secret.
+    pub rule: String,
+}
+
+impl Problem {
+    /// Pairs a place with a rule.
+    pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Problem {
+        Problem { path: path.into(), rule: rule.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.path.is_empty() { "the document" } else { &self.path };
+        write!(formatter, "{place}: {}", self.rule)
+    }
+}
+
+/// A name from a document as it may be shown: escaped, and cut to 80 characters.
+pub fn shown(name: &str) -> String {
+    let start: String = name.chars().take(80).collect();
+    format!("\"{}\"", start.escape_debug())
+}

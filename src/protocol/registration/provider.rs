@@ -1,0 +1,200 @@
+//! Identity providers of a document: upstreams that people sign in with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::protocol::identifiers::TenantName;
+use crate::protocol::scope::ScopeSet;
+use crate::protocol::web_url::WebUrl;
+
+use super::assertion_issuer::scope_names;
+use super::client_secret::{self, SecretSource};
+use super::names::{LOCAL, display_text, own_claim, plain_name};
+use super::problem::Problem;
+use super::walker::{Walker, expected};
+
+/// An upstream identity provider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdentityProvider {
+    /// `name`, as in `idp:<name>`.
+    pub name: String,
+    /// `display_name`; the name where none was registered.
+    pub display_name: String,
+    /// `enabled`
+    pub enabled: bool,
+    /// How it is spoken to.
+    pub kind: ProviderKind,
+    /// Our `client_id` there.
+    pub client_id: String,
+    /// Our `client_secret` there; `None` leaves the one already stored.
+    pub client_secret: Option<SecretSource>,
+    /// `scope`
+    pub scope: ScopeSet,
+    /// `claims`: from the name there to the name here.
+    pub claims: BTreeMap<String, String>,
+    /// `role_map`: from a value there to roles here.
+    pub role_map: BTreeMap<String, BTreeSet<String>>,
+    /// `provision`: whether new people get an account.
+    pub provision: bool,
+    /// `tenant` that its people belong to.
+    pub tenant: Option<TenantName>,
+    /// `sign_out`: whether signing out here signs out there.
+    pub sign_out: bool,
+}
+
+/// The two kinds of upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// OpenID Connect: everything else comes from its discovery document.
+    OpenId {
+        /// `issuer`
+        issuer: String,
+    },
+    /// OAuth 2.0 alone.
+    OAuth {
+        /// `authorization_endpoint`
+        authorization_endpoint: String,
+        /// `token_endpoint`
+        token_endpoint: String,
+        /// `userinfo_endpoint`
+        userinfo_endpoint: String,
+        /// `subject_claim`: the member of the answer that names the account and never changes.
+        subject_claim: String,
+    },
+}
+
+const KEYS: [&str; 16] = [
+    "name",
+    "display_name",
+    "enabled",
+    "issuer",
+    "client_id",
+    "client_secret",
+    "scope",
+    "claims",
+    "role_map",
+    "provision",
+    "tenant",
+    "sign_out",
+    "authorization_endpoint",
+    "token_endpoint",
+    "userinfo_endpoint",
+    "subject_claim",
+];
+const OAUTH_KEYS: [&str; 4] = ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "subject_claim"];
+
+/// Reads one of `identity_providers`.
+pub fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<IdentityProvider> {
+    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let name = walker.required("name", provider_name);
+    let kind = kind(&mut walker);
+    let default_scope = match kind {
+        ProviderKind::OpenId { .. } => "openid profile email",
+        ProviderKind::OAuth { .. } => "",
+    };
+    let scope = walker.checked("scope", scope_names).unwrap_or_else(|| default_scope.to_owned());
+    let scope = ScopeSet::parse(&scope).unwrap_or_default();
+    if matches!(kind, ProviderKind::OpenId { .. }) && !scope.contains("openid") {
+        walker.problem("scope", "must contain openid for a provider with an issuer");
+    }
+    Some(IdentityProvider {
+        display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
+        name,
+        enabled: walker.flag("enabled").unwrap_or(true),
+        kind,
+        client_id: walker.required("client_id", present),
+        client_secret: walker.nested("client_secret", client_secret::parse_source),
+        scope,
+        claims: claims(&mut walker),
+        role_map: role_map(&mut walker),
+        provision: walker.flag("provision").unwrap_or(true),
+        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
+        sign_out: walker.flag("sign_out").unwrap_or(false),
+    })
+}
+
+fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
+    let oauth_keys: Vec<&str> = OAUTH_KEYS.into_iter().filter(|key| walker.value(key).is_some()).collect();
+    if oauth_keys.is_empty() {
+        return ProviderKind::OpenId { issuer: walker.required("issuer", issuer) };
+    }
+    if walker.value("issuer").is_some() {
+        walker.problem("issuer", "must not stand beside endpoints: a provider is found by one or the other");
+    }
+    ProviderKind::OAuth {
+        authorization_endpoint: walker.required("authorization_endpoint", protected_url),
+        token_endpoint: walker.required("token_endpoint", protected_url),
+        userinfo_endpoint: walker.required("userinfo_endpoint", protected_url),
+        subject_claim: walker.required("subject_claim", subject_claim),
+    }
+}
+
+fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+    let place = walker.place("claims");
+    let mut claims = BTreeMap::new();
+    for (theirs, ours) in walker.object("claims").into_iter().flatten() {
+        match ours.as_str().map(|ours| (ours, own_claim(ours))) {
+            Some((ours, Ok(()))) => {
+                claims.insert(theirs.clone(), ours.to_owned());
+            }
+            Some((_, Err(rule))) => walker.note(format!("{place}.{}", theirs.escape_debug()), rule),
+            None => walker.note(format!("{place}.{}", theirs.escape_debug()), expected("a string", ours)),
+        }
+    }
+    claims
+}
+
+/// Each value is one role or an array of roles.
+fn role_map(walker: &mut Walker<'_, '_>) -> BTreeMap<String, BTreeSet<String>> {
+    let place = walker.place("role_map");
+    let mut map = BTreeMap::new();
+    for (theirs, ours) in walker.object("role_map").into_iter().flatten() {
+        let listed = ours.as_array().map(|roles| roles.iter().map(Value::as_str).collect());
+        let roles: Option<BTreeSet<&str>> = listed.unwrap_or_else(|| Some(BTreeSet::from([ours.as_str()?])));
+        match roles {
+            Some(roles) => {
+                map.insert(theirs.clone(), roles.into_iter().map(str::to_owned).collect());
+            }
+            None => {
+                let rule = "must be a role or an array of roles, as strings";
+                walker.note(format!("{place}.{}", theirs.escape_debug()), rule);
+            }
+        }
+    }
+    map
+}
+
+fn provider_name(name: &str) -> Result<(), &'static str> {
+    if name == LOCAL { Err("must not be local: that is the password login") } else { plain_name(name) }
+}
+
+/// A URL whose traffic nobody on the way can read or alter.
+pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
+    match WebUrl::parse(text) {
+        Ok(url) if url.is_protected() => Ok(()),
+        Ok(_) => Err("must be https; plain http is for 127.0.0.1, [::1] and localhost only"),
+        Err(rule) => Err(rule),
+    }
+}
+
+/// An issuer: no query (OpenID Connect Discovery §3); no template either, as braces are no characters of a URL.
+pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
+    protected_url(text)?;
+    if text.contains('?') { Err("must not have a query") } else { Ok(()) }
+}
+
+/// Names people can change or give up are no subjects: the next owner of the name would own the account.
+fn subject_claim(name: &str) -> Result<(), &'static str> {
+    match name {
+        "email" | "login" | "username" | "preferred_username" => {
+            Err("must be an identifier that is never given to someone else, not a name or address")
+        }
+        _ => super::names::claim_name(name),
+    }
+}
+
+fn present(text: &str) -> Result<(), &'static str> {
+    let acceptable = (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    if acceptable { Ok(()) } else { Err("must be 1 to 200 characters") }
+}

@@ -1,0 +1,119 @@
+//! Timestamps as people write them in a document (RFC 3339 §5.6).
+
+use crate::protocol::instant::Instant;
+
+/// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap seconds refused.
+pub fn parse(text: &str) -> Option<Instant> {
+    let (date, rest) = text.split_at_checked(10)?;
+    let rest = rest.strip_prefix(['T', 't', ' '])?;
+    let (time, zone) = rest.split_at_checked(8)?;
+    let zone = match zone.strip_prefix('.') {
+        Some(fraction) => {
+            let zone = fraction.trim_start_matches(|character: char| character.is_ascii_digit());
+            (zone.len() < fraction.len()).then_some(zone)?
+        }
+        None => zone,
+    };
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let in_range = (1..=12).contains(&month)
+        && (1..=days_in(year, month)).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60;
+    let seconds = days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let offset = offset_seconds(zone)?;
+    in_range.then(|| Instant::from_seconds(seconds - offset))
+}
+
+fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[i64; N]> {
+    let mut parsed = [0; N];
+    let mut pieces = text.split(separator);
+    for (slot, width) in parsed.iter_mut().zip(widths) {
+        let piece = pieces.next().filter(|piece| piece.len() == width)?;
+        *slot = piece.bytes().all(|byte| byte.is_ascii_digit()).then(|| piece.parse().ok()).flatten()?;
+    }
+    pieces.next().is_none().then_some(parsed)
+}
+
+fn offset_seconds(zone: &str) -> Option<i64> {
+    if matches!(zone, "Z" | "z") {
+        return Some(0);
+    }
+    let (sign, digits) = match (zone.strip_prefix('+'), zone.strip_prefix('-')) {
+        (Some(digits), _) => (1, digits),
+        (None, Some(digits)) => (-1, digits),
+        (None, None) => return None,
+    };
+    let [hours, minutes] = numbers(digits, ':', [2, 2])?;
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_in(year: i64, month: i64) -> i64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// The proleptic Gregorian calendar, counted in years that begin in March so that the leap day is the last.
+fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_counted_from_1970() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1969-12-31T23:59:59Z", -1),
+            ("2026-11-20T00:00:00Z", 1_795_132_800),
+            ("2026-11-20t01:00:00.999+01:00", 1_795_132_800),
+            ("2026-11-19T19:30:00-04:30", 1_795_132_800),
+            ("2000-02-29T12:00:00z", 951_825_600),
+            ("2100-03-01T00:00:00Z", 4_107_542_400),
+        ] {
+            assert_eq!(parse(text).map(Instant::seconds), Some(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_timestamp_is_refused() {
+        for text in [
+            "",
+            "2026-11-20",
+            "2026-11-20T00:00:00",
+            "2026-11-20T00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "2100-02-29T00:00:00Z",
+            "2026-11-00T00:00:00Z",
+            "2026-11-20T24:00:00Z",
+            "2026-11-20T00:60:00Z",
+            "2026-11-20T00:00:60Z",
+            "2026-11-20T00:00:00.Z",
+            "2026-11-20T00:00:00+0100",
+            "2026-11-20T00:00:00+24:00",
+            "+026-11-20T00:00:00Z",
+            "tomorrow",
+            "2026-11-20T00:00:00ZZ",
+            "2026/11/20T00:00:00Z",
+            "２026-11-20T00:00:00Z",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

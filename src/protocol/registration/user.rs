@@ -1,0 +1,127 @@
+//! Users of a document.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::password;
+use crate::protocol::secret::SecretText;
+
+use super::names::{is_invisible, own_claim, plain_name};
+use super::problem::Problem;
+use super::walker::Walker;
+
+/// One user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserEntry {
+    /// `sub`; `None` lets the server draw one when the user is new.
+    pub subject: Option<Subject>,
+    /// `username`
+    pub username: String,
+    /// The credential, if any.
+    pub credential: Option<Credential>,
+    /// `tenant`
+    pub tenant: Option<TenantName>,
+    /// `enabled`
+    pub enabled: bool,
+    /// `claims`
+    pub claims: BTreeMap<String, Value>,
+}
+
+/// The two ways to give a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// `password`: counts only when the user is new.
+    Password(SecretText),
+    /// `password_hash`: an Argon2 PHC string, compared as text.
+    Hash(SecretText),
+}
+
+const KEYS: [&str; 7] = ["sub", "username", "password", "password_hash", "tenant", "enabled", "claims"];
+
+/// Reads one of `users`.
+pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {
+    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    Some(UserEntry {
+        subject: walker.checked("sub", subject).map(Subject::new),
+        username: walker.required("username", check_username),
+        credential: credential(&mut walker),
+        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
+        enabled: walker.flag("enabled").unwrap_or(true),
+        claims: claims(&mut walker),
+    })
+}
+
+fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
+    if walker.value("password").is_some() && walker.value("password_hash").is_some() {
+        walker.problem("password", "must not stand beside password_hash");
+    }
+    let password = walker.checked("password", password::check_new).map(SecretText::new).map(Credential::Password);
+    let hash = walker.checked("password_hash", phc_string).map(SecretText::new).map(Credential::Hash);
+    password.or(hash)
+}
+
+fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, Value> {
+    let place = walker.place("claims");
+    let mut claims = BTreeMap::new();
+    for (name, value) in walker.object("claims").into_iter().flatten() {
+        match own_claim(name).and_then(|()| claim_value(name, value)) {
+            Ok(()) => {
+                claims.insert(name.clone(), value.clone());
+            }
+            Err(rule) => walker.note(format!("{place}.{}", name.escape_debug()), rule),
+        }
+    }
+    claims
+}
+
+/// Types of the standard claims (OpenID Connect Core §5.1), and of `role`.
+fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
+    let is_text_list = |value: &Value| value.as_array().is_some_and(|items| items.iter().all(Value::is_string));
+    let (holds, rule) = match name {
+        "email_verified" | "phone_number_verified" => (value.is_boolean(), "must be true or false"),
+        "updated_at" => (value.is_number(), "must be a number of seconds since 1970"),
+        "address" => (value.is_object(), "must be an object"),
+        "role" => (value.is_string() || is_text_list(value), "must be a string or an array of strings"),
+        "name" | "given_name" | "family_name" | "middle_name" | "nickname" | "preferred_username" | "profile"
+        | "picture" | "website" | "email" | "gender" | "birthdate" | "zoneinfo" | "locale" | "phone_number" => {
+            (value.is_string(), "must be a string")
+        }
+        _ => (!value.is_null(), "must not be null"),
+    };
+    if holds { Ok(()) } else { Err(rule) }
+}
+
+fn subject(text: &str) -> Result<(), &'static str> {
+    if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err("must be 1 to 255 printable ASCII characters without spaces")
+}
+
+/// The rule for user names: what people type and see is what is compared.
+pub fn check_username(text: &str) -> Result<(), &'static str> {
+    if !(1..=256).contains(&text.chars().count()) {
+        return Err("must be 1 to 256 characters");
+    }
+    if text.chars().any(is_invisible) {
+        return Err("must not hold control, bidi or zero-width characters");
+    }
+    if text.trim() != text {
+        return Err("must not begin or end with a space");
+    }
+    Ok(())
+}
+
+/// An Argon2 hash as a PHC string; its parts are parsed again where it is used.
+fn phc_string(text: &str) -> Result<(), &'static str> {
+    let fields: Vec<&str> = text.split('$').collect();
+    let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
+    let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");
+    let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
+    if known && complete && tail_is_full && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err("must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$...")
+}
