@@ -49,6 +49,7 @@ pub mod scope;
 pub mod sealed_code;
 pub mod secret;
 pub mod session;
+pub mod session_id;
 pub mod token_request;
 pub mod token_response;
 pub mod token_subject;

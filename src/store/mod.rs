@@ -1,1 +1,57 @@
-//! Being built.
+//! Postgres: what must survive. One file per table; each query is a const above the one function that runs it. A
+//! function takes the [`Store`], runs one statement on a connection of the pool, and gives plain values back: what the
+//! rows mean is for `protocol` to judge.
+//!
+//! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what expires.
+
+mod connection;
+mod database_url;
+mod error;
+mod pool;
+mod tls;
+mod values;
+mod watchdog;
+
+pub mod audit_events;
+pub mod catalogue;
+pub mod clients;
+pub mod consents;
+pub mod grants;
+pub mod installation;
+pub mod migrate;
+pub mod partitions;
+pub mod registry_writer;
+pub mod revoked_tokens;
+pub mod sessions;
+pub mod sign_in_failures;
+pub mod signing_keys;
+pub mod token_standing;
+pub mod users;
+
+pub use error::StoreError;
+pub use pool::{DatabaseSettings, Store};
+
+/// A name for a statement and its text.
+pub type NamedQuery = (&'static str, &'static str);
+
+/// Every statement that runs while serving or applying, for the test that PREPAREs each of them.
+pub fn all_queries() -> Vec<NamedQuery> {
+    [
+        audit_events::QUERIES,
+        catalogue::QUERIES,
+        clients::QUERIES,
+        consents::QUERIES,
+        grants::QUERIES,
+        installation::QUERIES,
+        migrate::QUERIES,
+        partitions::QUERIES,
+        registry_writer::QUERIES,
+        revoked_tokens::QUERIES,
+        sessions::QUERIES,
+        sign_in_failures::QUERIES,
+        signing_keys::QUERIES,
+        token_standing::QUERIES,
+        users::QUERIES,
+    ]
+    .concat()
+}

@@ -1,0 +1,194 @@
+-- compatible_from: 1
+-- What must survive. Ids are bytea, instants timestamptz, documents jsonb. Every table that grows with traffic is
+-- range-partitioned by the UTC day (days since 1970) of its rows' absolute expiry; partitions are made by
+-- store/partitions.rs, never here, and there is no default partition.
+
+CREATE TABLE installation (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    id bytea NOT NULL CHECK (octet_length(id) = 16),
+    issuer text NOT NULL,
+    registry_version bigint NOT NULL DEFAULT 1,
+    tokens_valid_after timestamptz NOT NULL DEFAULT 'epoch',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Whoever holds this row's lock makes and removes partitions.
+CREATE TABLE leader (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row)
+);
+INSERT INTO leader DEFAULT VALUES;
+
+CREATE TABLE signing_keys (
+    kid text PRIMARY KEY,
+    algorithm text NOT NULL,
+    wrapped_private bytea, -- erased at retirement
+    public_jwk jsonb NOT NULL,
+    announced_at timestamptz NOT NULL,
+    activates_at timestamptz NOT NULL,
+    retires_at timestamptz NOT NULL,
+    unpublished_at timestamptz NOT NULL,
+    forgotten_at timestamptz NOT NULL,
+    CHECK (announced_at <= activates_at AND activates_at < retires_at
+           AND retires_at <= unpublished_at AND unpublished_at <= forgotten_at)
+);
+
+CREATE TABLE clients (
+    client_id text PRIMARY KEY,
+    metadata jsonb NOT NULL,
+    enabled boolean NOT NULL,
+    tokens_valid_after timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE TABLE client_secrets (
+    client_id text NOT NULL REFERENCES clients ON DELETE CASCADE,
+    id bytea NOT NULL,
+    sealed_digest bytea NOT NULL,
+    description text NOT NULL DEFAULT '',
+    expires_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (client_id, id)
+);
+
+-- Everything registered that is neither a client nor a user.
+CREATE TABLE catalogue_entries (
+    kind text NOT NULL CHECK (kind IN ('identity_scope', 'resource_scope', 'resource', 'tenant', 'identity_provider',
+                                       'assertion_issuer', 'extension_grant')),
+    name text NOT NULL,
+    document jsonb NOT NULL,
+    sealed_secret bytea, -- an upstream client secret
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (kind, name)
+);
+CREATE UNIQUE INDEX catalogue_scope_names ON catalogue_entries (name) WHERE kind IN ('identity_scope', 'resource_scope');
+
+CREATE TABLE resource_secrets (
+    resource text NOT NULL,
+    id bytea NOT NULL,
+    sealed_digest bytea NOT NULL,
+    description text NOT NULL DEFAULT '',
+    expires_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (resource, id)
+);
+
+CREATE TABLE users (
+    sub text PRIMARY KEY,
+    tenant text NOT NULL DEFAULT '', -- empty: without a tenant
+    username text NOT NULL,
+    username_key text NOT NULL, -- lower(normalize(username, NFKC))
+    password_hash text,
+    enabled boolean NOT NULL DEFAULT true,
+    claims jsonb NOT NULL DEFAULT '{}',
+    tokens_valid_after timestamptz NOT NULL DEFAULT 'epoch',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (tenant, username_key)
+);
+
+-- A subject that was removed is never given to somebody else.
+CREATE TABLE removed_subjects (
+    sub text PRIMARY KEY,
+    removed_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE TABLE consents (
+    sub text NOT NULL REFERENCES users ON DELETE CASCADE,
+    client_id text NOT NULL REFERENCES clients ON DELETE CASCADE,
+    scopes text[] NOT NULL,
+    claims text[] NOT NULL,
+    granted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    expires_at timestamptz,
+    revoked_before timestamptz NOT NULL DEFAULT 'epoch',
+    PRIMARY KEY (sub, client_id)
+);
+
+CREATE TABLE sessions (
+    day int4 NOT NULL,
+    handle_hash bytea NOT NULL,
+    sid text NOT NULL,
+    sub text NOT NULL,
+    auth_time timestamptz NOT NULL,
+    amr text[] NOT NULL,
+    acr text NOT NULL,
+    tenant text NOT NULL DEFAULT '',
+    identity_provider text NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    PRIMARY KEY (day, sid),
+    UNIQUE (day, handle_hash)
+) PARTITION BY RANGE (day);
+
+CREATE TABLE session_clients (
+    day int4 NOT NULL, -- the session's
+    sid text NOT NULL,
+    client_id text NOT NULL,
+    first_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    notified_at timestamptz,
+    PRIMARY KEY (day, sid, client_id)
+) PARTITION BY RANGE (day);
+
+CREATE TABLE grants (
+    day int4 NOT NULL,
+    id bytea NOT NULL,
+    attempt bytea NOT NULL, -- names the redemption that made the row
+    client_id text NOT NULL,
+    sub text NOT NULL,
+    scopes text[] NOT NULL,
+    resources text[] NOT NULL,
+    claims jsonb NOT NULL,
+    session_day int4,
+    sid text,
+    tenant text NOT NULL DEFAULT '',
+    identity_provider text,
+    auth_time timestamptz NOT NULL,
+    amr text[] NOT NULL,
+    acr text NOT NULL,
+    offline boolean NOT NULL,
+    generation int4 NOT NULL DEFAULT 0,
+    issued_at timestamptz NOT NULL,
+    redeemed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    moved_at timestamptz,
+    expires_at timestamptz NOT NULL,
+    revoked_at timestamptz,
+    PRIMARY KEY (day, id),
+    CHECK ((session_day IS NULL) = (sid IS NULL))
+) PARTITION BY RANGE (day);
+
+CREATE TABLE revoked_tokens (
+    day int4 NOT NULL,
+    jti bytea NOT NULL,
+    revoked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (day, jti)
+) PARTITION BY RANGE (day);
+
+CREATE TABLE used_assertions (
+    day int4 NOT NULL,
+    client_id text NOT NULL,
+    jti_hash bytea NOT NULL,
+    PRIMARY KEY (day, client_id, jti_hash)
+) PARTITION BY RANGE (day);
+
+CREATE TABLE audit_events (
+    day int4 NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    process text NOT NULL,
+    event text NOT NULL,
+    client_id text,
+    sub text,
+    sid text,
+    source text,
+    request_id text,
+    detail jsonb NOT NULL DEFAULT '{}'
+) PARTITION BY RANGE (day);
+
+-- Failures within a window, by a keyed hash of who and where.
+CREATE TABLE sign_in_failures (
+    bucket bytea PRIMARY KEY,
+    failures int4 NOT NULL,
+    last_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+CREATE INDEX sign_in_failures_by_expiry ON sign_in_failures (expires_at);

@@ -1,0 +1,134 @@
+//! `catalogue_entries` and `resource_secrets`: scopes, resources, tenants, identity providers, assertion issuers and
+//! extension grants, each a document under its name.
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::Value;
+
+use super::clients::{SecretRow, Versioned, secret};
+use super::error::StoreError;
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::secret::SecretBytes;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CatalogueKind {
+    /// `identity_scopes`
+    IdentityScope,
+    /// `resource_scopes`
+    ResourceScope,
+    /// `resources`
+    Resource,
+    /// `tenants`
+    Tenant,
+    /// `identity_providers`
+    IdentityProvider,
+    /// `assertion_issuers`
+    AssertionIssuer,
+    /// `extension_grants`
+    ExtensionGrant,
+}
+
+impl CatalogueKind {
+    const ALL: [CatalogueKind; 7] = [
+        CatalogueKind::IdentityScope,
+        CatalogueKind::ResourceScope,
+        CatalogueKind::Resource,
+        CatalogueKind::Tenant,
+        CatalogueKind::IdentityProvider,
+        CatalogueKind::AssertionIssuer,
+        CatalogueKind::ExtensionGrant,
+    ];
+
+    /// The word in the `kind` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CatalogueKind::IdentityScope => "identity_scope",
+            CatalogueKind::ResourceScope => "resource_scope",
+            CatalogueKind::Resource => "resource",
+            CatalogueKind::Tenant => "tenant",
+            CatalogueKind::IdentityProvider => "identity_provider",
+            CatalogueKind::AssertionIssuer => "assertion_issuer",
+            CatalogueKind::ExtensionGrant => "extension_grant",
+        }
+    }
+
+    fn from_column(word: &str) -> Result<CatalogueKind, StoreError> {
+        let known = CatalogueKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+        known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
+    }
+}
+
+/// One entry as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatalogueRow {
+    /// What it is.
+    pub kind: CatalogueKind,
+    /// `name`
+    pub name: String,
+    /// The registration object, without its secrets.
+    pub document: Value,
+    /// An identity provider's `client_secret`, sealed by `crypto`.
+    pub sealed_secret: Option<SecretBytes>,
+    /// A resource's secrets, oldest first.
+    pub secrets: Vec<SecretRow>,
+}
+
+/// The whole catalogue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CatalogueRows {
+    /// Every entry, by kind and name.
+    pub entries: Vec<CatalogueRow>,
+    /// Whether some enabled client is registered with `allow_plain_pkce`.
+    pub plain_pkce: bool,
+}
+
+pub(super) const LOAD: &str = "
+SELECT i.registry_version, p.plain_pkce, e.kind, e.name, e.document, e.sealed_secret,
+       s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
+FROM installation i
+CROSS JOIN (SELECT EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"allow_plain_pkce\": true}') AS plain_pkce) AS p
+LEFT JOIN catalogue_entries e ON true
+LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
+ORDER BY e.kind, e.name, s.created_at, s.id";
+
+/// Reads everything registered that is neither client nor user.
+pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
+    versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
+}
+
+pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
+    let first =
+        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
+    let value = CatalogueRows { entries: entries(rows)?, plain_pkce: column(first, "plain_pkce")? };
+    Ok(Versioned { registry_version: column(first, "registry_version")?, value })
+}
+
+/// Folds rows of (entry, secret) that stand together by entry.
+fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
+    let mut found: Vec<CatalogueRow> = Vec::new();
+    for row in rows {
+        let Some(word) = column::<Option<&str>>(row, "kind")? else { continue };
+        let (kind, name) = (CatalogueKind::from_column(word)?, column::<&str>(row, "name")?);
+        if found.last().is_none_or(|entry| entry.kind != kind || entry.name != name) {
+            found.push(entry(row, kind)?);
+        }
+        if let (Some(entry), Some(secret)) = (found.last_mut(), secret(row)?) {
+            entry.secrets.push(secret);
+        }
+    }
+    Ok(found)
+}
+
+fn entry(row: &Row, kind: CatalogueKind) -> Result<CatalogueRow, StoreError> {
+    Ok(CatalogueRow {
+        kind,
+        name: column(row, "name")?,
+        document: column::<Json<Value>>(row, "document")?.0,
+        sealed_secret: column::<Option<&[u8]>>(row, "sealed_secret")?.map(SecretBytes::new),
+        secrets: Vec::new(),
+    })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[("catalogue::LOAD", LOAD)];

@@ -1,0 +1,148 @@
+//! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves itself with.
+
+use std::time::Duration;
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::Value;
+
+use super::error::StoreError;
+use super::values::{client_id, column, id};
+use super::{NamedQuery, Store};
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::instant::Instant;
+use crate::protocol::secret::SecretBytes;
+
+/// A registration as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientRow {
+    /// `client_id`
+    pub client_id: ClientId,
+    /// The registration object, without its secrets.
+    pub metadata: Value,
+    /// `enabled`
+    pub enabled: bool,
+    /// What was issued to it at or before is dead.
+    pub tokens_valid_after: Instant,
+    /// Its secrets, the expired ones among them, oldest first.
+    pub secrets: Vec<SecretRow>,
+}
+
+/// One secret of a client or resource: what is stored is the sealed digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRow {
+    /// 16 random bytes.
+    pub id: [u8; 16],
+    /// Sealed by `crypto`; the store cannot open it.
+    pub sealed_digest: SecretBytes,
+    /// `description`
+    pub description: String,
+    /// `expires_at`
+    pub expires_at: Option<Instant>,
+}
+
+/// Something read from the registry, with the version of the snapshot it was read in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Versioned<T> {
+    /// Usable only while the registry stands at this version.
+    pub registry_version: i64,
+    /// What was read.
+    pub value: T,
+}
+
+pub(super) const FIND: &str = "
+SELECT i.registry_version, c.client_id, c.metadata, c.enabled, c.tokens_valid_after,
+       s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
+FROM installation i
+LEFT JOIN clients c ON c.client_id = $1::text
+LEFT JOIN client_secrets s ON s.client_id = c.client_id
+ORDER BY s.created_at, s.id";
+
+/// Reads a client with its secrets, disabled or not.
+pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<ClientRow>>, StoreError> {
+    let rows = store.read(|connection| connection.query(FIND, &[&client_id.as_str()]))?;
+    versioned(&rows)
+}
+
+pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
+    let first =
+        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
+    Ok(Versioned { registry_version: column(first, "registry_version")?, value: clients(rows)?.pop() })
+}
+
+pub(super) const LIST: &str = "
+SELECT c.client_id, c.metadata, c.enabled, c.tokens_valid_after, s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
+FROM clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
+ORDER BY c.client_id, s.created_at, s.id";
+
+/// Every client, by client_id.
+pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
+    clients(&store.read(|connection| connection.query(LIST, &[]))?)
+}
+
+/// Folds rows of (client, secret) that stand together by client.
+pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+    let mut found: Vec<ClientRow> = Vec::new();
+    for row in rows {
+        let Some(name) = column::<Option<&str>>(row, "client_id")? else { continue };
+        if found.last().is_none_or(|client| client.client_id.as_str() != name) {
+            found.push(client(row)?);
+        }
+        if let (Some(client), Some(secret)) = (found.last_mut(), secret(row)?) {
+            client.secrets.push(secret);
+        }
+    }
+    Ok(found)
+}
+
+fn client(row: &Row) -> Result<ClientRow, StoreError> {
+    Ok(ClientRow {
+        client_id: client_id(row, "client_id")?,
+        metadata: column::<Json<Value>>(row, "metadata")?.0,
+        enabled: column(row, "enabled")?,
+        tokens_valid_after: column(row, "tokens_valid_after")?,
+        secrets: Vec::new(),
+    })
+}
+
+/// The secret of a joined row; `None` where the owner has none.
+pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
+    if column::<Option<&[u8]>>(row, "secret_id")?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(SecretRow {
+        id: id(row, "secret_id")?,
+        sealed_digest: SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?),
+        description: column(row, "description")?,
+        expires_at: column(row, "expires_at")?,
+    }))
+}
+
+/// The longest lifetimes that any registration names; `None` where none does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LongestLifetimes {
+    /// `refresh_token_lifetime`
+    pub refresh_token: Option<Duration>,
+    /// `access_token_lifetime`
+    pub access_token: Option<Duration>,
+}
+
+pub(super) const LONGEST_LIFETIMES: &str = "
+SELECT max((metadata->>'refresh_token_lifetime')::int8) AS refresh_token,
+       max((metadata->>'access_token_lifetime')::int8) AS access_token
+FROM clients";
+
+/// Reads how far ahead partitions must reach.
+pub fn longest_lifetimes(store: &Store) -> Result<LongestLifetimes, StoreError> {
+    lifetimes(&store.read(|connection| connection.query_one(LONGEST_LIFETIMES, &[]))?)
+}
+
+pub(super) fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
+    let seconds = |name| -> Result<Option<Duration>, StoreError> {
+        Ok(column::<Option<i64>>(row, name)?.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
+    };
+    Ok(LongestLifetimes { refresh_token: seconds("refresh_token")?, access_token: seconds("access_token")? })
+}
+
+pub(super) const QUERIES: &[NamedQuery] =
+    &[("clients::FIND", FIND), ("clients::LIST", LIST), ("clients::LONGEST_LIFETIMES", LONGEST_LIFETIMES)];

@@ -1,0 +1,177 @@
+//! One connection of the pool: its prepared statements, its age, and whether it may be used again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use postgres::error::Severity;
+use postgres::types::ToSql;
+use postgres::{Client, Config, Row, Statement};
+use r2d2::ManageConnection;
+use r2d2_postgres::PostgresConnectionManager;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::error::{StoreError, ends_connection};
+
+/// How long a connection that was idle may take to prove that it lives.
+const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
+
+/// A pooled connection. Each statement is prepared once and then kept.
+pub struct Connection {
+    client: Client,
+    statements: HashMap<&'static str, Statement>,
+    last_used: Instant,
+    generation: u64,
+    discarded: bool,
+    /// Set by the watchdog: a cancel request may still be on its way to this backend.
+    pub(super) cancelled: Arc<AtomicBool>,
+    /// Set by a WARNING from the server: a commit that no standby acknowledged looks like success otherwise.
+    warned: Arc<AtomicBool>,
+}
+
+impl Connection {
+    /// Runs a statement that answers any number of rows.
+    pub fn query(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let statement = self.prepared(sql)?;
+        let rows = self.client.query(&statement, values);
+        self.judged(rows)
+    }
+
+    /// Runs a statement that answers one row or none.
+    pub fn query_opt(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(sql, values)?.into_iter().next())
+    }
+
+    /// Runs a statement that always answers a row.
+    pub fn query_one(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Row, StoreError> {
+        self.query_opt(sql, values)?
+            .ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))
+    }
+
+    /// Runs a statement; answers how many rows it touched.
+    pub fn execute(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+        let statement = self.prepared(sql)?;
+        let touched = self.client.execute(&statement, values);
+        self.judged(touched)
+    }
+
+    fn prepared(&mut self, sql: &'static str) -> Result<Statement, StoreError> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let prepared = self.client.prepare(sql);
+        let statement = self.judged(prepared)?;
+        self.statements.insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    /// Decides whether this connection outlives the answer, and whether the answer may be believed.
+    fn judged<T>(&mut self, answer: Result<T, postgres::Error>) -> Result<T, StoreError> {
+        let warned = self.warned.swap(false, Ordering::SeqCst);
+        match answer {
+            Ok(_) if warned => {
+                self.discarded = true;
+                Err(StoreError::Severed(String::from("the server warned that a standby did not acknowledge")))
+            }
+            Ok(value) => Ok(value),
+            Err(error) => {
+                self.discarded |= error.code().is_none_or(ends_connection);
+                Err(StoreError::from(error))
+            }
+        }
+    }
+
+    pub(super) fn cancel_token(&self) -> postgres::CancelToken {
+        self.client.cancel_token()
+    }
+
+    /// For how long nobody has used it.
+    pub(super) fn idle(&self) -> Duration {
+        self.last_used.elapsed()
+    }
+
+    /// Asks the server for a sign of life, at most 500 ms.
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.client.is_valid(PROOF_OF_LIFE).is_ok()
+    }
+
+    pub(super) fn used(&mut self) {
+        self.last_used = Instant::now();
+    }
+
+    /// Keeps it from going back to the pool.
+    pub(super) fn discard(&mut self) {
+        self.discarded = true;
+    }
+}
+
+/// Grows with each connection found dead: whatever was connected before is suspect.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Generation(Arc<AtomicU64>);
+
+impl Generation {
+    /// Declares every present connection stale.
+    pub(super) fn advance(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Whether the connection is older than the last one found dead.
+    pub(super) fn is_after(&self, connection: &Connection) -> bool {
+        connection.generation < self.current()
+    }
+
+    fn current(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Makes connections for the pool and tells it which to drop.
+pub(super) struct Connections {
+    config: Config,
+    tls: MakeRustlsConnect,
+    generation: Generation,
+}
+
+impl Connections {
+    pub(super) fn new(config: Config, tls: MakeRustlsConnect, generation: Generation) -> Connections {
+        Connections { config, tls, generation }
+    }
+}
+
+impl ManageConnection for Connections {
+    type Connection = Connection;
+    type Error = postgres::Error;
+
+    fn connect(&self) -> Result<Connection, postgres::Error> {
+        let generation = self.generation.current();
+        let warned = Arc::new(AtomicBool::new(false));
+        let mut config = self.config.clone();
+        let flag = Arc::clone(&warned);
+        config.notice_callback(move |notice| {
+            let warning = notice.parsed_severity() == Some(Severity::Warning);
+            flag.fetch_or(warning, Ordering::SeqCst);
+        });
+        let client = PostgresConnectionManager::new(config, self.tls.clone()).connect()?;
+        Ok(Connection {
+            client,
+            statements: HashMap::new(),
+            last_used: Instant::now(),
+            generation,
+            discarded: false,
+            cancelled: Arc::new(AtomicBool::new(false)),
+            warned,
+        })
+    }
+
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), postgres::Error> {
+        connection.client.is_valid(PROOF_OF_LIFE)
+    }
+
+    fn has_broken(&self, connection: &mut Connection) -> bool {
+        connection.discarded
+            || connection.cancelled.load(Ordering::SeqCst)
+            || connection.client.is_closed()
+            || self.generation.is_after(connection)
+    }
+}

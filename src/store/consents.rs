@@ -1,0 +1,105 @@
+//! `consents`: what a user allowed a client, and since when nothing older counts. A withdrawal keeps the row: its mark
+//! is what kills codes in flight.
+
+use postgres::Row;
+
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::identifiers::{ClientId, Subject};
+use crate::protocol::instant::Instant;
+
+/// A remembered consent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsentRow {
+    /// Scope names allowed; none after a withdrawal.
+    pub scopes: Vec<String>,
+    /// Names of claims allowed through the `claims` parameter.
+    pub claims: Vec<String>,
+    /// When it was last given.
+    pub granted_at: Instant,
+    /// When it lapses; `None` is never.
+    pub expires_at: Option<Instant>,
+    /// What was issued at or before is dead.
+    pub revoked_before: Instant,
+}
+
+const FIND: &str = "
+SELECT scopes, claims, granted_at, expires_at, revoked_before FROM consents WHERE sub = $1::text AND client_id = $2::text";
+
+/// Reads what the user allowed the client.
+pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<ConsentRow>, StoreError> {
+    let row = store.read(|connection| connection.query_opt(FIND, &[&sub.as_str(), &client_id.as_str()]))?;
+    row.as_ref().map(consent).transpose()
+}
+
+fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
+    Ok(ConsentRow {
+        scopes: column(row, "scopes")?,
+        claims: column(row, "claims")?,
+        granted_at: column(row, "granted_at")?,
+        expires_at: column(row, "expires_at")?,
+        revoked_before: column(row, "revoked_before")?,
+    })
+}
+
+const GIVE: &str = "
+WITH given AS (
+    INSERT INTO consents (sub, client_id, scopes, claims, expires_at)
+    VALUES ($1::text, $2::text, $3::text[], $4::text[], $5::timestamptz)
+    ON CONFLICT (sub, client_id) DO UPDATE
+    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at, granted_at = clock_timestamp()
+)
+INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+FROM jsonb_populate_record(NULL::audit_events, $6::jsonb) AS a";
+
+/// What a user allows a client from now on: whatever was remembered before is replaced.
+#[derive(Clone, Debug)]
+pub struct GivenConsent<'a> {
+    /// Who allows.
+    pub sub: &'a Subject,
+    /// Whom.
+    pub client_id: &'a ClientId,
+    /// Scope names.
+    pub scopes: &'a [String],
+    /// Claim names.
+    pub claims: &'a [String],
+    /// When it lapses; `None` is never.
+    pub expires_at: Option<Instant>,
+}
+
+/// Remembers a consent.
+pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let audit = audit.parameter_of(store);
+    let written = store.write(|connection| {
+        connection.execute(
+            GIVE,
+            &[&given.sub.as_str(), &given.client_id.as_str(), &given.scopes, &given.claims, &given.expires_at, &audit],
+        )
+    });
+    written.map(drop)
+}
+
+const WITHDRAW: &str = "
+WITH withdrawn AS (
+    INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
+    VALUES ($1::text, $2::text, '{}', '{}', clock_timestamp() + interval '2 seconds')
+    ON CONFLICT (sub, client_id) DO UPDATE
+    SET scopes = '{}', claims = '{}', expires_at = NULL, revoked_before = clock_timestamp() + interval '2 seconds'
+)
+INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a";
+
+/// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair, remembered before or not.
+pub fn withdraw(store: &Store, sub: &Subject, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let audit = audit.parameter_of(store);
+    store.write(|connection| connection.execute(WITHDRAW, &[&sub.as_str(), &client_id.as_str(), &audit])).map(drop)
+}
+
+pub(super) const QUERIES: &[NamedQuery] =
+    &[("consents::FIND", FIND), ("consents::GIVE", GIVE), ("consents::WITHDRAW", WITHDRAW)];

@@ -1,0 +1,231 @@
+//! The database setting: a URL or a key/value string of the `postgres` crate, with `sslmode=verify-ca`,
+//! `sslmode=verify-full` and `sslrootcert` beside, and our time-outs wherever it names none.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use postgres::Config;
+use postgres::config::{Host, SslMode, TargetSessionAttrs};
+
+use super::error::StoreError;
+
+/// For request-serving connections: no statement, lock or open transaction outlives a request's patience.
+pub(super) const SERVING_OPTIONS: [(&str, &str); 4] = [
+    ("statement_timeout", "3000"),
+    ("lock_timeout", "1000"),
+    ("idle_in_transaction_session_timeout", "5000"),
+    ("default_transaction_isolation", "read\\ committed"),
+];
+
+/// For migrations, `apply` and maintenance: patient with statements, never with locks that requests wait behind.
+pub(super) const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
+    ("statement_timeout", "60000"),
+    ("lock_timeout", "5000"),
+    ("idle_in_transaction_session_timeout", "60000"),
+    ("default_transaction_isolation", "read\\ committed"),
+];
+
+/// For attaching and detaching partitions: a waiting DDL lock makes every request queue behind it.
+pub(super) const PARTITION_OPTIONS: [(&str, &str); 4] = [
+    ("statement_timeout", "30000"),
+    ("lock_timeout", "100"),
+    ("idle_in_transaction_session_timeout", "60000"),
+    ("default_transaction_isolation", "read\\ committed"),
+];
+
+/// The parsed setting.
+pub(super) struct DatabaseUrl {
+    config: Config,
+    /// `sslrootcert`: trust these roots and no others.
+    pub(super) root_certificates: Option<PathBuf>,
+}
+
+impl DatabaseUrl {
+    /// Parses the setting. The error names what is wrong with it, never its text: it may hold a password.
+    pub(super) fn parse(text: &str) -> Result<DatabaseUrl, StoreError> {
+        let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            split_url(text)
+        } else {
+            split_key_values(text)?
+        };
+        let mut config: Config = rest.parse().map_err(|_| refused("it is neither a URL nor a key/value string"))?;
+        let named = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        config.ssl_mode(ssl_mode(named("sslmode"), &config)?);
+        fill_in(&mut config, |key| named(key).is_some());
+        Ok(DatabaseUrl { config, root_certificates: named("sslrootcert").map(PathBuf::from) })
+    }
+
+    /// The configuration with server settings for one kind of work; those in the URL win.
+    pub(super) fn config(&self, options: &[(&str, &str)]) -> Config {
+        let mut config = self.config.clone();
+        let own = options.iter().map(|(name, value)| format!("-c {name}={value}")).collect::<Vec<_>>().join(" ");
+        // The server takes the last of two settings of one name.
+        config.options(&format!("{own} {}", self.config.get_options().unwrap_or_default()));
+        config
+    }
+}
+
+fn refused(cause: &str) -> StoreError {
+    StoreError::Refused(format!("GATEPOST_DATABASE_URL: {cause}"))
+}
+
+/// Our own time-outs: without them a lost server is noticed after minutes or never.
+fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
+    if !names("connect_timeout") {
+        config.connect_timeout(Duration::from_secs(2));
+    }
+    if !names("tcp_user_timeout") {
+        config.tcp_user_timeout(Duration::from_secs(3));
+    }
+    if !names("keepalives_idle") {
+        config.keepalives_idle(Duration::from_secs(5));
+    }
+    if !names("keepalives_interval") {
+        config.keepalives_interval(Duration::from_secs(2));
+    }
+    if !names("keepalives_retries") {
+        config.keepalives_retries(2);
+    }
+    if !names("application_name") {
+        config.application_name("gatepost");
+    }
+    if config.get_hosts().len() > 1 && !names("target_session_attrs") {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+}
+
+/// Unnamed, TLS is used where the server offers it, except on this machine. `verify-ca` checks the name as well:
+/// TLS here always verifies in full.
+fn ssl_mode(named: Option<&str>, config: &Config) -> Result<SslMode, StoreError> {
+    match named {
+        None if config.get_hosts().iter().all(is_local) => Ok(SslMode::Disable),
+        None | Some("prefer") => Ok(SslMode::Prefer),
+        Some("disable") => Ok(SslMode::Disable),
+        Some("require" | "verify-ca" | "verify-full") => Ok(SslMode::Require),
+        Some(_) => Err(refused("sslmode must be disable, prefer, require, verify-ca or verify-full")),
+    }
+}
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    }
+}
+
+/// Takes `sslmode` and `sslrootcert` out of a URL's query; answers the rest and every pair of the query.
+fn split_url(text: &str) -> (String, Vec<(String, String)>) {
+    let Some((base, query)) = text.split_once('?') else { return (text.to_owned(), Vec::new()) };
+    let decode = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
+    let pair = |part: &str| part.split_once('=').map(|(key, value)| (decode(key), decode(value)));
+    let kept: Vec<&str> = query.split('&').filter(|part| !pair(part).is_some_and(|(key, _)| is_ours(&key))).collect();
+    let rest = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+    (rest, query.split('&').filter_map(pair).collect())
+}
+
+/// The same for `key = 'value'` strings.
+fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), StoreError> {
+    let mut pairs = Vec::new();
+    let mut rest = String::new();
+    let mut remaining = text.trim_start();
+    while !remaining.is_empty() {
+        let (key, after) = remaining.split_once('=').ok_or_else(|| refused("a key without a value"))?;
+        let (value, length) = quoted_or_bare(after.trim_start()).ok_or_else(|| refused("an unterminated quote"))?;
+        let key = key.trim().to_owned();
+        if !is_ours(&key) {
+            rest.push_str(&format!("{key}='{}' ", value.replace('\\', "\\\\").replace('\'', "\\'")));
+        }
+        pairs.push((key, value));
+        remaining = after.trim_start().get(length..).unwrap_or_default().trim_start();
+    }
+    Ok((rest, pairs))
+}
+
+/// Reads one value, quoted or up to white space, with backslash escapes; answers it and the bytes it took.
+fn quoted_or_bare(text: &str) -> Option<(String, usize)> {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(usize::from(quoted));
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.push(characters.next()?.1),
+            '\'' if quoted => return Some((value, at + 1)),
+            _ if !quoted && character.is_whitespace() => return Some((value, at)),
+            _ => value.push(character),
+        }
+    }
+    (!quoted).then_some((value, text.len()))
+}
+
+fn is_ours(key: &str) -> bool {
+    key == "sslmode" || key == "sslrootcert"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Config {
+        DatabaseUrl::parse(text).unwrap().config(&SERVING_OPTIONS)
+    }
+
+    #[test]
+    fn verify_modes_and_roots_are_taken_out_of_both_forms() {
+        for text in [
+            "postgres://u:p@db.example/gatepost?sslmode=verify-full&sslrootcert=%2Fca.pem&connect_timeout=7",
+            "host=db.example user=u password='p' dbname=gatepost sslmode = verify-full sslrootcert='/ca.pem' connect_timeout=7",
+        ] {
+            let url = DatabaseUrl::parse(text).unwrap();
+            assert_eq!(url.root_certificates, Some(PathBuf::from("/ca.pem")), "{text}");
+            assert_eq!(url.config.get_ssl_mode(), SslMode::Require);
+            assert_eq!(url.config.get_connect_timeout(), Some(&Duration::from_secs(7)));
+            assert_eq!(url.config.get_tcp_user_timeout(), Some(&Duration::from_secs(3)));
+            assert_eq!(url.config.get_password(), Some(&b"p"[..]));
+        }
+    }
+
+    #[test]
+    fn a_quoted_value_keeps_its_quotes_spaces_and_backslashes() {
+        let config = parse(r"host=/run/pg password='a \'b\' \\c = d' user=x");
+        assert_eq!(config.get_password(), Some(&br"a 'b' \c = d"[..]));
+        assert_eq!(config.get_user(), Some("x"));
+    }
+
+    #[test]
+    fn tls_is_left_out_only_on_this_machine_or_by_name() {
+        for text in
+            ["postgres:///g?host=/run/pg", "postgres://localhost/g", "host=127.0.0.1 user=u", "host=db sslmode=disable"]
+        {
+            assert_eq!(parse(text).get_ssl_mode(), SslMode::Disable, "{text}");
+        }
+        assert_eq!(parse("postgres://db.example/g").get_ssl_mode(), SslMode::Prefer);
+        assert_eq!(parse("postgres://localhost/g?sslmode=verify-ca").get_ssl_mode(), SslMode::Require);
+    }
+
+    #[test]
+    fn settings_of_the_url_come_after_ours() {
+        let config = parse("postgres://localhost/g?options=-c%20statement_timeout%3D9");
+        let options = config.get_options().unwrap();
+        assert!(options.find("statement_timeout=3000").unwrap() < options.find("statement_timeout=9").unwrap());
+    }
+
+    #[test]
+    fn several_hosts_ask_for_the_writable_one() {
+        assert_eq!(parse("postgres://a,b/g").get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        assert_eq!(
+            parse("postgres://a,b/g?target_session_attrs=any").get_target_session_attrs(),
+            TargetSessionAttrs::Any
+        );
+    }
+
+    #[test]
+    fn errors_do_not_repeat_the_setting() {
+        for text in ["postgres://u:canary@h:port/", "host=h password='canary", "canary", "host=h sslmode=canary"] {
+            let error = DatabaseUrl::parse(text).map(|_| ()).unwrap_err().to_string();
+            assert!(!error.contains("canary"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What can go wrong between us and Postgres, in the few kinds a caller acts on. The texts are for the log: they name
+//! conditions, tables and constraints, never values, hosts, roles or statements' parameters.
+
+use std::fmt;
+
+use postgres::error::{DbError, SqlState};
+
+/// A failed call into the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// No connection could be had; nothing was sent.
+    Unavailable(String),
+    /// The connection broke, or the server gave up, while a statement was under way: it may or may not have been done.
+    Severed(String),
+    /// Every place in the lane of database users stayed taken for 250 ms.
+    Busy,
+    /// Lost against another transaction (40001, 40P01, 55P03), also the second time; nothing was done.
+    Conflict(String),
+    /// Something of that name is there already; the unique constraint's name.
+    Taken(String),
+    /// The database as it stands must not be used: wrong schema level, wrong issuer, unfit encoding, bad settings.
+    Refused(String),
+    /// A row does not read as this program writes it.
+    Corrupt(String),
+    /// A statement failed: a mistake of ours, or a right that is missing.
+    Query(String),
+}
+
+impl StoreError {
+    /// Whether waiting may help: the answer to the client is 503, otherwise 500.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            StoreError::Unavailable(_) | StoreError::Severed(_) | StoreError::Busy | StoreError::Conflict(_) => true,
+            StoreError::Taken(_) | StoreError::Refused(_) | StoreError::Corrupt(_) | StoreError::Query(_) => false,
+        }
+    }
+
+    /// Whether the statement certainly did nothing and lost only by timing.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, StoreError::Conflict(_))
+    }
+
+    /// Whether it is unknown if the statement was done.
+    pub(super) fn is_severed(&self) -> bool {
+        matches!(self, StoreError::Severed(_))
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Unavailable(cause) => write!(formatter, "database unavailable: {cause}"),
+            StoreError::Severed(cause) => write!(formatter, "database connection lost: {cause}"),
+            StoreError::Busy => formatter.write_str("every database connection is taken"),
+            StoreError::Conflict(cause) => write!(formatter, "database conflict: {cause}"),
+            StoreError::Taken(constraint) => write!(formatter, "already exists ({constraint})"),
+            StoreError::Refused(cause) => formatter.write_str(cause),
+            StoreError::Corrupt(cause) => write!(formatter, "unreadable row: {cause}"),
+            StoreError::Query(cause) => write!(formatter, "database statement failed: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<postgres::Error> for StoreError {
+    fn from(error: postgres::Error) -> StoreError {
+        match error.as_db_error() {
+            Some(database_error) => classify(database_error),
+            None if is_conversion(&error) => StoreError::Corrupt(String::from("a value of an unexpected type")),
+            None => StoreError::Severed(String::from(transport_cause(&error))),
+        }
+    }
+}
+
+/// A failure to connect: whatever it was, nothing of ours had been sent.
+pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
+    let cause = match error.as_db_error() {
+        Some(database_error) => condition(database_error),
+        None => String::from(transport_cause(error)),
+    };
+    StoreError::Unavailable(cause)
+}
+
+fn classify(error: &DbError) -> StoreError {
+    let code = error.code();
+    if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE]
+        .contains(code)
+    {
+        return StoreError::Conflict(condition(error));
+    }
+    if *code == SqlState::UNIQUE_VIOLATION {
+        return StoreError::Taken(error.constraint().unwrap_or("unnamed").to_owned());
+    }
+    if ends_connection(code) || *code == SqlState::QUERY_CANCELED {
+        return StoreError::Severed(condition(error));
+    }
+    StoreError::Query(condition(error))
+}
+
+/// Conditions after which a connection is not used again: a read-only server (25006), the server going down (57P0x), a
+/// broken connection (08xxx), a cached plan that no longer fits the schema (0A000).
+pub(super) fn ends_connection(code: &SqlState) -> bool {
+    code.code() == "25006" || code.code() == "0A000" || code.code().starts_with("57P0") || code.code().starts_with("08")
+}
+
+/// SQLSTATE and the names in it. The server's message only where it can hold nothing but identifiers (class 42).
+fn condition(error: &DbError) -> String {
+    let mut text = format!("SQLSTATE {}", error.code().code());
+    for (kind, name) in [("table", error.table()), ("column", error.column()), ("constraint", error.constraint())] {
+        if let Some(name) = name {
+            text.push_str(&format!(", {kind} {name}"));
+        }
+    }
+    if error.code().code().starts_with("42") && *error.code() != SqlState::INVALID_TEXT_REPRESENTATION {
+        text.push_str(&format!(": {}", error.message().escape_debug()));
+    }
+    text
+}
+
+fn is_conversion(error: &postgres::Error) -> bool {
+    let text = error.to_string();
+    text.starts_with("error serializing") || text.starts_with("error deserializing") || text.contains("invalid column")
+}
+
+/// The kind of a failure below the protocol, without the address that the full text would name.
+fn transport_cause(error: &postgres::Error) -> &'static str {
+    use std::error::Error as _;
+    use std::io::ErrorKind;
+    let Some(source) = error.source().and_then(|source| source.downcast_ref::<std::io::Error>()) else {
+        return if error.is_closed() { "connection closed" } else { "connection failed" };
+    };
+    #[allow(clippy::wildcard_enum_match_arm, reason = "ErrorKind is the standard library's and non-exhaustive")]
+    match source.kind() {
+        ErrorKind::ConnectionRefused => "connection refused",
+        ErrorKind::NotFound => "socket not found",
+        ErrorKind::PermissionDenied => "permission denied",
+        ErrorKind::TimedOut => "timed out",
+        ErrorKind::InvalidData | ErrorKind::InvalidInput => "TLS: certificate not accepted",
+        _ => "connection broken",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_asks_the_client_to_come_back() {
+        assert!(StoreError::Busy.is_passing());
+        assert!(StoreError::Severed(String::new()).is_passing());
+        assert!(!StoreError::Query(String::new()).is_passing());
+        assert!(!StoreError::Taken(String::new()).is_passing());
+    }
+
+    #[test]
+    fn read_only_and_dying_servers_end_the_connection() {
+        for code in ["25006", "57P01", "57P02", "57P03", "08006", "0A000"] {
+            assert!(ends_connection(&SqlState::from_code(code)), "{code}");
+        }
+        for code in ["23505", "40001", "57014", "42601"] {
+            assert!(!ends_connection(&SqlState::from_code(code)), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_refused_connection_names_no_host() {
+        let error = "host=127.0.0.1 port=1 user=canary".parse::<postgres::Config>().unwrap();
+        let error = error.connect(postgres::NoTls).map(drop).unwrap_err();
+        let text = while_connecting(&error).to_string();
+        assert_eq!(text, "database unavailable: connection refused");
+    }
+}

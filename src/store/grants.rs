@@ -1,0 +1,183 @@
+//! `grants`: one row per redeemed authorization. The row is the proof that a code was used: whoever makes it has
+//! redeemed the code, whoever finds it there presents a replay.
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::Value;
+
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::users::{UserRow, user};
+use super::values::{column, tenant_text};
+use super::{NamedQuery, Store};
+use crate::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use crate::protocol::instant::{Day, Instant};
+
+/// A grant to be, as the code carried it.
+#[derive(Clone, Debug)]
+pub struct NewGrant {
+    /// Fixed when the code was sealed.
+    pub id: GrantId,
+    /// 16 random bytes of this redemption: tells its own commit from another's.
+    pub attempt: [u8; 16],
+    /// Who redeems.
+    pub client_id: ClientId,
+    /// For whom.
+    pub sub: Subject,
+    /// Granted scope names.
+    pub scopes: Vec<String>,
+    /// Authorized resources (RFC 8707).
+    pub resources: Vec<String>,
+    /// Claims asked for by name, as the code carried them.
+    pub claims: Value,
+    /// The session it grew from: the day its row lies under, and its `sid`.
+    pub session: Option<(Day, Sid)>,
+    /// The tenant of the sign-in.
+    pub tenant: Option<TenantName>,
+    /// Who vouched, where the request asked for one by name.
+    pub identity_provider: Option<String>,
+    /// `auth_time`
+    pub auth_time: Instant,
+    /// `amr`
+    pub amr: Vec<String>,
+    /// `acr`
+    pub acr: String,
+    /// Whether it outlives its session.
+    pub offline: bool,
+    /// When the code was issued: everything it stands on must not have been revoked since.
+    pub issued_at: Instant,
+    /// Its absolute end.
+    pub expires_at: Instant,
+}
+
+/// What became of a redemption.
+#[must_use]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Redemption {
+    /// The first use of the code; everything stands. The user's row is as current as the decision.
+    Issued(Box<UserRow>),
+    /// The code was used or burnt before; what it gave is revoked.
+    Replayed,
+    /// The first use, but user, client, session or consent no longer stand. The code is spent, nothing may be issued.
+    NoLongerStands,
+}
+
+/// A code whose user, client, session or consent is gone is entered all the same, revoked from the start: the code is
+/// then spent in every case, and the insert has one source row whatever the joins find, so that the conflict branch is
+/// always reached. `DO UPDATE` waits for a redemption that runs beside it and then revokes what that one made.
+/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
+const REDEEM: &str = "
+WITH standing AS (
+    SELECT u.sub IS NOT NULL AND u.enabled AND $14::timestamptz > u.tokens_valid_after
+           AND c.client_id IS NOT NULL AND c.enabled AND $14::timestamptz > c.tokens_valid_after
+           AND $14::timestamptz > i.tokens_valid_after
+           AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
+           AND (k.sub IS NULL OR $14::timestamptz > k.revoked_before) AS stands,
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+    FROM installation i
+    LEFT JOIN users u ON u.sub = $5::text
+    LEFT JOIN clients c ON c.client_id = $4::text
+    LEFT JOIN sessions s ON s.day = $8::int4 AND s.sid = $9::text AND s.sub = $5::text
+    LEFT JOIN consents k ON k.sub = $5::text AND k.client_id = $4::text
+), redeemed AS (
+    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
+                        issued_at, expires_at, offline, claims, identity_provider, revoked_at)
+    SELECT $1::int4, $2::bytea, $3::bytea, $4::text, $5::text, $6::text[], $7::text[], $8::int4, $9::text, $10::text,
+           $11::timestamptz, $12::text[], $13::text, $14::timestamptz, $15::timestamptz, $16::bool, $17::jsonb, $18::text,
+           CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
+    FROM standing
+    ON CONFLICT (day, id) DO UPDATE
+    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
+                          ELSE coalesce(grants.revoked_at, clock_timestamp()) END
+    RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
+           CASE WHEN redeemed.issued THEN 'code_redeemed' WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
+           $4::text, $5::text, $9::text, a.source, a.request_id, a.detail
+    FROM redeemed, jsonb_populate_record(NULL::audit_events, $20::jsonb) AS a
+)
+SELECT redeemed.own, redeemed.issued, standing.* FROM redeemed, standing";
+
+/// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
+/// the same attempt is made once more. The event's name, client, user and session are the statement's own.
+pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
+    let row = enter(store, new, false, audit)?;
+    let (own, issued): (bool, bool) = (column(&row, "own")?, column(&row, "issued")?);
+    let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
+    match (own, issued) {
+        (true, true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
+        // Ours and revoked although everything stands: replayed by another between our lost answer and the retry.
+        (true, false) if stands => Ok(Redemption::Replayed),
+        (true, false) => Ok(Redemption::NoLongerStands),
+        (false, _) => Ok(Redemption::Replayed),
+    }
+}
+
+/// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
+/// gave is revoked. The same statement as [`redeem`], so neither can slip past the other.
+pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    enter(store, new, true, audit).map(drop)
+}
+
+fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
+    let audit = audit.parameter_of(store);
+    let session_day = new.session.as_ref().map(|(day, _)| *day);
+    let sid = new.session.as_ref().map(|(_, sid)| sid.as_str());
+    store.write_once_more(|connection| {
+        connection.query_one(
+            REDEEM,
+            &[
+                &new.id.day,
+                &&new.id.random[..],
+                &&new.attempt[..],
+                &new.client_id.as_str(),
+                &new.sub.as_str(),
+                &new.scopes,
+                &new.resources,
+                &session_day,
+                &sid,
+                &tenant_text(new.tenant.as_ref()),
+                &new.auth_time,
+                &new.amr,
+                &new.acr,
+                &new.issued_at,
+                &new.expires_at,
+                &new.offline,
+                &Json(&new.claims),
+                &new.identity_provider,
+                &burn,
+                &audit,
+            ],
+        )
+    })
+}
+
+const REVOKE_REPLAYED: &str = "
+WITH revoked AS (
+    UPDATE grants SET revoked_at = clock_timestamp()
+    WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text AND revoked_at IS NULL
+    RETURNING client_id, sub, sid
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, 'code_replayed', revoked.client_id, revoked.sub, revoked.sid, a.source, a.request_id, a.detail
+    FROM revoked, jsonb_populate_record(NULL::audit_events, $4::jsonb) AS a
+)
+SELECT client_id FROM revoked";
+
+/// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had.
+pub fn revoke_replayed(
+    store: &Store,
+    id: GrantId,
+    client_id: &ClientId,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let audit = audit.parameter_of(store);
+    let revoked = store.write(|connection| {
+        connection.query_opt(REVOKE_REPLAYED, &[&id.day, &&id.random[..], &client_id.as_str(), &audit])
+    })?;
+    Ok(revoked.is_some())
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[("grants::REDEEM", REDEEM), ("grants::REVOKE_REPLAYED", REVOKE_REPLAYED)];

@@ -1,0 +1,77 @@
+//! `installation`: the one row that says whose database this is, at which version the registry stands, and what time it is.
+
+use postgres::Client;
+
+use super::error::StoreError;
+use super::values::{column, id};
+use super::{NamedQuery, Store};
+use crate::protocol::instant::Instant;
+
+/// What the once-a-second read of every process learns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstallationReading {
+    /// Grows with every change to the registry.
+    pub registry_version: i64,
+    /// The database's clock at the moment of the read.
+    pub now: Instant,
+    /// Tokens issued at or before are dead (`gatepost revoke --everything`).
+    pub tokens_valid_after: Instant,
+}
+
+/// Whose database this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// 16 random bytes made at the first `migrate`; salts every derived key.
+    pub id: [u8; 16],
+    /// `GATEPOST_BASE_URL` at the first `migrate`.
+    pub issuer: String,
+}
+
+const READ: &str = "SELECT registry_version, tokens_valid_after, clock_timestamp() AS now FROM installation";
+
+/// Reads version and clock.
+pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
+    let row = store.read(|connection| connection.query_one(READ, &[]))?;
+    Ok(InstallationReading {
+        registry_version: column(&row, "registry_version")?,
+        now: column(&row, "now")?,
+        tokens_valid_after: column(&row, "tokens_valid_after")?,
+    })
+}
+
+const FIND: &str = "SELECT id, issuer FROM installation";
+
+/// Reads whose database this is; `None` before the first `migrate`.
+pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
+    let row = store.read(|connection| connection.query_opt(FIND, &[]))?;
+    row.as_ref().map(installation).transpose()
+}
+
+const CREATE: &str = "INSERT INTO installation (id, issuer) VALUES ($1, $2) ON CONFLICT (only_row) DO NOTHING";
+
+/// Makes the row where there is none; answers the row that stands. Refused when that one has another issuer: tokens,
+/// codes and wrapped keys are bound to it, and a change must be meant (`--rename-issuer`).
+pub fn ensure(client: &mut Client, new_id: [u8; 16], issuer: &str) -> Result<Installation, StoreError> {
+    client.execute(CREATE, &[&&new_id[..], &issuer])?;
+    let found = installation(&client.query_one(FIND, &[])?)?;
+    check_issuer(&found, issuer)?;
+    Ok(found)
+}
+
+/// Refuses an issuer other than the one this database was made for.
+pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), StoreError> {
+    if installation.issuer == issuer {
+        return Ok(());
+    }
+    Err(StoreError::Refused(format!(
+        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}; to move it: gatepost migrate --rename-issuer",
+        installation.issuer
+    )))
+}
+
+fn installation(row: &postgres::Row) -> Result<Installation, StoreError> {
+    Ok(Installation { id: id(row, "id")?, issuer: column(row, "issuer")? })
+}
+
+pub(super) const QUERIES: &[NamedQuery] =
+    &[("installation::READ", READ), ("installation::FIND", FIND), ("installation::CREATE", CREATE)];

@@ -1,0 +1,176 @@
+//! The schema's levels: `sql/*.sql`, embedded, forward only, each applied once and remembered with its checksum.
+
+use postgres::{Client, Transaction};
+use sha2::{Digest, Sha256};
+
+use super::error::StoreError;
+use super::values::column;
+use super::{NamedQuery, Store};
+
+/// One file of `sql/`.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// Its number: 1 and up, without gaps.
+    pub level: i32,
+    /// Its file name.
+    pub name: &'static str,
+    /// Its text; the first line reads `-- compatible_from: N`, N being the oldest level whose binary works with this one.
+    pub sql: &'static str,
+}
+
+/// Every level, in order.
+pub const MIGRATIONS: &[Migration] =
+    &[Migration { level: 1, name: "0001_foundation.sql", sql: include_str!("../../sql/0001_foundation.sql") }];
+
+/// Any fixed number: whoever migrates holds the advisory lock of this name for the length of the transaction.
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7307467)";
+
+const CREATE_TABLE: &str = "
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    level int4 PRIMARY KEY,
+    name text NOT NULL,
+    sha256 bytea NOT NULL,
+    compatible_from int4 NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+)";
+
+const FITNESS: &str = "SELECT current_setting('server_encoding') = 'UTF8' AND lower('IÀÉΣЖ') = 'iàéσж' AS fit";
+
+const INSERT: &str = "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
+
+/// Applies what is missing, all in one transaction, one process at a time; answers the names of what it applied.
+/// Refused when a level that was applied has another text now, or the database cannot compare user names.
+pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
+    apply(client, MIGRATIONS)
+}
+
+/// [`migrate`] with a list of one's own.
+pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'static str>, StoreError> {
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute(MIGRATION_LOCK)?;
+    check_fitness(&mut transaction)?;
+    transaction.batch_execute(CREATE_TABLE)?;
+    let applied = levels(transaction.query(LEVELS, &[])?)?;
+    check_texts(&applied, migrations)?;
+    let missing = migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level));
+    let names = missing.map(|migration| apply_one(&mut transaction, migration)).collect::<Result<_, _>>()?;
+    transaction.commit()?;
+    Ok(names)
+}
+
+fn apply_one(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<&'static str, StoreError> {
+    let compatible_from = compatible_from(migration.sql)
+        .ok_or_else(|| StoreError::Refused(format!("{} does not begin with -- compatible_from: N", migration.name)))?;
+    transaction.batch_execute(migration.sql)?;
+    let checksum = Sha256::digest(migration.sql);
+    transaction.execute(INSERT, &[&migration.level, &migration.name, &checksum.as_slice(), &compatible_from])?;
+    Ok(migration.name)
+}
+
+/// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do differently.
+fn check_fitness(transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
+    let fit: bool = column(&transaction.query_one(FITNESS, &[])?, "fit")?;
+    if fit {
+        return Ok(());
+    }
+    Err(StoreError::Refused(String::from(
+        "the database must be created with ENCODING 'UTF8' and an LC_CTYPE that knows all letters, such as C.UTF-8",
+    )))
+}
+
+const LEVELS: &str = "SELECT level, sha256, compatible_from FROM schema_migrations ORDER BY level";
+
+struct AppliedLevel {
+    level: i32,
+    sha256: Vec<u8>,
+    compatible_from: i32,
+}
+
+fn levels(rows: Vec<postgres::Row>) -> Result<Vec<AppliedLevel>, StoreError> {
+    let level = |row: &postgres::Row| {
+        Ok(AppliedLevel {
+            level: column(row, "level")?,
+            sha256: column(row, "sha256")?,
+            compatible_from: column(row, "compatible_from")?,
+        })
+    };
+    rows.iter().map(level).collect()
+}
+
+const HAS_TABLE: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS present";
+
+/// Whether this binary may serve with the schema as it stands; the refusal says what to do.
+pub fn check_level(store: &Store) -> Result<(), StoreError> {
+    let present: bool = column(&store.read(|connection| connection.query_one(HAS_TABLE, &[]))?, "present")?;
+    let applied = if present { levels(store.read(|connection| connection.query(LEVELS, &[]))?)? } else { Vec::new() };
+    check_texts(&applied, MIGRATIONS)?;
+    judge_level(&applied, MIGRATIONS.len())
+}
+
+fn judge_level(applied: &[AppliedLevel], own_level: usize) -> Result<(), StoreError> {
+    let own_level = i32::try_from(own_level).unwrap_or(i32::MAX);
+    match applied.last() {
+        Some(newest) if newest.level < own_level => Err(behind(newest.level, own_level)),
+        Some(newest) if newest.compatible_from > own_level => Err(StoreError::Refused(format!(
+            "the database stands at schema level {}, which needs a gatepost that knows level {}; this one knows {own_level}",
+            newest.level, newest.compatible_from
+        ))),
+        Some(_) => Ok(()),
+        None => Err(behind(0, own_level)),
+    }
+}
+
+fn behind(level: i32, own_level: i32) -> StoreError {
+    StoreError::Refused(format!("the database stands at schema level {level} of {own_level}: run `gatepost migrate`"))
+}
+
+/// A released file is never edited: what was applied must be what is embedded.
+fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(), StoreError> {
+    for level in applied {
+        let known = migrations.iter().find(|migration| migration.level == level.level);
+        if known.is_some_and(|migration| Sha256::digest(migration.sql).as_slice() != level.sha256) {
+            return Err(StoreError::Refused(format!("schema level {} was applied with another text", level.level)));
+        }
+    }
+    Ok(())
+}
+
+fn compatible_from(sql: &str) -> Option<i32> {
+    sql.lines().next()?.strip_prefix("-- compatible_from: ")?.trim().parse().ok()
+}
+
+/// The statements that `serve` prepares.
+pub(super) const QUERIES: &[NamedQuery] =
+    &[("migrate::LEVELS", LEVELS), ("migrate::HAS_TABLE", HAS_TABLE), ("migrate::INSERT", INSERT)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(level: i32, compatible_from: i32) -> Vec<AppliedLevel> {
+        vec![AppliedLevel { level, sha256: Vec::new(), compatible_from }]
+    }
+
+    #[test]
+    fn levels_are_numbered_without_gaps_and_name_what_they_work_with() {
+        for (index, migration) in MIGRATIONS.iter().enumerate() {
+            assert_eq!(usize::try_from(migration.level).unwrap(), index + 1);
+            assert!(migration.name.starts_with(&format!("{:04}_", migration.level)));
+            assert!(compatible_from(migration.sql).unwrap() <= migration.level);
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_sql_directory_is_embedded() {
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/sql")).unwrap();
+        assert_eq!(files.count(), MIGRATIONS.len());
+    }
+
+    #[test]
+    fn a_newer_schema_is_served_only_while_it_says_so() {
+        assert!(judge_level(&applied(5, 3), 3).is_ok());
+        assert!(judge_level(&applied(5, 4), 3).is_err());
+        assert!(judge_level(&applied(2, 1), 3).is_err());
+        assert!(judge_level(&[], 3).is_err());
+    }
+}

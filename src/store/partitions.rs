@@ -1,0 +1,306 @@
+//! Room for what expires: one partition per few days for each table that grows with traffic, made ahead of need and
+//! dropped when everything in it has expired. Few and wide, because a prepared statement locks each one it might touch.
+
+use std::time::Duration;
+
+use postgres::{Client, GenericClient, Row};
+
+use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::instant::Day;
+
+/// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are alive.
+const PARTITIONS_PER_LIFETIME: i32 = 8;
+/// Tries per statement that loses against a lock.
+const TRIES: usize = 5;
+
+/// For how long the rows of each table can stay needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizons {
+    /// `grants`: the longest refresh token or access token lifetime.
+    pub grants: Duration,
+    /// `sessions` and what hangs on them: session lifetime and the longest access token lifetime together.
+    pub sessions: Duration,
+    /// `revoked_tokens`: the longest access token lifetime.
+    pub revoked_tokens: Duration,
+    /// `used_assertions`: the longest assertion accepted.
+    pub used_assertions: Duration,
+    /// `audit_events`: `GATEPOST_AUDIT_DAYS`.
+    pub audit_events: Duration,
+}
+
+/// What maintenance did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Maintained {
+    /// Whether another process was at it; then nothing was done.
+    pub left_to_another: bool,
+    /// Partitions made.
+    pub made: Vec<String>,
+    /// Partitions dropped.
+    pub dropped: Vec<String>,
+}
+
+/// The days `from..to` of one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Range {
+    from: i32,
+    to: i32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Table {
+    name: &'static str,
+    longest_days: i32,
+}
+
+impl Horizons {
+    fn tables(&self) -> [Table; 6] {
+        let table = |name, lifetime: Duration| Table { name, longest_days: days(lifetime) };
+        [
+            table("grants", self.grants),
+            table("sessions", self.sessions),
+            table("session_clients", self.sessions),
+            table("revoked_tokens", self.revoked_tokens),
+            table("used_assertions", self.used_assertions),
+            table("audit_events", self.audit_events),
+        ]
+    }
+}
+
+fn days(lifetime: Duration) -> i32 {
+    i32::try_from(lifetime.as_secs().div_ceil(86_400)).unwrap_or(i32::MAX / 4)
+}
+
+impl Table {
+    /// Days per partition; at least one.
+    fn width(&self) -> i32 {
+        ((self.longest_days + PARTITIONS_PER_LIFETIME - 1) / PARTITIONS_PER_LIFETIME).max(1)
+    }
+
+    /// What is missing up to today, longest lifetime and two widths.
+    fn missing(&self, present: &[Range], today: Day) -> Vec<Range> {
+        // Yesterday as well: clocks around midnight need not agree.
+        let mut from = present.iter().map(|range| range.to).max().unwrap_or(today.0 - 1);
+        let mut missing = Vec::new();
+        while from <= today.0 + self.longest_days + 2 * self.width() {
+            missing.push(Range { from, to: from + self.width() });
+            from += self.width();
+        }
+        missing
+    }
+
+    /// Whether what expires last still falls at least one width before the end.
+    fn is_ahead(&self, present: &[Range], today: Day) -> bool {
+        let end = present.iter().map(|range| range.to).max().unwrap_or(i32::MIN);
+        end.saturating_sub(today.0 + self.longest_days + 1) >= self.width()
+    }
+
+    fn partition(&self, range: Range) -> String {
+        format!("{}_{}_{}", self.name, range.from, range.to)
+    }
+}
+
+impl Range {
+    /// Reads the last two numbers of a partition's name.
+    fn of(partition: &str) -> Result<Range, StoreError> {
+        let mut parts = partition.rsplitn(3, '_').map(str::parse);
+        match (parts.next(), parts.next()) {
+            (Some(Ok(to)), Some(Ok(from))) => Ok(Range { from, to }),
+            _ => Err(StoreError::Corrupt(format!("partition {} was not made by gatepost", partition.escape_debug()))),
+        }
+    }
+
+    /// Everything in it expired a day ago or earlier.
+    fn is_over(self, today: Day) -> bool {
+        self.to < today.0
+    }
+}
+
+const LIST: &str = "
+SELECT c.relname::text AS name, i.inhparent IS NOT NULL AS attached, coalesce(i.inhdetachpending, false) AS detaching
+FROM pg_class p
+JOIN pg_class c ON c.relnamespace = p.relnamespace AND c.relkind = 'r' AND c.relname ~ ('^' || p.relname || '_[0-9]+_[0-9]+$')
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
+WHERE p.oid = to_regclass($1::text)";
+
+struct Partition {
+    name: String,
+    range: Range,
+    attached: bool,
+    detaching: bool,
+}
+
+fn partition(row: &Row) -> Result<Partition, StoreError> {
+    let name: String = column(row, "name")?;
+    Ok(Partition {
+        range: Range::of(&name)?,
+        attached: column(row, "attached")?,
+        detaching: column(row, "detaching")?,
+        name,
+    })
+}
+
+fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>, StoreError> {
+    client.query(LIST, &[&table.name])?.iter().map(partition).collect()
+}
+
+fn ranges(partitions: &[Partition]) -> Vec<Range> {
+    partitions.iter().filter(|partition| partition.attached).map(|partition| partition.range).collect()
+}
+
+/// Whether every table has at least one width of room beyond what can be written today; otherwise not ready.
+pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool, StoreError> {
+    for table in horizons.tables() {
+        let rows = store.read(|connection| connection.query(LIST, &[&table.name]))?;
+        let present = rows.iter().map(partition).collect::<Result<Vec<_>, _>>()?;
+        if !table.is_ahead(&ranges(&present), today) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes what is missing, within a migration. The caller's transaction, if any, holds it all.
+pub fn make_missing(
+    client: &mut impl GenericClient,
+    horizons: &Horizons,
+    today: Day,
+) -> Result<Vec<String>, StoreError> {
+    let mut made = Vec::new();
+    for table in horizons.tables() {
+        let present = ranges(&list(client, &table)?);
+        for range in table.missing(&present, today) {
+            let mut transaction = client.transaction()?;
+            transaction.batch_execute(&make_sql(&table, range))?;
+            transaction.commit()?;
+            made.push(table.partition(range));
+        }
+    }
+    Ok(made)
+}
+
+impl RegistryWriter<'_> {
+    /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that is under way.
+    pub fn make_partitions(&mut self, horizons: &Horizons, today: Day) -> Result<Vec<String>, StoreError> {
+        let transaction = self.transaction();
+        transaction.query_one("SELECT only_row FROM leader FOR UPDATE", &[])?;
+        make_missing(transaction, horizons, today)
+    }
+}
+
+/// Created as a table and attached afterwards: requests never wait for it.
+fn make_sql(table: &Table, range: Range) -> String {
+    let (parent, name) = (table.name, table.partition(range));
+    format!(
+        "CREATE TABLE {name} (LIKE {parent} INCLUDING ALL);
+         ALTER TABLE {parent} ATTACH PARTITION {name} FOR VALUES FROM ({}) TO ({})",
+        range.from, range.to
+    )
+}
+
+const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
+
+/// Makes what is missing and drops what is over, unless another process is at it. Meant to run every minute or so; what
+/// loses against a lock is left for the next time.
+pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained, StoreError> {
+    let mut leading = store.connect_for_administration()?;
+    let mut leadership = leading.transaction()?;
+    if leadership.query_opt(LEAD, &[])?.is_none() {
+        return Ok(Maintained { left_to_another: true, ..Maintained::default() });
+    }
+    let mut worker = store.connect_for_partitions()?;
+    let made = patiently(|| make_missing(&mut worker, horizons, today))?;
+    let mut dropped = Vec::new();
+    for table in horizons.tables() {
+        // Keeps the lead from timing out as idle, and ends the work should it be lost.
+        leadership.simple_query("SELECT")?;
+        dropped.extend(drop_over(&mut worker, &table, today)?);
+    }
+    leadership.commit()?;
+    Ok(Maintained { left_to_another: false, made, dropped })
+}
+
+fn drop_over(client: &mut Client, table: &Table, today: Day) -> Result<Vec<String>, StoreError> {
+    let over = list(client, table)?.into_iter().filter(|partition| partition.range.is_over(today));
+    over.map(|partition| drop_one(client, table, partition)).collect()
+}
+
+/// Detached first, beside running requests; a detachment that was interrupted is finished.
+fn drop_one(client: &mut Client, table: &Table, partition: Partition) -> Result<String, StoreError> {
+    let (parent, name) = (table.name, partition.name);
+    if partition.attached {
+        let manner = if partition.detaching { "FINALIZE" } else { "CONCURRENTLY" };
+        let detached =
+            patiently(|| Ok(client.batch_execute(&format!("ALTER TABLE {parent} DETACH PARTITION {name} {manner}"))?));
+        if detached.is_err() {
+            // Half detached, CONCURRENTLY would be refused for ever; FINALIZE is what finishes it.
+            patiently(|| Ok(client.batch_execute(&format!("ALTER TABLE {parent} DETACH PARTITION {name} FINALIZE"))?))?;
+        }
+    }
+    patiently(|| Ok(client.batch_execute(&format!("DROP TABLE IF EXISTS {name}"))?))?;
+    Ok(name)
+}
+
+/// Tries again while another transaction's lock is in the way.
+fn patiently<T>(mut step: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 1..TRIES {
+        match step() {
+            Err(error) if error.is_conflict() => std::thread::sleep(Duration::from_millis(100)),
+            answer => return answer,
+        }
+    }
+    step()
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[("partitions::LIST", LIST), ("partitions::LEAD", LEAD)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TODAY: Day = Day(20_777);
+
+    fn table(longest_days: i32) -> Table {
+        Table { name: "grants", longest_days }
+    }
+
+    #[test]
+    fn at_most_a_dozen_are_alive_whatever_the_lifetime() {
+        for longest_days in [0, 1, 2, 7, 8, 9, 30, 31, 90, 365, 400, 3_650] {
+            let table = table(longest_days);
+            let made = table.missing(&[], TODAY);
+            assert!(made.len() <= 13, "{longest_days} days: {}", made.len());
+            assert!(table.is_ahead(&made, TODAY), "{longest_days}");
+            assert!(table.missing(&made, TODAY).is_empty(), "{longest_days}");
+        }
+    }
+
+    #[test]
+    fn ranges_follow_each_other_without_gap_when_the_width_changes() {
+        let mut present = table(8).missing(&[], TODAY);
+        present.extend(table(80).missing(&present, TODAY));
+        for pair in present.windows(2) {
+            assert_eq!(pair[0].to, pair[1].from);
+        }
+        assert!(present[0].from < TODAY.0);
+        assert!(table(80).is_ahead(&present, TODAY));
+    }
+
+    #[test]
+    fn one_width_too_little_is_not_ready() {
+        let table = table(30);
+        let made = table.missing(&[], TODAY);
+        assert!(!table.is_ahead(&made[..made.len() - 2], TODAY));
+        assert!(!table.is_ahead(&[], TODAY));
+    }
+
+    #[test]
+    fn a_partition_is_over_a_day_after_its_bound() {
+        let range = Range::of("session_clients_20770_20776").unwrap();
+        assert_eq!(range, Range { from: 20_770, to: 20_776 });
+        assert!(range.is_over(Day(20_777)) && !range.is_over(Day(20_776)));
+        assert!(Range::of("grants_old").is_err());
+    }
+}

@@ -1,0 +1,210 @@
+//! The way to a connection: a bounded lane, a pool that never blocks for long, and a watch over what runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use postgres::Client;
+use r2d2::{HandleError, Pool, PooledConnection};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::connection::{Connection, Connections, Generation};
+use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, PARTITION_OPTIONS, SERVING_OPTIONS};
+use super::error::{StoreError, while_connecting};
+use super::tls;
+use super::watchdog::Watchdog;
+use crate::permits::Permits;
+use crate::protocol::secret::SecretText;
+
+/// How long a request waits for its place in the lane.
+const LANE_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a request in the lane waits for a connection.
+const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
+/// After a failed check-out, how long requests fail at once.
+const AWAY: Duration = Duration::from_secs(1);
+/// A connection idle for longer proves that it lives before it is used.
+const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
+/// Workers that must stay free of the database, for liveness and for what needs none.
+const WORKERS_KEPT_FREE: usize = 4;
+
+/// What the store needs to know.
+#[derive(Clone, Debug)]
+pub struct DatabaseSettings {
+    /// `GATEPOST_DATABASE_URL`
+    pub url: SecretText,
+    /// Connections at most.
+    pub connections: u32,
+    /// Worker threads of the server; all but four may use the database at once.
+    pub workers: usize,
+    /// A statement older than this is cancelled: 3 s.
+    pub cancel_after: Duration,
+    /// A statement older than this makes [`Store::is_stuck`] true: 8 s.
+    pub stuck_after: Duration,
+    /// Names this process in audit events; random, new at each start.
+    pub process: String,
+    /// Days that audit events are kept.
+    pub audit_days: u16,
+}
+
+/// The database. Cheap to clone; every table's functions take it by reference.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    pool: Pool<Connections>,
+    lane: Permits,
+    generation: Generation,
+    watchdog: Watchdog,
+    url: DatabaseUrl,
+    tls: MakeRustlsConnect,
+    started: Instant,
+    /// Milliseconds after `started` until which check-outs fail at once.
+    away_until: AtomicU64,
+    process: String,
+    audit_days: i32,
+}
+
+impl Store {
+    /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without its database.
+    pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        let url = DatabaseUrl::parse(settings.url.expose())?;
+        let tls = tls::connector(url.root_certificates.as_deref())?;
+        let generation = Generation::default();
+        let connections = Connections::new(url.config(&SERVING_OPTIONS), tls.clone(), generation.clone());
+        let pool = Pool::builder()
+            .max_size(settings.connections.max(1))
+            .min_idle(Some(settings.connections.min(2)))
+            .test_on_check_out(false)
+            .connection_timeout(CHECK_OUT_PATIENCE)
+            .error_handler(Box::new(ConnectFailures))
+            .build_unchecked(connections);
+        let watchdog = Watchdog::start(settings.cancel_after, settings.stuck_after, tls.clone())
+            .map_err(|_| StoreError::Refused(String::from("cannot start the database watchdog's thread")))?;
+        Ok(Store(Arc::new(Inner {
+            pool,
+            lane: Permits::new(settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1)),
+            generation,
+            watchdog,
+            url,
+            tls,
+            started: Instant::now(),
+            away_until: AtomicU64::new(0),
+            process: settings.process.clone(),
+            audit_days: i32::from(settings.audit_days),
+        })))
+    }
+
+    /// Whether a statement could not be cancelled, so that this process should make way for a new one.
+    pub fn is_stuck(&self) -> bool {
+        self.0.watchdog.is_stuck()
+    }
+
+    /// A connection of its own for migrations and `apply`, with their own time-outs and without watchdog.
+    pub fn connect_for_administration(&self) -> Result<Client, StoreError> {
+        self.connect(&ADMINISTRATIVE_OPTIONS)
+    }
+
+    /// A connection of its own for partitions: gives up on a lock after 100 ms.
+    pub(super) fn connect_for_partitions(&self) -> Result<Client, StoreError> {
+        self.connect(&PARTITION_OPTIONS)
+    }
+
+    /// The name of this process in audit events.
+    pub(super) fn process(&self) -> &str {
+        &self.0.process
+    }
+
+    /// Days that audit events are kept.
+    pub(super) fn audit_days(&self) -> i32 {
+        self.0.audit_days
+    }
+
+    /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
+    pub(super) fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match self.once(&work) {
+            Err(error) if error.is_conflict() || error.is_severed() => self.once(&work),
+            answer => answer,
+        }
+    }
+
+    /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
+    pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match self.once(&work) {
+            Err(error) if error.is_conflict() => self.once(&work),
+            answer => answer,
+        }
+    }
+
+    /// Runs one writing statement that recognises its own earlier commit: once more also when the answer was lost.
+    pub(super) fn write_once_more<T>(
+        &self,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.read(work)
+    }
+
+    fn once<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let _permit = self.0.lane.take(LANE_PATIENCE).ok_or(StoreError::Busy)?;
+        let mut connection = self.check_out()?;
+        let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled));
+        let answer = work(&mut connection);
+        drop(watched);
+        connection.used();
+        answer
+    }
+
+    fn check_out(&self) -> Result<PooledConnection<Connections>, StoreError> {
+        if self.since_start() < self.0.away_until.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable(String::from("away a moment ago")));
+        }
+        let deadline = Instant::now() + CHECK_OUT_PATIENCE;
+        loop {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let mut connection = self.0.pool.get_timeout(patience).map_err(|_| self.missed())?;
+            if self.0.generation.is_after(&connection) {
+                connection.discard();
+            } else if connection.idle() <= UNPROVEN_AFTER || connection.is_alive() {
+                return Ok(connection);
+            } else {
+                // Found dead; dropped on the way back, as is everything that was connected when it was.
+                self.0.generation.advance();
+            }
+        }
+    }
+
+    /// No connection in time: with all of them in use that is our load, otherwise the database is away.
+    fn missed(&self) -> StoreError {
+        if self.0.pool.state().connections >= self.0.pool.max_size() {
+            return StoreError::Busy;
+        }
+        let until = self.since_start().saturating_add(u64::try_from(AWAY.as_millis()).unwrap_or(u64::MAX));
+        self.0.away_until.store(until, Ordering::Relaxed);
+        StoreError::Unavailable(String::from("no connection in time"))
+    }
+
+    /// Milliseconds since the store was opened.
+    fn since_start(&self) -> u64 {
+        u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn connect(&self, options: &[(&str, &str)]) -> Result<Client, StoreError> {
+        self.0.url.config(options).connect(self.0.tls.clone()).map_err(|error| while_connecting(&error))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Store")
+    }
+}
+
+/// Logs why connecting failed, without the address and role that the full text would name.
+#[derive(Debug)]
+struct ConnectFailures;
+
+impl HandleError<postgres::Error> for ConnectFailures {
+    fn handle_error(&self, error: postgres::Error) {
+        log::warn!("{}", while_connecting(&error));
+    }
+}

@@ -1,0 +1,343 @@
+//! Changes to the registry: everything of one `apply` in one transaction, together with the version bump that makes
+//! every process read anew, and with its audit events.
+
+use postgres::Transaction;
+use postgres::types::Json;
+use serde_json::{Map, Value};
+
+use super::audit_events::{self, AuditEvent};
+use super::catalogue::{self, CatalogueKind, CatalogueRow, CatalogueRows};
+use super::clients::{self, ClientRow, LongestLifetimes, SecretRow};
+use super::error::StoreError;
+use super::signing_keys::{self, SigningKeyRow};
+use super::users::{self, NewUser, UserRow};
+use super::values::{column, tenant_text};
+use super::{NamedQuery, Store};
+use crate::protocol::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::secret::{SecretBytes, SecretText};
+
+/// Raises the version first: its row's lock lets one change happen at a time.
+const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING registry_version";
+
+/// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
+pub struct RegistryWriter<'a> {
+    transaction: Transaction<'a>,
+    process: &'a str,
+    audit_days: i32,
+    wrote: bool,
+}
+
+impl Store {
+    /// Runs `change` in one transaction, alone among changes, and bumps the registry's version with it. When `change`
+    /// fails or writes nothing, nothing happens at all. Not retried: it may have been done when the connection breaks.
+    pub fn change_registry<T, E: From<StoreError>>(
+        &self,
+        change: impl FnOnce(&mut RegistryWriter<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut client = self.connect_for_administration()?;
+        let mut transaction = client.transaction().map_err(StoreError::from)?;
+        if transaction.query_opt(BUMP, &[]).map_err(StoreError::from)?.is_none() {
+            return Err(E::from(StoreError::Refused(String::from("no installation: run `gatepost migrate`"))));
+        }
+        let mut writer =
+            RegistryWriter { transaction, process: self.process(), audit_days: self.audit_days(), wrote: false };
+        let answer = change(&mut writer)?;
+        if writer.wrote {
+            writer.transaction.commit().map_err(StoreError::from)?;
+        }
+        Ok(answer)
+    }
+}
+
+const UPSERT_CLIENT: &str = "
+INSERT INTO clients (client_id, metadata, enabled) VALUES ($1::text, $2::jsonb, $3::bool)
+ON CONFLICT (client_id) DO UPDATE
+SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
+    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN clock_timestamp() + interval '2 seconds'
+                              ELSE clients.tokens_valid_after END";
+
+const REMOVE_CLIENT: &str = "DELETE FROM clients WHERE client_id = $1::text";
+
+const INSERT_CLIENT_SECRET: &str = "
+INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
+VALUES ($1::text, $2::bytea, $3::bytea, $4::text, $5::timestamptz)
+ON CONFLICT (client_id, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+
+const REMOVE_CLIENT_SECRET: &str = "DELETE FROM client_secrets WHERE client_id = $1::text AND id = $2::bytea";
+
+/// Clients.
+impl RegistryWriter<'_> {
+    /// Reads a client as it stands within this change.
+    pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
+        Ok(clients::versioned(&self.transaction.query(clients::FIND, &[&client_id.as_str()])?)?.value)
+    }
+
+    /// Reads every client as it stands within this change.
+    pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
+        clients::clients(&self.transaction.query(clients::LIST, &[])?)
+    }
+
+    /// The longest lifetimes registered, this change included.
+    pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
+        clients::lifetimes(&self.transaction.query_one(clients::LONGEST_LIFETIMES, &[])?)
+    }
+
+    /// Registers a client or replaces its registration. Disabling ends what was issued to it.
+    pub fn upsert_client(&mut self, client_id: &ClientId, metadata: &Value, enabled: bool) -> Result<(), StoreError> {
+        self.execute(UPSERT_CLIENT, &[&client_id.as_str(), &Json(metadata), &enabled]).map(drop)
+    }
+
+    /// Removes a client with its secrets and consents; `false` when there was none.
+    pub fn remove_client(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_CLIENT, &[&client_id.as_str()])? > 0)
+    }
+
+    /// Adds a secret, or replaces the one of the same id.
+    pub fn upsert_client_secret(&mut self, client_id: &ClientId, secret: &SecretRow) -> Result<(), StoreError> {
+        let sealed = secret.sealed_digest.expose();
+        let values: [&(dyn postgres::types::ToSql + Sync); 5] =
+            [&client_id.as_str(), &&secret.id[..], &sealed, &secret.description, &secret.expires_at];
+        self.execute(INSERT_CLIENT_SECRET, &values).map(drop)
+    }
+
+    /// Removes a secret; `false` when there was none.
+    pub fn remove_client_secret(&mut self, client_id: &ClientId, id: &[u8; 16]) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_CLIENT_SECRET, &[&client_id.as_str(), &&id[..]])? > 0)
+    }
+}
+
+const UPSERT_ENTRY: &str = "
+INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES ($1::text, $2::text, $3::jsonb, $4::bytea)
+ON CONFLICT (kind, name) DO UPDATE
+SET document = excluded.document, sealed_secret = excluded.sealed_secret, updated_at = clock_timestamp()";
+
+const REMOVE_ENTRY: &str = "
+WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
+DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text";
+
+const INSERT_RESOURCE_SECRET: &str = "
+INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
+VALUES ($1::text, $2::bytea, $3::bytea, $4::text, $5::timestamptz)
+ON CONFLICT (resource, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+
+const REMOVE_RESOURCE_SECRET: &str = "DELETE FROM resource_secrets WHERE resource = $1::text AND id = $2::bytea";
+
+/// The catalogue.
+impl RegistryWriter<'_> {
+    /// Reads the catalogue as it stands within this change.
+    pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
+        Ok(catalogue::versioned(&self.transaction.query(catalogue::LOAD, &[])?)?.value)
+    }
+
+    /// Registers an entry or replaces it; its `secrets` are not touched.
+    pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
+        let sealed = entry.sealed_secret.as_ref().map(SecretBytes::expose);
+        self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
+    }
+
+    /// Removes an entry with its secrets; `false` when there was none.
+    pub fn remove_entry(&mut self, kind: CatalogueKind, name: &str) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_ENTRY, &[&kind.as_str(), &name])? > 0)
+    }
+
+    /// Adds a resource's secret, or replaces the one of the same id.
+    pub fn upsert_resource_secret(&mut self, resource: &str, secret: &SecretRow) -> Result<(), StoreError> {
+        let sealed = secret.sealed_digest.expose();
+        let values: [&(dyn postgres::types::ToSql + Sync); 5] =
+            [&resource, &&secret.id[..], &sealed, &secret.description, &secret.expires_at];
+        self.execute(INSERT_RESOURCE_SECRET, &values).map(drop)
+    }
+
+    /// Removes a resource's secret; `false` when there was none.
+    pub fn remove_resource_secret(&mut self, resource: &str, id: &[u8; 16]) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_RESOURCE_SECRET, &[&resource, &&id[..]])? > 0)
+    }
+}
+
+const FIND_USER_BY_NAME: &str = "
+SELECT u.* FROM users u WHERE u.tenant = $1::text AND u.username_key = lower(normalize($2::text, NFKC))";
+
+const UPDATE_USER: &str = "
+UPDATE users
+SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant = $3::text, enabled = $4::bool,
+    claims = $5::jsonb, password_hash = coalesce($6::text, password_hash), updated_at = clock_timestamp(),
+    tokens_valid_after = CASE WHEN (enabled AND NOT $4::bool) OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
+                              THEN clock_timestamp() + interval '2 seconds' ELSE tokens_valid_after END
+WHERE sub = $1::text";
+
+const REMOVE_USER: &str = "
+WITH removed AS (DELETE FROM users WHERE sub = $1::text RETURNING sub)
+INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
+
+/// A user as it shall be.
+#[derive(Clone, Debug)]
+pub struct UserChange<'a> {
+    /// Who.
+    pub sub: &'a Subject,
+    /// `username`
+    pub username: &'a str,
+    /// `tenant`
+    pub tenant: Option<&'a TenantName>,
+    /// `enabled`
+    pub enabled: bool,
+    /// `claims`
+    pub claims: &'a Map<String, Value>,
+    /// PHC string; `None` leaves the present one.
+    pub password_hash: Option<&'a SecretText>,
+}
+
+/// Users.
+impl RegistryWriter<'_> {
+    /// Reads a user by subject, within this change.
+    pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+        self.transaction.query_opt(users::FIND, &[&sub.as_str()])?.as_ref().map(users::user).transpose()
+    }
+
+    /// Reads a user by canonical name within a tenant, within this change.
+    pub fn user_by_name(&mut self, tenant: Option<&TenantName>, username: &str) -> Result<Option<UserRow>, StoreError> {
+        let row = self.transaction.query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
+        row.as_ref().map(users::user).transpose()
+    }
+
+    /// Adds a user, with the event that says so. `Taken` when subject or name are somebody's, or the subject once was.
+    pub fn insert_user(&mut self, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+        self.wrote = true;
+        let audit = audit.parameter(self.process, self.audit_days);
+        let (tenant, hash) = (tenant_text(new.tenant.as_ref()), new.password_hash.as_ref().map(SecretText::expose));
+        let values: [&(dyn postgres::types::ToSql + Sync); 7] =
+            [&new.sub.as_str(), &tenant, &new.username, &hash, &new.enabled, &Json(&new.claims), &audit];
+        let added = self.transaction.query_opt(users::INSERT, &values)?;
+        added.map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+    }
+
+    /// Changes a user; `false` when there is none. Disabling and another password end what was signed in before.
+    pub fn update_user(&mut self, change: &UserChange<'_>) -> Result<bool, StoreError> {
+        let hash = change.password_hash.map(SecretText::expose);
+        let values: [&(dyn postgres::types::ToSql + Sync); 6] = [
+            &change.sub.as_str(),
+            &change.username,
+            &tenant_text(change.tenant),
+            &change.enabled,
+            &Json(change.claims),
+            &hash,
+        ];
+        Ok(self.execute(UPDATE_USER, &values)? > 0)
+    }
+
+    /// Removes a user with their consents; the subject is never given again. `false` when there was none.
+    pub fn remove_user(&mut self, sub: &Subject) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_USER, &[&sub.as_str()])? > 0)
+    }
+}
+
+const INSERT_KEY: &str = "
+INSERT INTO signing_keys (kid, algorithm, wrapped_private, public_jwk, announced_at, activates_at, retires_at,
+                          unpublished_at, forgotten_at)
+VALUES ($1::text, $2::text, $3::bytea, $4::jsonb, $5::timestamptz, $6::timestamptz, $7::timestamptz, $8::timestamptz,
+        $9::timestamptz)";
+
+const REWRAP_KEY: &str = "UPDATE signing_keys SET wrapped_private = $2::bytea WHERE kid = $1::text";
+
+const RESCHEDULE_KEY: &str = "
+UPDATE signing_keys SET activates_at = $2::timestamptz, retires_at = $3::timestamptz, unpublished_at = $4::timestamptz,
+                        forgotten_at = $5::timestamptz
+WHERE kid = $1::text";
+
+const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = $1::text";
+
+const RENAME_ISSUER: &str = "UPDATE installation SET issuer = $1::text";
+
+/// Signing keys, and the issuer they speak for.
+impl RegistryWriter<'_> {
+    /// Reads every key as it stands within this change, oldest first.
+    pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
+        Ok(signing_keys::versioned(&self.transaction.query(signing_keys::LOAD, &[])?)?.value)
+    }
+
+    /// Adds a key. `Taken` when one of that kid is there.
+    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
+        let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
+        let values: [&(dyn postgres::types::ToSql + Sync); 9] = [
+            &key.kid,
+            &key.algorithm.as_str(),
+            &wrapped,
+            &Json(&key.public_jwk),
+            &key.announced_at,
+            &key.activates_at,
+            &key.retires_at,
+            &key.unpublished_at,
+            &key.forgotten_at,
+        ];
+        self.execute(INSERT_KEY, &values).map(drop)
+    }
+
+    /// Puts another wrapping around a private part, or erases it with `None`.
+    pub fn rewrap_signing_key(&mut self, kid: &str, wrapped_private: Option<&SecretBytes>) -> Result<bool, StoreError> {
+        let wrapped = wrapped_private.map(SecretBytes::expose);
+        Ok(self.execute(REWRAP_KEY, &[&kid, &wrapped])? > 0)
+    }
+
+    /// Takes over a key's instants from `activates_at` on.
+    pub fn reschedule_signing_key(&mut self, key: &SigningKeyRow) -> Result<bool, StoreError> {
+        let values: [&(dyn postgres::types::ToSql + Sync); 5] =
+            [&key.kid, &key.activates_at, &key.retires_at, &key.unpublished_at, &key.forgotten_at];
+        Ok(self.execute(RESCHEDULE_KEY, &values)? > 0)
+    }
+
+    /// Removes a key altogether.
+    pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
+    }
+
+    /// Gives the installation another issuer. Every derived key changes with it: the caller wraps and seals anew
+    /// whatever is stored, within this change.
+    pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
+        self.execute(RENAME_ISSUER, &[&issuer]).map(drop)
+    }
+}
+
+impl<'a> RegistryWriter<'a> {
+    /// Writes an event with this change.
+    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+        let parameter = event.parameter(self.process, self.audit_days);
+        self.execute(audit_events::INSERT, &[&parameter]).map(drop)
+    }
+
+    /// The version the registry will have after this change.
+    pub fn registry_version(&mut self) -> Result<i64, StoreError> {
+        column(&self.transaction.query_one("SELECT registry_version FROM installation", &[])?, "registry_version")
+    }
+
+    /// The transaction itself, for what belongs to the same change without being registry: partitions.
+    pub(super) fn transaction(&mut self) -> &mut Transaction<'a> {
+        self.wrote = true;
+        &mut self.transaction
+    }
+
+    fn execute(&mut self, sql: &str, values: &[&(dyn postgres::types::ToSql + Sync)]) -> Result<u64, StoreError> {
+        self.wrote = true;
+        Ok(self.transaction.execute(sql, values)?)
+    }
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("registry_writer::BUMP", BUMP),
+    ("registry_writer::UPSERT_CLIENT", UPSERT_CLIENT),
+    ("registry_writer::REMOVE_CLIENT", REMOVE_CLIENT),
+    ("registry_writer::INSERT_CLIENT_SECRET", INSERT_CLIENT_SECRET),
+    ("registry_writer::REMOVE_CLIENT_SECRET", REMOVE_CLIENT_SECRET),
+    ("registry_writer::UPSERT_ENTRY", UPSERT_ENTRY),
+    ("registry_writer::REMOVE_ENTRY", REMOVE_ENTRY),
+    ("registry_writer::INSERT_RESOURCE_SECRET", INSERT_RESOURCE_SECRET),
+    ("registry_writer::REMOVE_RESOURCE_SECRET", REMOVE_RESOURCE_SECRET),
+    ("registry_writer::FIND_USER_BY_NAME", FIND_USER_BY_NAME),
+    ("registry_writer::UPDATE_USER", UPDATE_USER),
+    ("registry_writer::REMOVE_USER", REMOVE_USER),
+    ("registry_writer::INSERT_KEY", INSERT_KEY),
+    ("registry_writer::REWRAP_KEY", REWRAP_KEY),
+    ("registry_writer::RESCHEDULE_KEY", RESCHEDULE_KEY),
+    ("registry_writer::REMOVE_KEY", REMOVE_KEY),
+    ("registry_writer::RENAME_ISSUER", RENAME_ISSUER),
+];

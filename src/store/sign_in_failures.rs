@@ -1,0 +1,101 @@
+//! `sign_in_failures`: wrong guesses within a window, counted in the database so that restarts and further processes
+//! forget nothing. A bucket is a keyed hash that the caller makes of account, source or both; the store sees no names.
+
+use std::time::Duration;
+
+use postgres::Row;
+
+use super::error::StoreError;
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::instant::Instant;
+
+/// A counter to raise, and for how long it counts from its first failure on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureBucket {
+    /// Keyed hash.
+    pub bucket: [u8; 32],
+    /// Length of the window.
+    pub window: Duration,
+}
+
+/// A counter as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureCount {
+    /// Keyed hash.
+    pub bucket: [u8; 32],
+    /// Failures in the present window.
+    pub failures: i32,
+    /// The latest one.
+    pub last_at: Instant,
+    /// When the window ends.
+    pub expires_at: Instant,
+}
+
+const FIND: &str = "
+SELECT bucket, failures, last_at, expires_at FROM sign_in_failures
+WHERE bucket = ANY($1::bytea[]) AND expires_at > clock_timestamp()";
+
+/// Reads counters; those without failures in their window are left out.
+pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>, StoreError> {
+    let names: Vec<&[u8]> = buckets.iter().map(|bucket| &bucket[..]).collect();
+    store.read(|connection| connection.query(FIND, &[&names]))?.iter().map(count).collect()
+}
+
+/// Buckets are taken in one order by everybody, so that two sign-ins never wait for each other crosswise.
+const RECORD: &str = "
+INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at)
+SELECT b.bucket, 1, clock_timestamp(), clock_timestamp() + b.seconds * interval '1 second'
+FROM unnest($1::bytea[], $2::int4[]) AS b (bucket, seconds) ORDER BY b.bucket
+ON CONFLICT (bucket) DO UPDATE
+SET failures = CASE WHEN sign_in_failures.expires_at <= clock_timestamp() THEN 1
+                    ELSE least(sign_in_failures.failures + 1, 1000000) END,
+    last_at = clock_timestamp(),
+    expires_at = CASE WHEN sign_in_failures.expires_at <= clock_timestamp() THEN excluded.expires_at
+                      ELSE sign_in_failures.expires_at END
+RETURNING bucket, failures, last_at, expires_at";
+
+/// Counts one failure in each bucket; answers the counters as they stand then. The buckets must differ.
+pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCount>, StoreError> {
+    let names: Vec<&[u8]> = buckets.iter().map(|entry| &entry.bucket[..]).collect();
+    let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs()).unwrap_or(i32::MAX);
+    let windows: Vec<i32> = buckets.iter().map(seconds).collect();
+    store.write(|connection| connection.query(RECORD, &[&names, &windows]))?.iter().map(count).collect()
+}
+
+const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = $1::bytea";
+
+/// Forgets the failures of one bucket, after a success.
+pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
+    store.write(|connection| connection.execute(CLEAR, &[&&bucket[..]])).map(drop)
+}
+
+const CLEAN: &str = "
+DELETE FROM sign_in_failures WHERE bucket IN (
+    SELECT bucket FROM sign_in_failures
+    WHERE expires_at <= clock_timestamp() OR (SELECT count(*) FROM sign_in_failures) > $1::int8
+    ORDER BY expires_at LIMIT 500
+    FOR UPDATE SKIP LOCKED)";
+
+/// Removes up to 500 counters whose window is over, or, with more than `most` of them there, those that end first;
+/// answers how many. Called until it answers less than 500.
+pub fn clean(store: &Store, most: i64) -> Result<u64, StoreError> {
+    store.write(|connection| connection.execute(CLEAN, &[&most]))
+}
+
+fn count(row: &Row) -> Result<FailureCount, StoreError> {
+    let bucket = column::<&[u8]>(row, "bucket")?.try_into();
+    Ok(FailureCount {
+        bucket: bucket.map_err(|_| StoreError::Corrupt(String::from("column bucket")))?,
+        failures: column(row, "failures")?,
+        last_at: column(row, "last_at")?,
+        expires_at: column(row, "expires_at")?,
+    })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("sign_in_failures::FIND", FIND),
+    ("sign_in_failures::RECORD", RECORD),
+    ("sign_in_failures::CLEAR", CLEAR),
+    ("sign_in_failures::CLEAN", CLEAN),
+];

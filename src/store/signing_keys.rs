@@ -1,0 +1,70 @@
+//! `signing_keys`: public parts for everyone, private parts wrapped by `crypto` and erased at retirement.
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::Value;
+
+use super::clients::Versioned;
+use super::error::StoreError;
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::client::SigningAlgorithm;
+use crate::protocol::instant::Instant;
+use crate::protocol::secret::SecretBytes;
+
+/// One key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SigningKeyRow {
+    /// RFC 7638 thumbprint.
+    pub kid: String,
+    /// What it signs with.
+    pub algorithm: SigningAlgorithm,
+    /// Wrapped PKCS#8; `None` once retired.
+    pub wrapped_private: Option<SecretBytes>,
+    /// The JWK as published.
+    pub public_jwk: Value,
+    /// From when it stands in the JWKS.
+    pub announced_at: Instant,
+    /// From when it may sign.
+    pub activates_at: Instant,
+    /// Until when it may sign.
+    pub retires_at: Instant,
+    /// Until when it stands in the JWKS.
+    pub unpublished_at: Instant,
+    /// Until when it checks hints.
+    pub forgotten_at: Instant,
+}
+
+pub(super) const LOAD: &str = "
+SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true ORDER BY k.activates_at, k.kid";
+
+/// Reads every key, oldest first.
+pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
+    versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
+}
+
+pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
+    let first =
+        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
+    let registry_version = column(first, "registry_version")?;
+    let value = rows.iter().filter_map(|row| key(row).transpose()).collect::<Result<_, _>>()?;
+    Ok(Versioned { registry_version, value })
+}
+
+fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
+    let Some(kid) = column::<Option<String>>(row, "kid")? else { return Ok(None) };
+    let algorithm = SigningAlgorithm::from_name(column(row, "algorithm")?);
+    Ok(Some(SigningKeyRow {
+        kid,
+        algorithm: algorithm.ok_or_else(|| StoreError::Corrupt(String::from("column algorithm")))?,
+        wrapped_private: column::<Option<&[u8]>>(row, "wrapped_private")?.map(SecretBytes::new),
+        public_jwk: column::<Json<Value>>(row, "public_jwk")?.0,
+        announced_at: column(row, "announced_at")?,
+        activates_at: column(row, "activates_at")?,
+        retires_at: column(row, "retires_at")?,
+        unpublished_at: column(row, "unpublished_at")?,
+        forgotten_at: column(row, "forgotten_at")?,
+    }))
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[("signing_keys::LOAD", LOAD)];

@@ -1,0 +1,178 @@
+//! `users`: people who sign in. A user name is unique within its tenant by `lower(normalize(username, NFKC))`; a subject
+//! is never given to anybody else, also after its user was removed.
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::{Map, Value};
+
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::values::{column, subject, tenant, tenant_text};
+use super::{NamedQuery, Store};
+use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::instant::Instant;
+use crate::protocol::secret::SecretText;
+
+/// A user as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserRow {
+    /// `sub`
+    pub sub: Subject,
+    /// `username`, as written when it was given.
+    pub username: String,
+    /// `tenant`
+    pub tenant: Option<TenantName>,
+    /// PHC string; `None` for those who sign in elsewhere.
+    pub password_hash: Option<SecretText>,
+    /// `enabled`
+    pub enabled: bool,
+    /// `claims`
+    pub claims: Map<String, Value>,
+    /// What was issued or begun at or before is dead.
+    pub tokens_valid_after: Instant,
+}
+
+/// A user to be.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Made by the caller: 128 random bits, or as imported.
+    pub sub: Subject,
+    /// `username`
+    pub username: String,
+    /// `tenant`
+    pub tenant: Option<TenantName>,
+    /// PHC string.
+    pub password_hash: Option<SecretText>,
+    /// `enabled`
+    pub enabled: bool,
+    /// `claims`
+    pub claims: Map<String, Value>,
+}
+
+/// What a sign-in finds under the name that was typed.
+#[derive(Clone, Debug)]
+pub struct SignInAccount {
+    /// The canonical name, whether or not somebody has it: failures are counted by it.
+    pub username_key: String,
+    /// Who has it.
+    pub user: Option<UserRow>,
+}
+
+const FIND_FOR_SIGN_IN: &str = "
+SELECT k.username_key AS typed_key, u.*
+FROM (SELECT lower(normalize($2::text, NFKC)) AS username_key) AS k
+LEFT JOIN users u ON u.tenant = $1::text AND u.username_key = k.username_key";
+
+/// Looks for the user of that name in that tenant (or without one). The name must be free of NUL.
+pub fn find_for_sign_in(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    username: &str,
+) -> Result<SignInAccount, StoreError> {
+    let row = store.read(|connection| connection.query_one(FIND_FOR_SIGN_IN, &[&tenant_text(tenant), &username]))?;
+    let present = column::<Option<&str>>(&row, "sub")?.is_some();
+    Ok(SignInAccount { username_key: column(&row, "typed_key")?, user: present.then(|| user(&row)).transpose()? })
+}
+
+pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = $1::text";
+
+/// Reads one user.
+pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+    let row = store.read(|connection| connection.query_opt(FIND, &[&sub.as_str()]))?;
+    row.as_ref().map(user).transpose()
+}
+
+const LIST: &str = "SELECT u.* FROM users u WHERE u.sub > $1::text ORDER BY u.sub LIMIT $2::int8";
+
+/// Users by subject, at most `limit` behind `after` (empty: from the beginning).
+pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, StoreError> {
+    store.read(|connection| connection.query(LIST, &[&after, &limit]))?.iter().map(user).collect()
+}
+
+pub(super) const INSERT: &str = "
+WITH added AS (
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
+    SELECT $1::text, $2::text, $3::text, lower(normalize($3::text, NFKC)), $4::text, $5::bool, $6::jsonb
+    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = $1::text)
+    RETURNING sub
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+    FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a, added
+)
+SELECT sub FROM added";
+
+/// Adds a user. `Taken` when subject or name are somebody's, or the subject once was.
+pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let audit = audit.parameter_of(store);
+    let added = store.write(|connection| {
+        connection.query_opt(
+            INSERT,
+            &[
+                &new.sub.as_str(),
+                &tenant_text(new.tenant.as_ref()),
+                &new.username,
+                &new.password_hash.as_ref().map(SecretText::expose),
+                &new.enabled,
+                &Json(&new.claims),
+                &audit,
+            ],
+        )
+    })?;
+    added.map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+}
+
+const SET_PASSWORD: &str = "
+WITH changed AS (
+    UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(),
+                     tokens_valid_after = clock_timestamp() + interval '2 seconds'
+    WHERE sub = $1::text RETURNING sub
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+    FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a, changed
+)
+SELECT sub FROM changed";
+
+/// Gives a user another password and ends what was signed in with the old one; `false` when there is no such user.
+pub fn set_password(
+    store: &Store,
+    sub: &Subject,
+    hash: &SecretText,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let audit = audit.parameter_of(store);
+    let changed =
+        store.write(|connection| connection.query_opt(SET_PASSWORD, &[&sub.as_str(), &hash.expose(), &audit]))?;
+    Ok(changed.is_some())
+}
+
+const REHASH: &str = "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";
+
+/// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends nothing.
+pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result<(), StoreError> {
+    store.write(|connection| connection.execute(REHASH, &[&sub.as_str(), &old.expose(), &new.expose()])).map(drop)
+}
+
+pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
+    Ok(UserRow {
+        sub: subject(row, "sub")?,
+        username: column(row, "username")?,
+        tenant: tenant(row, "tenant")?,
+        password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),
+        enabled: column(row, "enabled")?,
+        claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
+        tokens_valid_after: column(row, "tokens_valid_after")?,
+    })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("users::FIND_FOR_SIGN_IN", FIND_FOR_SIGN_IN),
+    ("users::FIND", FIND),
+    ("users::LIST", LIST),
+    ("users::INSERT", INSERT),
+    ("users::SET_PASSWORD", SET_PASSWORD),
+    ("users::REHASH", REHASH),
+];
