@@ -1,1 +1,3 @@
-//! Being built.
+//! The commands, one file each.
+
+pub mod dev;

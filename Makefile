@@ -1,0 +1,36 @@
+# `make help` lists the targets; each line comes from the ## comment beside its target.
+.DEFAULT_GOAL := help
+.PHONY: help run test e2e lint check clean-dev
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Build, and start everything for trying out (gatepost dev)
+	@tests/need rust compiler postgres
+	@cargo run -- dev
+
+test: ## Run all Rust tests, against a throw-away Postgres
+	@tests/need rust compiler postgres
+	@tests/with-postgres cargo test
+
+e2e: ## Drive the demo application with a real Chromium
+	@tests/need rust compiler postgres chromium node
+	@cargo build
+	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
+
+lint: ## Check formatting, clippy and the documentation; warnings are errors
+	@tests/need rust compiler
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --document-private-items
+
+# All three run even when one fails, the Rust tests last, so that their summaries stand at the end.
+check: ## Everything that must pass before a change goes in: lint, e2e, test
+	@failed=; for target in lint e2e test; do \
+	    $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
+clean-dev: ## Remove the private Postgres and secret that `make run` made
+	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \
+	    echo "gatepost dev is running here: end it first"; exit 1; fi
+	rm -rf .gatepost

@@ -1,0 +1,173 @@
+//! `gatepost dev`: everything needed to see a sign-in, from one command. It keeps a private Postgres and a master secret
+//! under `.gatepost/`, then runs this same binary as an operator would (`migrate`, `apply`, `serve`) and a small demo
+//! application beside it. Whatever it started ends with it.
+
+mod demo;
+mod demo_data;
+mod listeners;
+mod options;
+mod postgres;
+mod project;
+mod provider;
+mod system_user;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use demo_data::DemoData;
+use listeners::Listening;
+use options::{Command, Options};
+use postgres::PrivatePostgres;
+use project::Project;
+use provider::{Provider, ServeProcess};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// How often the command looks whether it was interrupted, or whether something it started has ended.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What the settings already name, so that `dev` uses it instead of making its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Provided {
+    /// `GATEPOST_DATABASE_URL` (or `_FILE`, or the credential) is set: no private Postgres.
+    pub database: bool,
+    /// `GATEPOST_SECRET_FILE` (or the credential) is set: no secret under `.gatepost/`.
+    pub secret: bool,
+}
+
+/// Why the command ended before it was asked to: one sentence for the person who typed it, with what to do about it.
+#[derive(Debug, PartialEq, Eq)]
+struct Trouble(String);
+
+impl Trouble {
+    fn new(text: impl Into<String>) -> Trouble {
+        Trouble(text.into())
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Runs the command with the arguments that follow `dev`, until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when
+/// asked to, 1 something could not be started or broke, 2 usage.
+pub fn run(arguments: Vec<OsString>, provided: Provided) -> ExitCode {
+    let options = match options::parse(arguments) {
+        Ok(Command::Start(options)) => options,
+        Ok(Command::Help) => {
+            say(options::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        Err(trouble) => {
+            complain(&format!("gatepost dev: {trouble}\n\n{}", options::USAGE));
+            return ExitCode::from(2);
+        }
+    };
+    match play(&options, provided) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            complain(&format!("gatepost dev: {trouble}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Starts everything in the order in which one stands on the other; leaving this function, by whichever way, ends it in
+/// the reverse order.
+fn play(options: &Options, provided: Provided) -> Result<(), Trouble> {
+    let interrupted = interruption()?;
+    let project = Project::open()?;
+    provider::end_left_over(&project)?;
+    let provider_socket = Listening::bind(options.listen, "--listen")?;
+    let demo_socket = Listening::bind(options.demo_listen, "--demo-listen")?;
+    let data = DemoData::following(&demo_socket.base_url)?;
+
+    let mut database = private_database(&project, provided, &provider_socket)?;
+    let provider = Provider::new(&project, &provider_socket, database.as_ref(), provided)?;
+    provider.migrate()?;
+    provider.apply(&data.document)?;
+    let mut serving = provider.serve(&project, &provider_socket)?;
+    serving.wait_until_ready(&provider_socket.base_url, &interrupted)?;
+    demo::start(demo_socket.listener, data.relying_party(&provider_socket.base_url, &demo_socket.base_url)?)?;
+
+    if !interrupted.load(Ordering::Relaxed) {
+        say(&what_to_try(&provider_socket.base_url, &demo_socket.base_url, &data));
+    }
+    watch(&mut serving, database.as_mut(), &interrupted)?;
+    say("\nStopping.");
+    Ok(())
+}
+
+fn interruption() -> Result<Arc<AtomicBool>, Trouble> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .map_err(|error| Trouble::new(format!("signals cannot be caught: {error}")))?;
+    }
+    Ok(interrupted)
+}
+
+fn private_database(
+    project: &Project,
+    provided: Provided,
+    provider_socket: &Listening,
+) -> Result<Option<PrivatePostgres>, Trouble> {
+    if provided.database {
+        say("Using the configured database. Demo users with well-known passwords go into it.");
+        return Ok(None);
+    }
+    let mut postgres = PrivatePostgres::start(project)?;
+    // The issuer is frozen in a database; another port is another issuer, so it gets a database of its own.
+    postgres.ensure_database(&format!("gatepost_{}", provider_socket.address.port()))?;
+    Ok(Some(postgres))
+}
+
+/// Returns when the command was asked to end; an error when a part ended by itself.
+fn watch(
+    serving: &mut ServeProcess,
+    mut database: Option<&mut PrivatePostgres>,
+    interrupted: &AtomicBool,
+) -> Result<(), Trouble> {
+    while !interrupted.load(Ordering::Relaxed) {
+        serving.still_running()?;
+        if let Some(postgres) = database.as_deref_mut() {
+            postgres.still_running()?;
+        }
+        thread::sleep(WATCH_INTERVAL);
+    }
+    Ok(())
+}
+
+fn what_to_try(provider: &str, demo: &str, data: &DemoData) -> String {
+    let mut text = format!(
+        "\nGatepost is running.\n\n  Open {demo} and sign in.\n\n  Provider         {provider}\n  \
+         Discovery        {provider}/.well-known/openid-configuration\n"
+    );
+    for user in &data.users {
+        text.push_str(&format!("  User             {} / {}\n", user.username, user.password));
+    }
+    for client in &data.clients {
+        text.push_str(&format!("  Client           {}\n", client.summary()));
+    }
+    text.push_str(
+        "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends everything.",
+    );
+    text
+}
+
+/// Prints a line for the person at the terminal. A closed pipe is no reason to stop.
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,233 @@
+//! The demo application: a tiny relying party, part of `gatepost dev` only. It uses nothing of the provider's own code
+//! and has no way in that another client would not have: what it shows is what any client sees.
+
+mod authorization;
+mod back_channel;
+mod id_token;
+mod json_web_token;
+mod views;
+mod visitors;
+mod web;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use authorization::{Attempt, SignInRequest};
+use back_channel::{Metadata, TokenResponse};
+use id_token::Expected;
+use maud::Markup;
+use serde_json::Value;
+use visitors::{SignedIn, Visitors};
+use web::{Incoming, Method, Outgoing};
+
+use super::Trouble;
+
+const STYLESHEET: &str = include_str!("demo/demo.css");
+
+const WORKERS: usize = 4;
+
+/// One answer from the provider takes at most this long.
+const PROVIDER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the demo application knows of itself: its registration at the provider. Its secret is public.
+#[derive(Clone, Debug)]
+pub(super) struct RelyingParty {
+    pub(super) issuer: String,
+    /// Where browsers find the demo, without a slash at the end.
+    pub(super) base_url: String,
+    pub(super) client_id: String,
+    pub(super) client_secret: String,
+    pub(super) scope: String,
+}
+
+impl RelyingParty {
+    fn redirect_uri(&self) -> String {
+        format!("{}/callback", self.base_url)
+    }
+}
+
+/// Why a sign-in came to nothing: a heading and a sentence, for the page.
+#[derive(Debug, PartialEq, Eq)]
+struct Setback {
+    heading: String,
+    detail: String,
+}
+
+impl Setback {
+    fn new(heading: &str, detail: impl Into<String>) -> Setback {
+        Setback { heading: heading.to_owned(), detail: detail.into() }
+    }
+}
+
+#[derive(Debug)]
+struct Demo {
+    relying_party: RelyingParty,
+    agent: ureq::Agent,
+    visitors: Mutex<Visitors>,
+}
+
+/// Serves the demo application on the socket, in threads that end with the process.
+pub(super) fn start(listener: TcpListener, relying_party: RelyingParty) -> Result<(), Trouble> {
+    let failed = |error: &dyn std::fmt::Display| Trouble::new(format!("the demo application cannot start: {error}"));
+    let server = tiny_http::Server::from_listener(listener, None).map_err(|error| failed(&error))?;
+    let server = Arc::new(server);
+    let demo = Arc::new(Demo::new(relying_party));
+    for number in 0..WORKERS {
+        let (server, demo) = (Arc::clone(&server), Arc::clone(&demo));
+        let worker = thread::Builder::new().name(format!("demo-{number}"));
+        worker.spawn(move || demo.work(&server)).map_err(|error: io::Error| failed(&error))?;
+    }
+    Ok(())
+}
+
+impl Demo {
+    fn new(relying_party: RelyingParty) -> Demo {
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(PROVIDER_PATIENCE))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build()
+            .new_agent();
+        Demo { relying_party, agent, visitors: Mutex::new(Visitors::default()) }
+    }
+
+    fn work(&self, server: &tiny_http::Server) {
+        while let Ok(request) = server.recv() {
+            web::answer(request, &self.cookie_name(), |incoming| self.route(incoming));
+        }
+    }
+
+    /// Cookies know no ports: two demos on one machine must not take each other's.
+    fn cookie_name(&self) -> String {
+        let port = self.relying_party.base_url.rsplit(':').next().unwrap_or_default();
+        format!("gatepost_demo_{port}")
+    }
+
+    fn route(&self, incoming: &Incoming) -> Outgoing {
+        match (incoming.method, incoming.path.as_str()) {
+            (Method::Get, "/") => self.home(incoming),
+            (Method::Get, "/sign-in") => self.sign_in(incoming),
+            (Method::Get | Method::Post, "/callback") => self.callback(incoming),
+            (Method::Post, "/sign-out") => self.sign_out(incoming),
+            (Method::Get, "/demo.css") => Outgoing::stylesheet(STYLESHEET),
+            (Method::Get | Method::Post | Method::Other, _) => {
+                let setback = Setback::new("There is no such page", "The demo application has one page: the first.");
+                page(404, views::setback(&setback))
+            }
+        }
+    }
+
+    fn home(&self, incoming: &Incoming) -> Outgoing {
+        let signed_in = incoming.cookie.as_deref().and_then(|handle| self.visitors().signed_in(handle));
+        match signed_in {
+            Some(signed_in) => page(200, views::signed_in(&self.relying_party, &signed_in)),
+            None => page(200, views::welcome(&self.relying_party)),
+        }
+    }
+
+    fn sign_in(&self, incoming: &Incoming) -> Outgoing {
+        match self.authorization_url(incoming) {
+            Ok((location, handle)) => Outgoing::redirect(&location).with_cookie(&self.cookie_name(), &handle),
+            Err(setback) => page(502, views::setback(&setback)),
+        }
+    }
+
+    /// Where to send the browser, and the handle under which we remember that we did.
+    fn authorization_url(&self, incoming: &Incoming) -> Result<(String, String), Setback> {
+        let metadata = self.metadata()?;
+        let attempt = Attempt::new(random)?;
+        let request = SignInRequest::from_query(&incoming.query);
+        let location = authorization::url(&metadata.authorization_endpoint, &self.relying_party, &attempt, &request);
+        let handle = self.visitors().remember(incoming.cookie.as_deref(), attempt, random()?);
+        Ok((location, handle))
+    }
+
+    fn callback(&self, incoming: &Incoming) -> Outgoing {
+        match self.complete(incoming) {
+            // Away from the address with the code: neither "reload" nor "back" presents it again.
+            Ok(handle) => Outgoing::redirect("/").with_cookie(&self.cookie_name(), &handle),
+            Err(setback) => page(400, views::setback(&setback)),
+        }
+    }
+
+    /// The whole way from the answer in the browser to a signed-in visitor; answers the visitor's new handle.
+    fn complete(&self, incoming: &Incoming) -> Result<String, Setback> {
+        let answer = match incoming.method {
+            Method::Post => incoming.body.as_str(),
+            Method::Get | Method::Other => incoming.query.as_str(),
+        };
+        let answer = authorization::Answer::parse(answer);
+        let handle = incoming.cookie.as_deref().unwrap_or_default();
+        let attempt = self.visitors().take_attempt(handle, &answer.state).ok_or_else(unknown_attempt)?;
+        let code = answer.code(&self.relying_party.issuer)?;
+
+        let metadata = self.metadata()?;
+        let tokens = back_channel::redeem(&self.agent, &metadata, &self.relying_party, &code, &attempt.code_verifier)?;
+        let id_token_claims = self.verified(&metadata, &tokens, &attempt)?;
+        let claims = back_channel::userinfo(&self.agent, &metadata, &tokens.access_token)?;
+        if claims.get("sub") != id_token_claims.get("sub") {
+            return Err(Setback::new(
+                "The answers do not fit together",
+                "UserInfo told of another `sub` than the ID token.",
+            ));
+        }
+        let signed_in = SignedIn::new(claims, &tokens);
+        self.visitors().sign_in(handle, signed_in, random()?).ok_or_else(unknown_attempt)
+    }
+
+    fn verified(&self, metadata: &Metadata, tokens: &TokenResponse, attempt: &Attempt) -> Result<Value, Setback> {
+        let keys = back_channel::keys(&self.agent, metadata)?;
+        let expected = Expected {
+            issuer: &self.relying_party.issuer,
+            client_id: &self.relying_party.client_id,
+            nonce: &attempt.nonce,
+            access_token: &tokens.access_token,
+            now: seconds_now(),
+        };
+        id_token::verify(&tokens.id_token, &keys, &expected)
+            .map_err(|refusal| Setback::new("The ID token was refused", refusal.to_string()))
+    }
+
+    fn sign_out(&self, incoming: &Incoming) -> Outgoing {
+        if let Some(handle) = &incoming.cookie {
+            self.visitors().forget(handle);
+        }
+        Outgoing::redirect("/").without_cookie(&self.cookie_name())
+    }
+
+    fn metadata(&self) -> Result<Metadata, Setback> {
+        back_channel::discover(&self.agent, &self.relying_party.issuer)
+    }
+
+    fn visitors(&self) -> MutexGuard<'_, Visitors> {
+        self.visitors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn page(status: u16, markup: Markup) -> Outgoing {
+    Outgoing::page(status, markup.into_string())
+}
+
+fn unknown_attempt() -> Setback {
+    Setback::new(
+        "This sign-in is not known here",
+        "The answer does not belong to a sign-in that this browser began. It may have been used already.",
+    )
+}
+
+/// 256 random bits in base64url: 43 characters, as RFC 7636 §4.1 wants of a code verifier.
+fn random() -> Result<String, Setback> {
+    let mut bytes = [0; 32];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| Setback::new("No randomness", "The system gave no random bytes."))?;
+    Ok(json_web_token::base64url(&bytes))
+}
+
+fn seconds_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests;

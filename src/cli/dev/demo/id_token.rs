@@ -1,0 +1,212 @@
+//! How a relying party checks an ID token (OpenID Connect Core §3.1.3.7). Pure: keys and time are arguments.
+
+use std::fmt;
+
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::json_web_token::{UnverifiedToken, base64url, decode, signed_part};
+
+/// What the token must say.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) client_id: &'a str,
+    pub(super) nonce: &'a str,
+    /// The access token beside it, for `at_hash`.
+    pub(super) access_token: &'a str,
+    /// Seconds since the Unix epoch.
+    pub(super) now: u64,
+}
+
+/// Why a token was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Malformed,
+    Algorithm,
+    UnknownKey,
+    Signature,
+    Issuer,
+    Audience,
+    Expired,
+    Nonce,
+    AccessTokenHash,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Refusal::Malformed => "It is not a JSON Web Token.",
+            Refusal::Algorithm => "It is not signed with RS256, as this client is registered.",
+            Refusal::UnknownKey => "The provider publishes no key with its `kid`.",
+            Refusal::Signature => "Its signature is wrong.",
+            Refusal::Issuer => "Its `iss` is another provider.",
+            Refusal::Audience => "Its `aud` is another client.",
+            Refusal::Expired => "It has expired.",
+            Refusal::Nonce => "Its `nonce` is not that of this sign-in.",
+            Refusal::AccessTokenHash => "Its `at_hash` belongs to another access token.",
+        })
+    }
+}
+
+/// The claims of a token that stands every check; `keys` is the provider's key set (RFC 7517 §5).
+pub(super) fn verify(token: &str, keys: &Value, expected: &Expected<'_>) -> Result<Value, Refusal> {
+    let parsed = UnverifiedToken::parse(token).ok_or(Refusal::Malformed)?;
+    if text(&parsed.header, "alg") != Some("RS256") {
+        return Err(Refusal::Algorithm);
+    }
+    let key = published_key(keys, text(&parsed.header, "kid")).ok_or(Refusal::UnknownKey)?;
+    key.verify(&RSA_PKCS1_2048_8192_SHA256, signed_part(token).as_bytes(), &parsed.signature)
+        .map_err(|_| Refusal::Signature)?;
+    check_claims(&parsed.payload, expected)?;
+    Ok(parsed.payload)
+}
+
+fn check_claims(claims: &Value, expected: &Expected<'_>) -> Result<(), Refusal> {
+    if text(claims, "iss") != Some(expected.issuer) {
+        return Err(Refusal::Issuer);
+    }
+    if !is_for(claims.get("aud"), expected.client_id) {
+        return Err(Refusal::Audience);
+    }
+    if claims.get("exp").and_then(Value::as_u64).is_none_or(|expires| expires <= expected.now) {
+        return Err(Refusal::Expired);
+    }
+    if text(claims, "nonce") != Some(expected.nonce) {
+        return Err(Refusal::Nonce);
+    }
+    match text(claims, "at_hash") {
+        Some(hash) if hash != left_half_hash(expected.access_token) => Err(Refusal::AccessTokenHash),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn published_key(keys: &Value, kid: Option<&str>) -> Option<RsaPublicKeyComponents<Vec<u8>>> {
+    let fits = |key: &&Value| text(key, "kty") == Some("RSA") && kid.is_some() && text(key, "kid") == kid;
+    let key = keys.get("keys")?.as_array()?.iter().find(fits)?;
+    Some(RsaPublicKeyComponents { n: decode(text(key, "n")?)?, e: decode(text(key, "e")?)? })
+}
+
+/// `aud` names this client, and nobody beside it.
+fn is_for(audience: Option<&Value>, client_id: &str) -> bool {
+    match audience {
+        Some(Value::String(only)) => only == client_id,
+        Some(Value::Array(several)) => !several.is_empty() && several.iter().all(|one| one.as_str() == Some(client_id)),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => false,
+    }
+}
+
+/// `at_hash` for RS256 (OpenID Connect Core §3.1.3.6).
+fn left_half_hash(access_token: &str) -> String {
+    let digest = Sha256::digest(access_token.as_bytes());
+    base64url(digest.get(..16).unwrap_or_default())
+}
+
+fn text<'a>(object: &'a Value, member: &str) -> Option<&'a str> {
+    object.get(member).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use aws_lc_rs::rand::SystemRandom;
+    use aws_lc_rs::rsa::KeySize;
+    use aws_lc_rs::signature::{KeyPair, RSA_PKCS1_SHA256, RsaKeyPair};
+    use rsa::RsaPublicKey;
+    use rsa::pkcs1::DecodeRsaPublicKey;
+    use rsa::traits::PublicKeyParts;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A provider's signing key, for tests.
+    pub(in super::super) struct SigningKey(RsaKeyPair);
+
+    impl SigningKey {
+        pub(in super::super) fn generate() -> SigningKey {
+            SigningKey(RsaKeyPair::generate(KeySize::Rsa2048).unwrap())
+        }
+
+        pub(in super::super) fn key_set(&self) -> Value {
+            let public = RsaPublicKey::from_pkcs1_der(self.0.public_key().as_ref()).unwrap();
+            let (n, e) = (base64url(&public.n_bytes()), base64url(&public.e_bytes()));
+            json!({"keys": [{"kty": "RSA", "use": "sig", "kid": "k1", "n": n, "e": e}]})
+        }
+
+        pub(in super::super) fn sign(&self, header: &Value, claims: &Value) -> String {
+            let part = |value: &Value| base64url(value.to_string().as_bytes());
+            let signed = format!("{}.{}", part(header), part(claims));
+            let mut signature = vec![0; self.0.public_modulus_len()];
+            self.0.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature).unwrap();
+            format!("{signed}.{}", base64url(&signature))
+        }
+    }
+
+    pub(in super::super) fn header() -> Value {
+        json!({"alg": "RS256", "kid": "k1", "typ": "JWT"})
+    }
+
+    fn claims() -> Value {
+        let at_hash = left_half_hash("the-access-token");
+        json!({"iss": "http://op", "aud": "demo", "exp": 1_000, "nonce": "n", "sub": "s", "at_hash": at_hash})
+    }
+
+    fn judged(token: &str, keys: &Value) -> Result<Value, Refusal> {
+        let expected =
+            Expected { issuer: "http://op", client_id: "demo", nonce: "n", access_token: "the-access-token", now: 999 };
+        verify(token, keys, &expected)
+    }
+
+    #[test]
+    fn a_genuine_token_yields_its_claims() {
+        let key = SigningKey::generate();
+        assert_eq!(judged(&key.sign(&header(), &claims()), &key.key_set()), Ok(claims()));
+    }
+
+    #[test]
+    fn at_hash_is_computed_as_in_the_specification() {
+        // OpenID Connect Core, appendix A.3.
+        assert_eq!(left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y"), "77QmUPtjPfzWtF2AnpK9RQ");
+    }
+
+    #[test]
+    fn a_token_with_one_wrong_claim_is_refused() {
+        let key = SigningKey::generate();
+        let cases = [
+            ("iss", json!("http://evil"), Refusal::Issuer),
+            ("aud", json!("other"), Refusal::Audience),
+            ("aud", json!(["demo", "other"]), Refusal::Audience),
+            ("aud", json!([]), Refusal::Audience),
+            ("exp", json!(999), Refusal::Expired),
+            ("exp", json!("1000"), Refusal::Expired),
+            ("nonce", json!("another"), Refusal::Nonce),
+            ("nonce", Value::Null, Refusal::Nonce),
+            ("at_hash", json!("AAAA"), Refusal::AccessTokenHash),
+        ];
+        for (member, value, refusal) in cases {
+            let mut wrong = claims();
+            wrong[member] = value;
+            assert_eq!(judged(&key.sign(&header(), &wrong), &key.key_set()), Err(refusal), "{member}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_another_key_signed_is_refused() {
+        let (key, other) = (SigningKey::generate(), SigningKey::generate());
+        assert_eq!(judged(&other.sign(&header(), &claims()), &key.key_set()), Err(Refusal::Signature));
+        let unknown = json!({"alg": "RS256", "kid": "k2"});
+        assert_eq!(judged(&key.sign(&unknown, &claims()), &key.key_set()), Err(Refusal::UnknownKey));
+        let nameless = json!({"alg": "RS256"});
+        assert_eq!(judged(&key.sign(&nameless, &claims()), &key.key_set()), Err(Refusal::UnknownKey));
+    }
+
+    #[test]
+    fn the_algorithm_is_not_the_tokens_to_choose() {
+        let key = SigningKey::generate();
+        for alg in ["none", "HS256", "rs256"] {
+            let token = key.sign(&json!({"alg": alg, "kid": "k1"}), &claims());
+            assert_eq!(judged(&token, &key.key_set()), Err(Refusal::Algorithm));
+        }
+        assert_eq!(judged("gpa_reference", &key.key_set()), Err(Refusal::Malformed));
+    }
+}

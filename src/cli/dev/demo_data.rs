@@ -1,0 +1,146 @@
+//! What `gatepost dev` registers: the document embedded from `demo.json`, in the form `apply` takes. Names and passwords
+//! are read from it alone, so that what is printed, what is registered and what the demo application uses agree.
+
+use serde::Deserialize;
+
+use super::Trouble;
+use super::demo::RelyingParty;
+
+const DOCUMENT: &str = include_str!("demo.json");
+
+/// Where the document says the demo application is; replaced by where it really is.
+const DOCUMENTED_DEMO: &str = "http://localhost:8081";
+
+/// The client that the demo application is.
+const DEMO_CLIENT: &str = "demo";
+
+/// The demo's users and clients, and the document they stand in.
+#[derive(Debug)]
+pub(super) struct DemoData {
+    /// For `apply`.
+    pub(super) document: String,
+    pub(super) users: Vec<DemoUser>,
+    pub(super) clients: Vec<DemoClient>,
+}
+
+/// Somebody to sign in as. The password is public, so it is plain text here.
+#[derive(Debug, Deserialize)]
+pub(super) struct DemoUser {
+    pub(super) username: String,
+    pub(super) password: String,
+}
+
+/// A registered client.
+#[derive(Debug, Deserialize)]
+pub(super) struct DemoClient {
+    client_id: String,
+    client_name: String,
+    scope: String,
+    grant_types: Vec<String>,
+    #[serde(default)]
+    redirect_uris: Vec<String>,
+    #[serde(default)]
+    secrets: Vec<DemoSecret>,
+}
+
+#[derive(Debug, Deserialize)]
+struct DemoSecret {
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Registered {
+    users: Vec<DemoUser>,
+    clients: Vec<DemoClient>,
+}
+
+impl DemoData {
+    /// The document with the demo application at `demo_base_url`.
+    pub(super) fn following(demo_base_url: &str) -> Result<DemoData, Trouble> {
+        let document = DOCUMENT.replace(DOCUMENTED_DEMO, demo_base_url);
+        let registered: Registered =
+            serde_json::from_str(&document).map_err(|error| Trouble::new(format!("demo.json: {error}")))?;
+        Ok(DemoData { document, users: registered.users, clients: registered.clients })
+    }
+
+    /// The demo application's registration, as it knows it itself.
+    pub(super) fn relying_party(&self, issuer: &str, demo_base_url: &str) -> Result<RelyingParty, Trouble> {
+        let client = self.clients.iter().find(|client| client.client_id == DEMO_CLIENT);
+        let secret = client.and_then(|client| client.secrets.first());
+        let (Some(client), Some(secret)) = (client, secret) else {
+            return Err(Trouble::new("demo.json has no client `demo` with a secret"));
+        };
+        Ok(RelyingParty {
+            issuer: issuer.to_owned(),
+            base_url: demo_base_url.to_owned(),
+            client_id: client.client_id.clone(),
+            client_secret: secret.value.clone(),
+            scope: client.scope.clone(),
+        })
+    }
+}
+
+impl DemoClient {
+    /// One line for the terminal.
+    pub(super) fn summary(&self) -> String {
+        let secret = self.secrets.first().map_or("no secret", |secret| secret.value.as_str());
+        let redirects = self.redirect_uris.join(" ");
+        let uses = if redirects.is_empty() { self.grant_types.join(" ") } else { format!("returns to {redirects}") };
+        format!("{} / {secret} ({}, {uses})", self.client_id, self.client_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every standard claim of OpenID Connect Core §5.1, but `sub`.
+    const STANDARD_CLAIMS: [&str; 19] = [
+        "name",
+        "given_name",
+        "family_name",
+        "middle_name",
+        "nickname",
+        "preferred_username",
+        "profile",
+        "picture",
+        "website",
+        "email",
+        "email_verified",
+        "gender",
+        "birthdate",
+        "zoneinfo",
+        "locale",
+        "phone_number",
+        "phone_number_verified",
+        "address",
+        "updated_at",
+    ];
+
+    #[test]
+    fn the_redirect_uri_follows_the_demo_applications_port() {
+        let data = DemoData::following("http://localhost:41999").unwrap();
+        assert!(data.document.contains("\"http://localhost:41999/callback\""));
+        assert!(!data.document.contains(":8081"));
+    }
+
+    #[test]
+    fn alice_has_every_standard_claim_and_her_role() {
+        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        let claims = document["users"][0]["claims"].as_object().unwrap();
+        let names: BTreeSet<&str> = claims.keys().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = STANDARD_CLAIMS.into_iter().chain(["role"]).collect();
+        assert_eq!(names, expected);
+        assert_eq!(claims["role"], serde_json::json!(["admin"]));
+    }
+
+    #[test]
+    fn the_demo_application_knows_its_registration() {
+        let data = DemoData::following("http://localhost:8081").unwrap();
+        let relying_party = data.relying_party("http://localhost:8080", "http://localhost:8081").unwrap();
+        assert_eq!(relying_party.client_id, "demo");
+        assert!(relying_party.scope.split(' ').any(|scope| scope == "roles"));
+    }
+}

@@ -1,0 +1,74 @@
+//! The two listening sockets. They are bound before anything is started, so that a busy port costs no time and leaves
+//! nothing behind.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+
+use socket2::SockRef;
+
+use super::Trouble;
+
+/// A bound socket and the URL under which browsers reach it.
+#[derive(Debug)]
+pub(super) struct Listening {
+    pub(super) listener: TcpListener,
+    /// With the port that was really taken.
+    pub(super) address: SocketAddr,
+    /// Scheme, host and port, without a slash at the end.
+    pub(super) base_url: String,
+}
+
+impl Listening {
+    /// Takes the address; `flag` is named where it is taken already.
+    pub(super) fn bind(address: SocketAddr, flag: &str) -> Result<Listening, Trouble> {
+        let listener = TcpListener::bind(address).map_err(|error| refusal(address, flag, &error))?;
+        // Inherited by accepted sockets; without it an answer over 1 KiB waits 40 ms for the peer's acknowledgement.
+        SockRef::from(&listener).set_tcp_nodelay(true).map_err(|error| refusal(address, flag, &error))?;
+        let address = listener.local_addr().map_err(|error| refusal(address, flag, &error))?;
+        Ok(Listening { listener, address, base_url: base_url(address) })
+    }
+}
+
+fn refusal(address: SocketAddr, flag: &str, error: &io::Error) -> Trouble {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        return Trouble::new(format!(
+            "{address} is in use by another program; end that one, or choose another address with {flag}"
+        ));
+    }
+    Trouble::new(format!("cannot listen on {address} ({flag}): {error}"))
+}
+
+/// Browsers are sent to `localhost`, where cookies and secure contexts work without TLS.
+fn base_url(address: SocketAddr) -> String {
+    if address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_zero_is_replaced_by_the_port_taken() {
+        let listening = Listening::bind("127.0.0.1:0".parse().unwrap(), "--listen").unwrap();
+        assert_ne!(listening.address.port(), 0);
+        assert_eq!(listening.base_url, format!("http://localhost:{}", listening.address.port()));
+    }
+
+    #[test]
+    fn a_busy_port_is_named_with_the_flag_that_changes_it() {
+        let first = Listening::bind("127.0.0.1:0".parse().unwrap(), "--listen").unwrap();
+        let trouble = Listening::bind(first.address, "--demo-listen").unwrap_err().to_string();
+        assert!(trouble.contains(&first.address.to_string()), "{trouble}");
+        assert!(trouble.contains("--demo-listen"), "{trouble}");
+    }
+
+    #[test]
+    fn an_address_other_than_localhost_stands_in_the_url() {
+        assert_eq!(base_url("[::1]:8080".parse().unwrap()), "http://[::1]:8080");
+        assert_eq!(base_url("127.0.0.2:8080".parse().unwrap()), "http://127.0.0.2:8080");
+    }
+}

@@ -1,0 +1,188 @@
+//! The provider under `gatepost dev` is this same binary, run as an operator runs it: `migrate`, `apply -`, `serve`. So
+//! what a newcomer sees is the product, and nothing here is a second way in.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::listeners::Listening;
+use super::postgres::PrivatePostgres;
+use super::project::{Project, trouble_with};
+use super::{Provided, Trouble, say};
+
+/// In `.gatepost/`: the number of the running `serve`.
+const PID_FILE: &str = "serve.pid";
+
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// `serve` drains for up to 10 s.
+const STOP_PATIENCE: Duration = Duration::from_secs(12);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// This binary and the settings it is run with.
+#[derive(Debug)]
+pub(super) struct Provider {
+    binary: PathBuf,
+    settings: Vec<(&'static str, OsString)>,
+}
+
+impl Provider {
+    /// Settles the settings; what the environment provides is left as it is.
+    pub(super) fn new(
+        project: &Project,
+        socket: &Listening,
+        database: Option<&PrivatePostgres>,
+        provided: Provided,
+    ) -> Result<Provider, Trouble> {
+        let binary = own_path()?;
+        let mut settings = vec![
+            ("GATEPOST_BASE_URL", OsString::from(&socket.base_url)),
+            ("GATEPOST_LISTEN", OsString::from(socket.address.to_string())),
+            // Off: two projects side by side would fight over its port.
+            ("GATEPOST_ADMIN_LISTEN", OsString::new()),
+        ];
+        if let Some(postgres) = database {
+            settings.push(("GATEPOST_DATABASE_URL", OsString::from(postgres.connection_string())));
+        }
+        if !provided.secret {
+            settings.push(("GATEPOST_SECRET_FILE", project.secret_file()?.into_os_string()));
+        }
+        Ok(Provider { binary, settings })
+    }
+
+    /// Brings the database's schema up to date.
+    pub(super) fn migrate(&self) -> Result<(), Trouble> {
+        self.complete("migrate", &["migrate"], "")
+    }
+
+    /// Registers what the document says.
+    pub(super) fn apply(&self, document: &str) -> Result<(), Trouble> {
+        self.complete("apply", &["apply", "-"], document)
+    }
+
+    /// Starts `serve` on the socket that is bound already: it becomes its standard input, as under systemd. In a process
+    /// group of its own: Ctrl-C reaches us alone, and we end it in order.
+    pub(super) fn serve(&self, project: &Project, socket: &Listening) -> Result<ServeProcess, Trouble> {
+        let pid_file = project.directory.join(PID_FILE);
+        let listener = socket.listener.try_clone().map_err(|error| cannot_start("serve", &error))?;
+        let mut command = self.command(&["serve"]);
+        command.stdin(Stdio::from(OwnedFd::from(listener))).stdout(Stdio::null()).process_group(0);
+        let child = command.spawn().map_err(|error| cannot_start("serve", &error))?;
+        let process = ServeProcess { child, pid_file };
+        fs::write(&process.pid_file, process.child.id().to_string())
+            .map_err(|error| trouble_with(&process.pid_file, &error))?;
+        Ok(process)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments).envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs a command of ours to its end; what it printed is shown only when it failed.
+    fn complete(&self, name: &str, arguments: &[&str], input: &str) -> Result<(), Trouble> {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| cannot_start(name, &error))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A command that does not read its input says why in its output.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let output = child.wait_with_output().map_err(|error| cannot_start(name, &error))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        Err(Trouble::new(format!("`gatepost {name}` failed:\n{}", said.trim_end())))
+    }
+}
+
+/// The running `serve`. Dropping it lets it drain, and ends it.
+#[derive(Debug)]
+pub(super) struct ServeProcess {
+    child: Child,
+    pid_file: PathBuf,
+}
+
+impl ServeProcess {
+    /// An error when it has ended by itself; what it had to say stands above, in its log.
+    pub(super) fn still_running(&mut self) -> Result<(), Trouble> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(Trouble::new(format!("`gatepost serve` ended by itself ({status})"))),
+            Err(error) => Err(Trouble::new(format!("`gatepost serve` cannot be watched: {error}"))),
+        }
+    }
+
+    /// Returns when discovery is answered, or the command was asked to end.
+    pub(super) fn wait_until_ready(&mut self, base_url: &str, interrupted: &AtomicBool) -> Result<(), Trouble> {
+        let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(2))).build().new_agent();
+        let discovery = format!("{base_url}/.well-known/openid-configuration");
+        let deadline = Instant::now() + START_PATIENCE;
+        while agent.get(&discovery).call().is_err() && !interrupted.load(Ordering::Relaxed) {
+            self.still_running()?;
+            if Instant::now() > deadline {
+                return Err(Trouble::new("`gatepost serve` did not get ready"));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ServeProcess {
+    fn drop(&mut self) {
+        terminate(self.child.id());
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                let _ = self.child.kill();
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        let _ = fs::remove_file(&self.pid_file);
+    }
+}
+
+/// Asks a process to end. The standard library knows only SIGKILL; the shell's `kill` is everywhere.
+fn terminate(pid: u32) {
+    let _ = Command::new("/bin/sh").args(["-c", "kill -TERM \"$1\"", "sh", &pid.to_string()]).status();
+}
+
+/// Ends the `serve` of an earlier run that was killed, when the number still belongs to it: it holds the port.
+pub(super) fn end_left_over(project: &Project) -> Result<(), Trouble> {
+    let binary = own_path()?;
+    let recorded = fs::read_to_string(project.directory.join(PID_FILE)).unwrap_or_default();
+    let Ok(pid) = recorded.trim().parse::<u32>() else { return Ok(()) };
+    if !is_serving(pid, &binary) {
+        return Ok(());
+    }
+    say("Stopping the server that an earlier run left behind.");
+    terminate(pid);
+    let deadline = Instant::now() + STOP_PATIENCE;
+    while is_serving(pid, &binary) && Instant::now() < deadline {
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+fn own_path() -> Result<PathBuf, Trouble> {
+    std::env::current_exe().map_err(|error| Trouble::new(format!("this program's own path cannot be read: {error}")))
+}
+
+fn is_serving(pid: u32, binary: &Path) -> bool {
+    let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let mut words = command_line.split(|byte| *byte == 0);
+    words.next() == Some(binary.as_os_str().as_encoded_bytes()) && words.next() == Some(b"serve")
+}
+
+fn cannot_start(name: &str, error: &io::Error) -> Trouble {
+    Trouble::new(format!("`gatepost {name}` could not be started: {error}"))
+}

@@ -1,0 +1,91 @@
+// Debian's own Chromium, and the steps that every scenario is made of.
+
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const screenshots = fileURLToPath(new URL("screenshots", import.meta.url));
+
+// Quiet: no request but those of the pages.
+const args = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+export const alice = { username: "alice", password: "looking-glass" };
+export const bob = { username: "bob", password: "caterpillar" };
+
+// A missing browser fails here, and with it every scenario.
+export async function launch() {
+  return chromium.launch({ executablePath: chromiumPath(), headless: true, args });
+}
+
+function chromiumPath() {
+  if (process.env.CHROMIUM) return process.env.CHROMIUM;
+  if (existsSync("/usr/bin/chromium")) return "/usr/bin/chromium";
+  return execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim();
+}
+
+// A visitor with an empty cookie jar, who speaks English. Errors in the console and refused loads are collected: a
+// page that its own policy breaks is a finding.
+export async function visitor(browser, options = {}) {
+  const context = await browser.newContext({ locale: "en-GB", ...options });
+  context.setDefaultTimeout(15_000);
+  const complaints = [];
+  context.on("console", (message) => {
+    const expected = /status of (400|401|403|404|429)/;
+    if (message.type() === "error" && !expected.test(message.text())) complaints.push(message.text());
+  });
+  context.on("weberror", (error) => complaints.push(String(error.error())));
+  const page = await context.newPage();
+  return { context, page, complaints };
+}
+
+export async function beginSignIn(page, demo) {
+  await page.goto(demo);
+  await page.getByRole("link", { name: "Sign in", exact: true }).click();
+}
+
+export async function enterPassword(page, { username, password }) {
+  await page.getByLabel("User name").fill(username);
+  await page.getByLabel("Password", { exact: true }).fill(password);
+  await page.locator("button[type=submit]:not([name=decision])").click();
+}
+
+export async function decide(page, decision) {
+  await page.locator(`button[name=decision][value=${decision}]`).click();
+}
+
+export async function signIn(page, demo, person = alice) {
+  await beginSignIn(page, demo);
+  await enterPassword(page, person);
+  await decide(page, "allow");
+  await page.getByRole("heading", { name: /^Signed in as / }).waitFor();
+}
+
+// The claims table of the demo's page, as an object.
+export async function claims(page) {
+  const rows = page.locator("#claims tbody tr");
+  const pairs = await rows.evaluateAll((all) => all.map((row) => [row.cells[0].innerText, row.cells[1].innerText]));
+  return Object.fromEntries(pairs);
+}
+
+export async function decodedToken(page, id) {
+  const parts = await page.locator(`#${id} pre`).allInnerTexts();
+  return parts.map((part) => JSON.parse(part));
+}
+
+export async function isLoginPage(page) {
+  return (await page.locator("input[name=password]").count()) === 1;
+}
+
+export async function screenshot(page, name) {
+  await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+}

@@ -1,0 +1,92 @@
+// `gatepost dev` as a program: what it says, what it keeps, what it leaves behind.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { isAlive, newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
+
+describe("gatepost dev", { timeout: 300_000 }, () => {
+  let directory, dev;
+
+  beforeEach(async () => {
+    directory = await newProject();
+  });
+
+  afterEach(async () => {
+    await dev?.stop?.();
+    dev = undefined;
+    await removeProject(directory);
+  });
+
+  test("prints what to open and ends without leaving anything running", async () => {
+    dev = await startDev(directory);
+    for (const expected of ["alice / looking-glass", "demo-service", "/.well-known/openid-configuration"]) {
+      assert.ok(dev.output.includes(expected), dev.output);
+    }
+    const discovery = await (await fetch(`${dev.provider}/.well-known/openid-configuration`)).json();
+    assert.equal(discovery.issuer, dev.provider);
+    assert.equal((await stat(join(directory, ".gatepost/secret"))).mode & 0o777, 0o600);
+
+    const postgres = await pidIn(join(directory, ".gatepost/postgres/postmaster.pid"));
+    const serve = await pidIn(join(directory, ".gatepost/serve.pid"));
+    assert.ok(existsSync(`/proc/${postgres}`) && existsSync(`/proc/${serve}`));
+    assert.equal(await dev.stop(), 0, dev.output);
+    assert.ok(!existsSync(`/proc/${postgres}`), "Postgres goes on running");
+    assert.ok(!existsSync(`/proc/${serve}`), "the server goes on running");
+    dev = undefined;
+  });
+
+  test("starts again after it was killed, and sweeps up what was left", async () => {
+    const first = await startDev(directory);
+    const serve = await pidIn(join(directory, ".gatepost/serve.pid"));
+    const postgres = await pidIn(join(directory, ".gatepost/postgres/postmaster.pid"));
+    await first.kill();
+    assert.ok(await isAlive(join(directory, ".gatepost/serve.pid")), "nothing was left: this tests nothing");
+
+    dev = await startDev(directory);
+    assert.ok(!existsSync(`/proc/${postgres}`) && !existsSync(`/proc/${serve}`), dev.output);
+    assert.equal((await fetch(`${dev.provider}/.well-known/openid-configuration`)).status, 200);
+  });
+
+  test("a second one in the same directory is refused", async () => {
+    dev = await startDev(directory);
+    await assert.rejects(startDev(directory), /another `gatepost dev` is running/);
+  });
+
+  test("a busy port is named, with the flag that changes it", async () => {
+    const squatter = createServer().listen(0, "127.0.0.1");
+    await once(squatter, "listening");
+    const { port } = squatter.address();
+    await assert.rejects(startDev(directory, ["--demo-listen", String(port)]), new RegExp(`${port} is in use.*--demo-listen`, "s"));
+    assert.ok(!existsSync(join(directory, ".gatepost/postgres")), "something was started for nothing");
+    squatter.close();
+  });
+
+  test("client_credentials of the demo service are good at the token endpoint", async () => {
+    dev = await startDev(directory);
+    const [, secret] = dev.output.match(/demo-service \/ (\S+)/);
+    const answer = await fetch(`${dev.provider}/connect/token`, {
+      method: "POST",
+      headers: { Authorization: `Basic ${btoa(`demo-service:${secret}`)}` },
+      body: new URLSearchParams({ grant_type: "client_credentials" }),
+    });
+    assert.equal(answer.status, 200);
+    assert.equal((await answer.json()).scope.split(" ").sort().join(" "), "orders.read orders.write");
+  });
+
+  test("the private Postgres listens on no TCP port", async () => {
+    dev = await startDev(directory);
+    const postgres = await pidIn(join(directory, ".gatepost/postgres/postmaster.pid"));
+    const sockets = spawnSync("sh", ["-c", `ls -l /proc/${postgres}/fd | grep -o 'socket:\\[[0-9]*\\]'`], { encoding: "utf8" });
+    const inodes = sockets.stdout.match(/\d+/g) ?? [];
+    assert.ok(inodes.length > 0);
+    const tcp = spawnSync("sh", ["-c", "cat /proc/net/tcp /proc/net/tcp6"], { encoding: "utf8" }).stdout;
+    const listening = tcp.split("\n").map((line) => line.trim().split(/\s+/)).filter((fields) => fields[3] === "0A");
+    assert.ok(listening.every((fields) => !inodes.includes(fields[9])));
+  });
+});

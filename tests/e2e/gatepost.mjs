@@ -1,0 +1,82 @@
+// Starts `gatepost dev` as a newcomer does, in an empty directory and on free ports, and ends it again.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+const binary =
+  process.env.GATEPOST_BINARY ?? join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/gatepost");
+
+const startPatience = 90_000;
+
+// Settings of the person who runs the tests must not decide them.
+function environment() {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEPOST_")));
+}
+
+export async function newProject() {
+  const directory = await mkdtemp(join(tmpdir(), "gatepost-e2e-"));
+  // For root, Postgres runs as another user, who must be able to pass through.
+  await chmod(directory, 0o711);
+  return directory;
+}
+
+// Answers { demo, provider, output, stop, kill, directory }.
+export async function startDev(directory, extra = []) {
+  if (!existsSync(binary)) throw new Error(`${binary} is missing: cargo build`);
+  const child = spawn(binary, ["dev", "--listen", "0", "--demo-listen", "0", ...extra], {
+    cwd: directory,
+    env: environment(),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const exited = once(child, "exit");
+  const running = { directory, output: "", child };
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text) => (running.output += text));
+  }
+  await announced(running, exited);
+  running.demo = running.output.match(/Open (http:\S+) and sign in/)[1];
+  running.provider = running.output.match(/Provider +(http:\S+)/)[1];
+  running.stop = async () => {
+    child.kill("SIGINT");
+    const [code] = await exited;
+    return code;
+  };
+  running.kill = async () => {
+    child.kill("SIGKILL");
+    await exited;
+  };
+  return running;
+}
+
+async function announced(running, exited) {
+  const deadline = Date.now() + startPatience;
+  while (!running.output.includes("Ctrl-C ends everything")) {
+    const ended = await Promise.race([exited, new Promise((done) => setTimeout(done, 50))]);
+    if (ended) throw new Error(`gatepost dev ended with ${ended[0]}:\n${running.output}`);
+    if (Date.now() > deadline) {
+      running.child.kill("SIGINT");
+      throw new Error(`gatepost dev did not get ready:\n${running.output}`);
+    }
+  }
+}
+
+export async function removeProject(directory) {
+  await rm(directory, { recursive: true, force: true });
+}
+
+// Whether the process that a pid file names (its first line) is still there.
+export async function isAlive(pidFile) {
+  const pid = await pidIn(pidFile);
+  return pid !== undefined && existsSync(`/proc/${pid}`);
+}
+
+export async function pidIn(pidFile) {
+  const text = await readFile(pidFile, "utf8").catch(() => undefined);
+  return text === undefined ? undefined : Number(text.split("\n")[0]);
+}

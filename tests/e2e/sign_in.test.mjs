@@ -1,0 +1,273 @@
+// A person signs in to the demo application, in every way they may go about it.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import {
+  alice,
+  beginSignIn,
+  bob,
+  claims,
+  decide,
+  decodedToken,
+  enterPassword,
+  isLoginPage,
+  launch,
+  screenshot,
+  signIn,
+  visitor,
+} from "./browser.mjs";
+import { newProject, removeProject, startDev } from "./gatepost.mjs";
+
+describe("signing in to the demo application", { timeout: 300_000 }, () => {
+  let dev, browser, directory, someone;
+
+  before(async () => {
+    directory = await newProject();
+    browser = await launch();
+    dev = await startDev(directory);
+  });
+
+  after(async () => {
+    await browser?.close();
+    const code = await dev?.stop();
+    await removeProject(directory);
+    assert.equal(code, 0, dev?.output);
+  });
+
+  beforeEach(async () => {
+    someone = await visitor(browser);
+  });
+
+  afterEach(async () => {
+    await someone.context.close();
+    assert.deepEqual(someone.complaints, []);
+  });
+
+  // Consents are remembered per user: the scenarios that meet the consent page for the first time come first.
+
+  test("a wrong password is refused with the user name kept, the right one leads to the consent page", async () => {
+    const { page } = someone;
+    await beginSignIn(page, dev.demo);
+    assert.ok(page.url().startsWith(`${dev.provider}/`), page.url());
+    await screenshot(page, "login");
+    await enterPassword(page, { ...alice, password: "wrong" });
+    await page.getByRole("alert").waitFor();
+    assert.match(await page.getByRole("alert").innerText(), /not correct/);
+    assert.equal(await page.getByLabel("User name").inputValue(), "alice");
+    assert.equal(await page.getByLabel("Password", { exact: true }).inputValue(), "");
+    await screenshot(page, "login-wrong-password");
+    await enterPassword(page, alice);
+
+    await page.getByRole("heading", { name: /Demo application.* asks for access/ }).waitFor();
+    const text = await page.locator("main").innerText();
+    for (const expected of ["Alice", "Your roles", "What you may do", "Read orders", "See your profile"]) {
+      assert.ok(text.includes(expected), `${expected} is missing in: ${text}`);
+    }
+    assert.equal(await page.locator("input[name=scope][value=roles]").count(), 1);
+    await screenshot(page, "consent");
+  });
+
+  test("what is denied is shown by the demo as access_denied, and nothing is remembered", async () => {
+    const { page } = someone;
+    await beginSignIn(page, dev.demo);
+    await enterPassword(page, bob);
+    await decide(page, "deny");
+    await page.getByRole("heading", { name: /access_denied/ }).waitFor();
+    await screenshot(page, "denied");
+    await beginSignIn(page, dev.demo);
+    // Signed in already, but asked again.
+    await page.locator("button[name=decision][value=allow]").waitFor();
+    assert.equal(await isLoginPage(page), false);
+  });
+
+  test("cancelling the sign-in goes back with access_denied", async () => {
+    const { page } = someone;
+    await beginSignIn(page, dev.demo);
+    await page.locator("button[name=decision][value=cancel]").click();
+    await page.getByRole("heading", { name: /access_denied/ }).waitFor();
+  });
+
+  test("a scope that is unticked is not granted", async () => {
+    const { page } = someone;
+    await beginSignIn(page, dev.demo);
+    await enterPassword(page, bob);
+    await page.locator("input[name=scope][value=roles]").uncheck();
+    await page.locator("input[name=remember]").uncheck();
+    await decide(page, "allow");
+    await page.getByRole("heading", { name: "Signed in as Bob Dodgson" }).waitFor();
+    assert.equal((await claims(page)).role, undefined);
+    const granted = (await page.locator("#scope").innerText()).split(/\s+/);
+    assert.ok(granted.includes("openid") && !granted.includes("roles"), granted.join(" "));
+  });
+
+  test("what is allowed is shown: the claims with the role, and the decoded tokens", async () => {
+    const { page } = someone;
+    await signIn(page, dev.demo);
+    assert.equal(new URL(page.url()).pathname, "/");
+    const told = await claims(page);
+    assert.equal(told.name, "Alice Liddell");
+    assert.equal(told.role, "admin");
+    assert.equal(told.email, "alice@example.com");
+    assert.equal(told.phone_number_verified, "true");
+    assert.match(told.address, /Oxford/);
+    const [header, payload] = await decodedToken(page, "id_token");
+    assert.equal(header.alg, "RS256");
+    assert.equal(payload.iss, dev.provider);
+    assert.equal(payload.aud, "demo");
+    assert.equal(payload.sub, told.sub);
+    const [accessHeader, accessPayload] = await decodedToken(page, "access_token");
+    assert.equal(accessHeader.typ, "at+jwt");
+    assert.equal(accessPayload.client_id, "demo");
+    await screenshot(page, "signed-in");
+  });
+
+  test("the second sign-in is silent: the session and the remembered consent answer", async () => {
+    const { page } = someone;
+    await signInKnown(page);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("link", { name: "Sign in", exact: true }).click();
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+
+    await page.goto(`${dev.demo}/sign-in?prompt=none`);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  });
+
+  test("prompt=none without a session is an error for the demo, not a page of ours", async () => {
+    const { page } = someone;
+    await page.goto(`${dev.demo}/sign-in?prompt=none`);
+    await page.getByRole("heading", { name: /login_required/ }).waitFor();
+    assert.ok(page.url().startsWith(dev.demo), page.url());
+  });
+
+  test("prompt=login asks for the password in spite of the session, prompt=consent for the consent", async () => {
+    const { page } = someone;
+    await signInKnown(page);
+    await page.goto(`${dev.demo}/sign-in?prompt=login`);
+    assert.ok(await isLoginPage(page));
+    await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+    await page.goto(`${dev.demo}/sign-in?prompt=consent`);
+    await decide(page, "allow");
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  });
+
+  test("the whole works without JavaScript, form_post by its button", async () => {
+    const plain = await visitor(browser, { javaScriptEnabled: false });
+    await signInKnown(plain.page);
+    assert.equal((await claims(plain.page).catch(() => undefined))?.role ?? "admin", "admin");
+    await plain.page.goto(`${dev.demo}/sign-in?response_mode=form_post`);
+    await screenshot(plain.page, "form-post-without-script");
+    await plain.page.locator("button[type=submit]").click();
+    await plain.page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+    await plain.context.close();
+  });
+
+  test("form_post goes on by itself where there is JavaScript", async () => {
+    const { page } = someone;
+    await page.goto(`${dev.demo}/sign-in?response_mode=form_post`);
+    await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+    assert.equal(page.url(), `${dev.demo}/`);
+  });
+
+  test("the back button leads to no error and signs nobody in twice", async () => {
+    const { page } = someone;
+    await signInKnown(page);
+    await page.goBack();
+    const heading = await page.getByRole("heading", { level: 1 }).innerText();
+    assert.ok(heading.length > 0);
+    assert.doesNotMatch(heading, /went wrong|error/i);
+    await page.goForward();
+    await page.goto(dev.demo);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  });
+
+  test("going back from a wrong password to the form, and entering the right one, works", async () => {
+    const { page } = someone;
+    await beginSignIn(page, dev.demo);
+    await enterPassword(page, { ...alice, password: "wrong" });
+    await page.getByRole("alert").waitFor();
+    await page.goBack();
+    await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  });
+
+  test("two tabs each come to their end, whichever is first", async () => {
+    const { page, context } = someone;
+    const second = await context.newPage();
+    await beginSignIn(page, dev.demo);
+    await beginSignIn(second, dev.demo);
+    await enterPassword(second, alice);
+    await second.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+    // The first tab's page was drawn before that sign-in. It may be drawn again; it must not be a dead end.
+    await enterPassword(page, alice);
+    if (await isLoginPage(page)) await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  });
+
+  test("the keyboard is enough", async () => {
+    const { page } = someone;
+    await page.goto(dev.demo);
+    await tabTo(page, (element) => element.innerText === "Sign in");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`${dev.provider}/**`);
+    await tabTo(page, (element) => element.name === "username");
+    await page.keyboard.type(alice.username);
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.name), "password");
+    await page.keyboard.type(alice.password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  });
+
+  test("after signing out at the provider the password is asked for again", async () => {
+    const { page } = someone;
+    await signInKnown(page);
+    await page.getByRole("link", { name: "Sign out at the provider" }).click();
+    await screenshot(page, "logout");
+    await decide(page, "sign_out");
+    await page.getByRole("heading", { name: /signed out/i }).waitFor();
+    await page.goto(`${dev.demo}/sign-in`);
+    assert.ok(await isLoginPage(page));
+  });
+
+  test("the pages hold together in the dark and on a narrow screen", async () => {
+    for (const [name, options] of [
+      ["narrow", { viewport: { width: 320, height: 640 } }],
+      ["dark", { colorScheme: "dark" }],
+    ]) {
+      const other = await visitor(browser, options);
+      await other.page.goto(dev.demo);
+      await screenshot(other.page, `demo-${name}`);
+      await beginSignIn(other.page, dev.demo);
+      await screenshot(other.page, `login-${name}`);
+      await enterPassword(other.page, bob);
+      await screenshot(other.page, `consent-${name}`);
+      const overflow = await other.page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      assert.ok(overflow <= 0, `${name}: ${overflow} px too wide`);
+      assert.deepEqual(other.complaints, []);
+      await other.context.close();
+    }
+  });
+
+  // Alice's consent was remembered by an earlier scenario.
+  async function signInKnown(page) {
+    await beginSignIn(page, dev.demo);
+    await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
+  }
+
+  async function tabTo(page, wanted) {
+    for (let presses = 0; presses < 30; presses++) {
+      const there = await page.evaluate(
+        (source) => document.activeElement !== document.body && new Function(`return ${source}`)()(document.activeElement),
+        wanted.toString(),
+      );
+      if (there) return;
+      await page.keyboard.press("Tab");
+    }
+    assert.fail("the keyboard does not reach it");
+  }
+});

@@ -1,0 +1,252 @@
+//! The rules of the house that no compiler checks: who may use whom, what the core must not touch, how long things may
+//! be, and that every dependency is argued for.
+
+#[path = "house/source.rs"]
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use source::{SourceFile, sources};
+
+/// The rows of the house, from the street to the cellar. A module uses its own and what stands in later rows.
+const ROWS: [&[&str]; 11] = [
+    &["main"],
+    &["cli"],
+    &["supervisor", "server"],
+    &["dispatch"],
+    &["endpoints"],
+    &["grants", "pages", "federation"],
+    &["app"],
+    &["registry"],
+    &["store", "crypto"],
+    &["http", "config", "clock", "permits"],
+    &["protocol"],
+];
+
+/// Uses against the rows, each with its reason: (from, to, why).
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("supervisor", "server::control", "the words that the two processes say to each other over their pipe"),
+    ("supervisor", "server::BACKLOG", "both listen with the same queue: the one binds, the other takes over"),
+];
+
+/// What the pure core must not name. Value types such as `std::net::IpAddr` are fine.
+const BANNED_IN_PROTOCOL: [&str; 21] = [
+    "tiny_http",
+    "postgres",
+    "r2d2",
+    "r2d2_postgres",
+    "maud",
+    "ureq",
+    "socket2",
+    "rand",
+    "log",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "ToSocketAddrs",
+    "SystemTime",
+    "Instant::now",
+    "std::fs",
+    "std::env",
+    "std::thread",
+    "std::process",
+    "std::os",
+    "std::time::Instant",
+];
+
+/// Places where markup is passed on unescaped, with how often: each was looked at.
+const PRE_ESCAPED: &[(&str, usize)] = &[];
+
+const LONGEST_FUNCTION: usize = 80;
+const LONGEST_FILE: usize = 400;
+
+/// Files over the ceiling, each with its reason.
+const LONG_FILES: &[(&str, &str)] =
+    &[("protocol/reason.rs", "one table: every reason with its code, its public text and its remedy")];
+
+/// Functions over the ceiling, each with its reason.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] =
+    &[("protocol/reason.rs", "explanation", "a table in the form of one match: a line or two per reason")];
+
+/// Crates in the binary, of all versions, our own included.
+const CRATE_BUDGET: usize = 140;
+
+/// Crates that are there in two versions, each with its reason.
+const DOUBLED: &[(&str, &str)] = &[
+    ("base64", "ureq is on 0.23; postgres-protocol, and we with it, on 0.22"),
+    ("const-oid", "x509-cert, through tokio-postgres-rustls, is one generation behind rsa"),
+    ("der", "x509-cert, through tokio-postgres-rustls, is one generation behind rsa"),
+    ("spki", "x509-cert, through tokio-postgres-rustls, is one generation behind rsa"),
+    ("syn", "at build time only: serde's macros are on 3, maud's and der's on 2"),
+];
+
+fn row(module: &str) -> Option<usize> {
+    ROWS.iter().position(|row| row.contains(&module))
+}
+
+/// Why `from` may not use `path` (as `store::users`); none when it may.
+fn breach(from: &str, path: &str) -> Option<String> {
+    let to = path.split("::").next().unwrap_or_default();
+    let Some(from_row) = row(from) else { return Some(format!("`{from}` has no place in the house")) };
+    // What the crate root itself exports is none of the rows.
+    let to_row = row(to)?;
+    let excepted = EXCEPTIONS.iter().any(|(who, what, _)| *who == from && path.starts_with(what));
+    (from != to && from_row >= to_row && !excepted).then(|| format!("`{from}` uses `{path}`"))
+}
+
+fn breaches(file: &SourceFile) -> Vec<String> {
+    let mut found: Vec<String> = file.crate_paths().iter().filter_map(|path| breach(file.top_module(), path)).collect();
+    found.extend(file.escapes_through_super().map(|line| format!("reaches the crate root by `super`: {line}")));
+    found.iter().map(|problem| format!("{}: {problem}", file.path)).collect()
+}
+
+#[test]
+fn imports_run_one_way() {
+    let found: Vec<String> = sources().iter().filter(|file| file.path != "lib.rs").flat_map(breaches).collect();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_import_rule_catches_what_it_should() {
+    let file = |path: &str, text: &str| SourceFile::new(path, text);
+    let caught = [
+        file("http.rs", "use crate::store::users;"),
+        file("store/users.rs", "use crate::crypto;"),
+        file("pages/login.rs", "fn f() { crate::grants::issue() }"),
+        file("protocol/scope.rs", "use crate::{\n    clock::Clock,\n    protocol::client::Client,\n};"),
+        file("grants/mod.rs", "use crate::protocol::{scope::Scope}; use crate::endpoints::token;"),
+        file("http.rs", "use super::server;"),
+        file("attic.rs", "use crate::protocol::scope;"),
+        file("cli/dev.rs", "use crate::main;"),
+        file("registry.rs", "fn f(app: &gatepost::app::App) {}"),
+    ];
+    for case in caught {
+        assert!(!breaches(&case).is_empty(), "{case:?}");
+    }
+    let fine = [
+        file("endpoints/token.rs", "use crate::{grants, protocol::{scope, client}};\nuse super::answer;"),
+        file("store/users.rs", "// use crate::server;\nconst S: &str = \"crate::server\";\nuse crate::store::pool;"),
+        file("http.rs", "mod tests {\n    use super::*;\n}"),
+        file("supervisor/process.rs", "use crate::server::control::Report;"),
+    ];
+    for case in fine {
+        assert_eq!(breaches(&case), Vec::<String>::new(), "{case:?}");
+    }
+}
+
+#[test]
+fn the_core_is_pure() {
+    for file in sources().iter().filter(|file| file.top_module() == "protocol") {
+        for banned in BANNED_IN_PROTOCOL {
+            assert!(!file.names(banned), "src/{} names {banned}", file.path);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_unsafe_and_no_markup_goes_unescaped_unseen() {
+    let mut unescaped = BTreeMap::new();
+    for file in sources() {
+        assert!(!file.names("unsafe"), "src/{} is unsafe", file.path);
+        let count = file.count("PreEscaped(");
+        if count > 0 {
+            unescaped.insert(file.path.clone(), count);
+        }
+    }
+    let expected: BTreeMap<String, usize> =
+        PRE_ESCAPED.iter().map(|(path, count)| (String::from(*path), *count)).collect();
+    assert_eq!(unescaped, expected);
+}
+
+#[test]
+fn functions_and_files_can_be_seen_whole() {
+    for file in sources() {
+        // A test is often one table of cases, and better whole.
+        let production = !file.path.ends_with("tests.rs");
+        for (name, length) in file.functions().into_iter().filter(|_| production) {
+            let excused = LONG_FUNCTIONS.iter().any(|(path, function, _)| *path == file.path && *function == name);
+            assert!(excused || length <= LONGEST_FUNCTION, "src/{}: fn {name} has {length} lines", file.path);
+        }
+        let excused = LONG_FILES.iter().any(|(path, _)| *path == file.path);
+        assert!(excused || file.lines <= LONGEST_FILE, "src/{} has {} lines", file.path, file.lines);
+    }
+}
+
+#[test]
+fn lengths_are_counted_over_whole_functions() {
+    let text = "fn one() {\n}\n\nimpl A {\n    fn two(&self) -> [u8; 2] {\n        if x {\n        }\n        \"}\"\n    }\n}\ntrait T { fn three(); }\n";
+    let functions = SourceFile::new("a.rs", text).functions();
+    assert_eq!(functions, [(String::from("one"), 2), (String::from("two"), 5)]);
+}
+
+#[test]
+fn every_dependency_is_argued_for_in_the_readme() {
+    let manifest = read("Cargo.toml");
+    let declared = declared_dependencies(&manifest);
+    let readme = read("README.md");
+    let argued = argued_dependencies(&readme);
+    assert!(declared.contains("tiny_http") && declared.contains("proptest"), "the manifest was not understood");
+    let names: BTreeSet<String> = argued.keys().cloned().collect();
+    assert_eq!(declared, names, "Cargo.toml on the left, the README's table on the right");
+    for (name, reason) in argued {
+        assert!(reason.len() >= 20, "{name} has no reason but {reason:?}");
+    }
+}
+
+#[test]
+fn the_crate_budget_holds() {
+    let crates = crates_in_the_binary();
+    assert!(crates.len() <= CRATE_BUDGET, "{} crates, {CRATE_BUDGET} allowed", crates.len());
+    let mut versions: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in &crates {
+        *versions.entry(line.split(' ').next().unwrap()).or_default() += 1;
+    }
+    let doubled: BTreeSet<&str> = versions.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect();
+    let allowed: BTreeSet<&str> = DOUBLED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(doubled, allowed, "doubled on the left, allowed on the right");
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut declared = BTreeSet::new();
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if matches!(section, "[dependencies]" | "[dev-dependencies]" | "[build-dependencies]")
+            && let Some((name, _)) = line.split_once('=')
+            && !line.starts_with('#')
+        {
+            declared.insert(name.trim().split('.').next().unwrap().to_owned());
+        }
+    }
+    declared
+}
+
+/// The rows of the table under "## Dependencies": name and reason.
+fn argued_dependencies(readme: &str) -> BTreeMap<String, String> {
+    let section = readme.split("\n## Dependencies\n").nth(1).expect("a section `## Dependencies`");
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let (name, reason) = row.split_once("` |").unwrap();
+        (name.to_owned(), reason.trim().trim_end_matches('|').trim().to_owned())
+    })
+    .collect()
+}
+
+fn crates_in_the_binary() -> BTreeSet<String> {
+    let arguments =
+        ["tree", "--locked", "--target", "x86_64-unknown-linux-gnu", "-e", "normal,build", "--prefix", "none"];
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A crate that was listed before is marked by an asterisk.
+    text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}

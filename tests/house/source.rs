@@ -1,0 +1,213 @@
+//! Rust files as the house rules see them: without comments and literals.
+
+use std::fs;
+use std::path::Path;
+
+/// One file under `src/`.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Relative to `src/`, with slashes.
+    pub path: String,
+    /// All of its lines.
+    pub lines: usize,
+    /// Its text, in which comments and the insides of literals are blank; lines stay where they are.
+    code: String,
+}
+
+/// Every Rust file under `src/`.
+pub fn sources() -> Vec<SourceFile> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&root, &root, &mut files);
+    assert!(files.len() > 10, "the sources were not found");
+    files
+}
+
+fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let relative = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            files.push(SourceFile::new(&relative, &fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+impl SourceFile {
+    pub fn new(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.to_owned(), lines: text.lines().count(), code: blank_comments_and_literals(text) }
+    }
+
+    /// The row's module this file belongs to: `store` for `store/users.rs`.
+    pub fn top_module(&self) -> &str {
+        let first = self.path.split('/').next().unwrap();
+        first.strip_suffix(".rs").unwrap_or(first)
+    }
+
+    /// Every path that begins at the crate root, without `crate::`; groups are spread.
+    pub fn crate_paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for root in ["crate::", "gatepost::"] {
+            for (position, _) in self.code.match_indices(root) {
+                if !is_word_byte(self.code[..position].bytes().next_back()) {
+                    paths.extend(paths_at(&self.code[position + root.len()..]));
+                }
+            }
+        }
+        paths
+    }
+
+    /// `use super::` lines at the file's own level that climb as far as the crate root, past every rule about it.
+    pub fn escapes_through_super(&self) -> impl Iterator<Item = &str> {
+        let nested = self.path.matches('/').count();
+        let depth = if self.path.ends_with("/mod.rs") { nested } else { nested + 1 };
+        self.code
+            .lines()
+            .filter(move |line| line.starts_with("use super::") && line.matches("super::").count() >= depth)
+    }
+
+    /// Whether the name, a word or a path, stands in the code.
+    pub fn names(&self, name: &str) -> bool {
+        self.code.match_indices(name).any(|(position, _)| {
+            let before = self.code[..position].bytes().next_back();
+            let after = self.code[position + name.len()..].bytes().next();
+            !is_word_byte(before) && !is_word_byte(after) && before != Some(b'.')
+        })
+    }
+
+    pub fn count(&self, text: &str) -> usize {
+        self.code.matches(text).count()
+    }
+
+    /// Every function with a body, and its lines from `fn` to the closing brace.
+    pub fn functions(&self) -> Vec<(String, usize)> {
+        let starts = self
+            .code
+            .match_indices("fn ")
+            .filter(|(position, _)| !is_word_byte(self.code[..*position].bytes().next_back()));
+        starts.filter_map(|(position, _)| function_at(&self.code[position..])).collect()
+    }
+}
+
+fn is_word_byte(byte: Option<u8>) -> bool {
+    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The path or the group of paths that `text` begins with.
+fn paths_at(text: &str) -> Vec<String> {
+    let Some(group) = text.strip_prefix('{') else {
+        let end = text.find(|character: char| !(character.is_alphanumeric() || "_:".contains(character)));
+        return vec![text[..end.unwrap_or(text.len())].trim_end_matches(':').to_owned()];
+    };
+    let mut depth = 1;
+    let mut members = vec![String::new()];
+    for character in group.chars() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 1 => members.push(String::new()),
+            character if !character.is_whitespace() => members.last_mut().unwrap().push(character),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    members.into_iter().filter(|member| !member.is_empty()).collect()
+}
+
+/// The function that `text` begins with; none for one without a body, or a function pointer's type.
+fn function_at(text: &str) -> Option<(String, usize)> {
+    let name: String =
+        text[3..].chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
+    let mut round = 0_i32;
+    let mut open = None;
+    for (position, character) in text.char_indices() {
+        match character {
+            '(' | '[' => round += 1,
+            ')' | ']' => round -= 1,
+            ';' if round <= 0 && open.is_none() => return None,
+            '{' if round == 0 => open = Some(open.unwrap_or(0) + 1),
+            '}' if round == 0 => {
+                let left = open? - 1;
+                if left == 0 {
+                    return (!name.is_empty()).then(|| (name, text[..position].matches('\n').count() + 1));
+                }
+                open = Some(left);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Replaces comments, and what stands in string and character literals, by blanks.
+fn blank_comments_and_literals(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = literal_or_comment(rest);
+        if length == 0 {
+            code.push(character);
+            rest = &rest[character.len_utf8()..];
+        } else {
+            code.extend(rest[..length].chars().map(|character| if character == '\n' { '\n' } else { ' ' }));
+            rest = &rest[length..];
+        }
+        // An identifier that ends in r or b does not begin a literal.
+        if character.is_alphanumeric() && length == 0 {
+            let end = rest.find(|next: char| !(next.is_alphanumeric() || next == '_')).unwrap_or(rest.len());
+            code.push_str(&rest[..end]);
+            rest = &rest[end..];
+        }
+    }
+    code
+}
+
+/// How many bytes of `text` are a comment or a literal that it begins with.
+fn literal_or_comment(text: &str) -> usize {
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    if text.starts_with("/*") {
+        return text.find("*/").map_or(text.len(), |end| end + 2);
+    }
+    for prefix in ["br", "cr", "r"] {
+        if let Some(hashes) = text.strip_prefix(prefix) {
+            let count = hashes.bytes().take_while(|byte| *byte == b'#').count();
+            if hashes[count..].starts_with('"') {
+                let end = format!("\"{}", "#".repeat(count));
+                let body = prefix.len() + count + 1;
+                return text[body..].find(&end).map_or(text.len(), |found| body + found + end.len());
+            }
+        }
+    }
+    let quote = text.find(['"', '\'']).filter(|position| matches!(&text[..*position], "" | "b" | "c"));
+    match quote {
+        Some(position) if text[position..].starts_with('"') => position + quoted_length(&text[position..], '"'),
+        Some(position) if is_character(&text[position..]) => position + quoted_length(&text[position..], '\''),
+        Some(_) | None => 0,
+    }
+}
+
+/// Tells a character from a lifetime.
+fn is_character(text: &str) -> bool {
+    let mut characters = text.chars().skip(1);
+    let (first, second) = (characters.next(), characters.next());
+    first == Some('\\') || second == Some('\'')
+}
+
+fn quoted_length(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (position, character) in text.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            character if character == quote => return position + character.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
