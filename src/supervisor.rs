@@ -206,7 +206,7 @@ impl Supervisor {
     }
 
     fn start_if_due(&mut self) {
-        if !self.start_at.is_some_and(|moment| moment <= Instant::now()) {
+        if self.start_at.is_none_or(|moment| moment > Instant::now()) {
             return;
         }
         self.start_at = None;
