@@ -3,6 +3,7 @@
 pub mod failure;
 pub mod guesses;
 pub mod metadata;
+pub mod password_sign_in;
 
 use std::sync::Arc;
 use std::thread;

@@ -17,6 +17,8 @@ use crate::protocol::secret::SecretBytes;
 pub enum Form {
     /// `/login`
     Login,
+    /// `/login`, where it offers the present account.
+    SelectAccount,
     /// `/consent`
     Consent,
     /// `/logout`
@@ -27,6 +29,7 @@ impl Form {
     fn label(self) -> &'static [u8] {
         match self {
             Form::Login => b"login",
+            Form::SelectAccount => b"select account",
             Form::Consent => b"consent",
             Form::Logout => b"logout",
         }
