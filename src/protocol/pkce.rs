@@ -153,6 +153,9 @@ mod tests {
         ] {
             assert_eq!(verify(Some(&s256(CHALLENGE)), Some(verifier)), Err(Reason::CodeVerifierMismatch), "{verifier}");
         }
+        // Too short to be a verifier, however well it fits.
+        let of_a_short_one = s256(&URL_SAFE_NO_PAD.encode(Sha256::digest(b"short")));
+        assert_eq!(verify(Some(&of_a_short_one), Some("short")), Err(Reason::CodeVerifierMismatch));
         // The method belongs to the challenge: a challenge is no verifier of itself, nor the other way round.
         assert_eq!(verify(Some(&plain(CHALLENGE)), Some(VERIFIER)), Err(Reason::CodeVerifierMismatch));
         assert_eq!(verify(Some(&s256(CHALLENGE)), Some(CHALLENGE)), Err(Reason::CodeVerifierMismatch));

@@ -9,7 +9,7 @@ use super::super::reason::Reason;
 use super::super::redirect_uri::is_absolute_uri;
 use super::super::requested_claims::RequestedClaims;
 use super::super::response_type::ResponseType;
-use super::super::scope::{Catalogue, OPENID, RegisteredScope, ScopeKind, ScopeSet};
+use super::super::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet};
 use super::{RESOURCE, Refusal, Registered, invalid_request, is_reachable, owned, single};
 
 /// `response_type`: known, answered by this server, the client's own, and no token through the browser unless registered.
@@ -115,9 +115,7 @@ pub(super) fn resources(
 }
 
 fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {
-    let leads_there = |registered: &RegisteredScope| {
-        registered.kind == ScopeKind::Resource && registered.resources.iter().any(|name| name == resource)
-    };
+    let leads_there = |registered: &RegisteredScope| registered.resources.iter().any(|name| name == resource);
     let named = || scope.iter().filter_map(|name| catalogue.scopes.get(name)).any(leads_there);
     is_absolute_uri(resource) && catalogue.resources.contains_key(resource) && named()
 }
@@ -352,6 +350,7 @@ mod tests {
             "https://api.example/stock",
             "https://api.example/free",
             "https://api.example/none",
+            "https://api.example/gone",
             "orders",
             "https://api.example/orders#x",
             "https://api.example/orders/",

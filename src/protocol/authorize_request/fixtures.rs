@@ -92,7 +92,12 @@ pub fn catalogue() -> Catalogue {
         scope("email", ScopeKind::Identity, &["email"], &[]),
         scope("address", ScopeKind::Identity, &["address"], &[]),
         scope("offline_access", ScopeKind::Identity, &[], &[]),
-        scope("orders.read", ScopeKind::Resource, &["role"], &["https://api.example/orders", "orders"]),
+        scope(
+            "orders.read",
+            ScopeKind::Resource,
+            &["role"],
+            &["https://api.example/orders", "https://api.example/gone", "orders"],
+        ),
         scope("stock.read", ScopeKind::Resource, &[], &["https://api.example/stock"]),
     ];
     let resources = ["https://api.example/orders", "https://api.example/stock", "https://api.example/free", "orders"];

@@ -56,6 +56,13 @@ fn max_age_counts_from_the_last_sign_in() {
 }
 
 #[test]
+fn a_clock_that_runs_behind_does_not_make_an_old_session_fresh() {
+    let before = Instant::from_seconds(RECEIVED_AT.seconds() - 1);
+    let asked = Case { now: before, ..asking_for("max_age", "0") };
+    asked.of(Session { auth_time: before, ..session() }).needs_sign_in(LoginCause::TooOld);
+}
+
+#[test]
 fn a_clients_default_max_age_counts_too() {
     let client = Client { default_max_age: Some(60), ..client() };
     Case { client: client.clone(), ..case() }.needs_sign_in(LoginCause::TooOld);

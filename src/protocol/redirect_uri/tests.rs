@@ -39,6 +39,25 @@ fn what_a_client_may_register() {
     }
 }
 
+#[test]
+fn the_refusal_names_the_rule() {
+    for (uri, rule) in [
+        ("https://rp1.example/#x", "fragment"),
+        ("https://rp1.example\\x", "backslash"),
+        ("https://rp1.example/*", "wildcard"),
+        ("https://rp1.example/ ", "spaces"),
+        ("https://rp1.example/%x", "hexadecimal"),
+        ("https://user@rp1.example/", "user info"),
+        ("http://rp1.example/", "use https"),
+        ("javascript:x", "never"),
+        ("com.example.app:x", ":/"),
+        ("HTTPS://rp1.example/", "lower case"),
+    ] {
+        let broken = check_registered(uri, true).unwrap_err();
+        assert!(broken.contains(rule), "{uri}: {broken}");
+    }
+}
+
 fn refused_for_everyone(uri: &str) {
     assert!(check_registered(uri, true).is_err(), "public: {uri:?}");
     assert!(check_registered(uri, false).is_err(), "confidential: {uri:?}");
