@@ -110,6 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn a_code_that_was_asked_for_nothing_is_no_code() {
+        let mut bytes = code().encode();
+        let flag = bytes.len() - 3 * 8 - 3;
+        assert_eq!(bytes[flag..flag + 3], [1, 0, 0]);
+        bytes[flag] = 0;
+        assert_eq!(AuthorizationCode::decode(&bytes), None);
+    }
+
+    #[test]
     fn what_fits_stays_within_two_thousand_characters_once_sealed() {
         // Key byte, nonce and tag around the plain form.
         let sealed_length =
