@@ -34,7 +34,7 @@ use listener::Inherited;
 use workers::Service;
 
 use crate::http::{Request, Response};
-use crate::protocol::forwarded::Cidr;
+use crate::protocol::cidr::Cidr;
 
 /// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::guesses::Source;
-use crate::config::InvalidClientStatus;
 use crate::http::Request;
-use crate::protocol::client_authentication::{self, AuthenticationFailure, ClientVerdict, PresentedClient};
+use crate::protocol::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
 use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::instant::Instant;
 use crate::protocol::parameters::Parameters;
@@ -82,10 +81,7 @@ fn judge_once(
 }
 
 fn refused(app: &App, failure: &AuthenticationFailure) -> Failure {
-    let rule = match app.config.invalid_client_status {
-        InvalidClientStatus::Standard => client_authentication::InvalidClientStatus::Standard,
-        InvalidClientStatus::AlwaysBadRequest => client_authentication::InvalidClientStatus::Always400,
-    };
+    let rule = app.config.invalid_client_status;
     Failure::Refused(Refusal {
         status: failure.status(rule),
         error: failure.error.code,

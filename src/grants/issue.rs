@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use super::authorization_code::PREFIX as CODE_PREFIX;
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::config::ScopeClaim;
 use crate::crypto::random;
 use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, expiry};
 use crate::protocol::audience::{Narrowed, narrow};
@@ -102,19 +101,12 @@ fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &Acces
         AccessTokenType::Jwt => {
             let claims = token.jwt_claims(JwtForm {
                 issuer: app.issuer(),
-                scope_claim: scope_claim(app),
+                scope_claim: app.config.scope_claim,
                 client_as_subject: issue.client.client_credentials_sub,
                 further_claims: further_claims(snapshot, issue, token),
             });
             sign(snapshot, issue.now, (issue.client.access_token_signed_response_alg, ACCESS_TOKEN_TYP), &claims)
         }
-    }
-}
-
-fn scope_claim(app: &App) -> crate::protocol::access_token::ScopeClaim {
-    match app.config.scope_claim {
-        ScopeClaim::String => crate::protocol::access_token::ScopeClaim::Text,
-        ScopeClaim::Array => crate::protocol::access_token::ScopeClaim::Array,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::authorization_code::AuthorizationCode;
 use super::claims::ClaimNames;
-use super::code_challenge::{CodeChallengeMethod, StoredChallenge};
+use super::pkce::{CodeChallengeDigest, CodeChallengeMethod};
 use super::codec::{Reader, Writer};
 use super::identifiers::ClientId;
 use super::response_type::ResponseType;
@@ -67,13 +67,17 @@ impl AuthorizationCode {
     }
 }
 
-fn write_challenge(writer: &mut Writer, challenge: &StoredChallenge) {
-    writer.u8(challenge.method.tag());
-    writer.fixed(&challenge.hash);
+fn write_challenge(writer: &mut Writer, challenge: &CodeChallengeDigest) {
+    writer.boolean(challenge.method == CodeChallengeMethod::S256);
+    writer.fixed(&challenge.sha256);
 }
 
-fn read_challenge(reader: &mut Reader<'_>) -> Option<StoredChallenge> {
-    Some(StoredChallenge { method: CodeChallengeMethod::from_tag(reader.u8()?)?, hash: reader.fixed()? })
+fn read_challenge(reader: &mut Reader<'_>) -> Option<CodeChallengeDigest> {
+    Some(CodeChallengeDigest { method: read_challenge_method(reader)?, sha256: reader.fixed()? })
+}
+
+fn read_challenge_method(reader: &mut Reader<'_>) -> Option<CodeChallengeMethod> {
+    reader.boolean().map(|is_s256| if is_s256 { CodeChallengeMethod::S256 } else { CodeChallengeMethod::Plain })
 }
 
 fn write_response_type(writer: &mut Writer, response_type: ResponseType) {
@@ -148,7 +152,7 @@ mod tests {
             AuthorizationCode {
                 grant: GrantId { day: Day(day), random },
                 redirect_uri_hash: hash,
-                challenge: method.map(|method| StoredChallenge { method, hash }),
+                challenge: method.map(|method| CodeChallengeDigest { method, sha256 }),
                 nonce,
                 scope: scope.iter().map(String::as_str).collect(),
                 resources,
