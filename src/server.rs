@@ -24,6 +24,7 @@ mod lane;
 mod listener;
 mod probe;
 mod resources;
+mod turns;
 mod workers;
 
 pub use listener::BACKLOG;
@@ -31,10 +32,11 @@ pub use listener::BACKLOG;
 use control::{Control, Order, Report};
 use lane::Lane;
 use listener::Inherited;
+use turns::Turns;
 use workers::Service;
 
 use crate::http::{Request, Response};
-use crate::protocol::cidr::Cidr;
+use crate::protocol::forwarded::Cidr;
 
 /// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);
@@ -67,6 +69,10 @@ pub struct ServerStats {
     pub answered: AtomicU64,
     /// Requests received and not yet answered.
     pub in_flight: AtomicUsize,
+    /// Requests in the body lane or in line before it.
+    pub awaited: AtomicUsize,
+    /// Requests that have left the body lane.
+    pub bodies: AtomicU64,
     /// Connections given up with an unread body.
     pub abandoned: AtomicU64,
     /// Handlers that panicked.
@@ -175,8 +181,15 @@ where
     let readers = workers / 2;
     let http = start_http(listener.into_listener())?;
     let lane = Some(Lane::new(readers * LANE_PLACES));
-    let service: &'static Service<H> =
-        Box::leak(Box::new(Service { http, handler, state, lane, is_one_shot: false, failure: Report::Deaf }));
+    let service: &'static Service<H> = Box::leak(Box::new(Service {
+        http,
+        handler,
+        state,
+        turns: Turns::new(),
+        lane,
+        is_one_shot: false,
+        failure: Report::Deaf,
+    }));
     for _ in 0..workers {
         start_thread("worker", move || service.work())?;
     }
@@ -196,8 +209,15 @@ where
     let listener = listener::bind_admin(address)
         .map_err(|error| StartFailure::new(1, &format!("the admin address {address} cannot be bound"), error))?;
     let http = start_http(tiny_http::Listener::Tcp(listener))?;
-    let service: &'static Service<A> =
-        Box::leak(Box::new(Service { http, handler, state, lane: None, is_one_shot: true, failure: Report::Recycle }));
+    let service: &'static Service<A> = Box::leak(Box::new(Service {
+        http,
+        handler,
+        state,
+        turns: Turns::new(),
+        lane: None,
+        is_one_shot: true,
+        failure: Report::Recycle,
+    }));
     for _ in 0..2 {
         start_thread("admin", move || service.work())?;
     }

@@ -167,7 +167,7 @@ impl Supervisor {
                 process.has_become_ready();
                 log::info!("server process {} serves", process.id());
             } else if process.number < number {
-                process.drain();
+                process.make_way();
             }
         }
         if !self.is_stopping {

@@ -1,4 +1,12 @@
 //! What may come in over one connection, and what goes out: framing, limits, persistence. Against the running service.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a panic here is a failed test"
+)]
 
 use std::time::Duration;
 

@@ -1,4 +1,12 @@
 //! Supervisor and server process: death, upgrade, drain, sockets, systemd. Against the running service.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a panic here is a failed test"
+)]
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;

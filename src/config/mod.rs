@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::protocol::access_token::ScopeClaim;
-use crate::protocol::cidr::Cidr;
 use crate::protocol::client_authentication::InvalidClientStatus;
+use crate::protocol::forwarded::Cidr;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::secret::SecretText;
 

@@ -6,8 +6,7 @@
 use std::net::IpAddr;
 
 use super::{Headers, Method, Request};
-use crate::protocol::cidr::Cidr;
-use crate::protocol::forwarded::source;
+use crate::protocol::forwarded::{Cidr, source};
 
 /// Longest path of a request, in bytes.
 pub const PATH_LIMIT: usize = 8 * 1_024;

@@ -26,6 +26,28 @@ pub struct SecretDigest {
     pub expires_at: Option<Instant>,
 }
 
+impl SecretDigest {
+    /// The bytes that are sealed and stored: 1 for SHA-256 or 2 for SHA-512, then the digest.
+    pub fn encode(&self) -> SecretBytes {
+        let name = match self.algorithm {
+            DigestAlgorithm::Sha256 => 1,
+            DigestAlgorithm::Sha512 => 2,
+        };
+        SecretBytes::new([&[name], self.digest.expose()].concat())
+    }
+
+    /// Reads what `encode` wrote; `None` for anything else.
+    pub fn decode(bytes: &[u8], expires_at: Option<Instant>) -> Option<SecretDigest> {
+        let (name, digest) = bytes.split_first()?;
+        let algorithm = match (name, digest.len()) {
+            (1, 32) => DigestAlgorithm::Sha256,
+            (2, 64) => DigestAlgorithm::Sha512,
+            _ => return None,
+        };
+        Some(SecretDigest { algorithm, digest: SecretBytes::new(digest), expires_at })
+    }
+}
+
 /// Whether a shown secret is one of the registered ones and still counts. Where there is none to compare with, one that
 /// nothing matches is compared, so that an unknown client takes as long as a wrong secret.
 pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now: Instant) -> bool {
@@ -104,6 +126,18 @@ mod tests {
         let registered = [sha256("s", Some(NOW))];
         assert!(matches_any(shown("s").as_ref(), &registered, Instant::from_micros(NOW.micros() - 1)));
         assert!(!matches_any(shown("s").as_ref(), &registered, NOW));
+    }
+
+    #[test]
+    fn stored_bytes_read_back_and_nothing_else_does() {
+        for secret in [sha256("s", Some(NOW)), sha512("s")] {
+            let bytes = secret.encode();
+            assert_eq!(SecretDigest::decode(bytes.expose(), secret.expires_at), Some(secret));
+            assert_eq!(SecretDigest::decode(&bytes.expose()[1..], None), None);
+            assert_eq!(SecretDigest::decode(&[bytes.expose(), &[0]].concat(), None), None);
+        }
+        assert_eq!(SecretDigest::decode(&[], None), None);
+        assert_eq!(SecretDigest::decode(&[&[3], [0; 32].as_slice()].concat(), None), None);
     }
 
     #[test]

@@ -1,9 +1,81 @@
 //! Whose request is this? Reads `X-Forwarded-For` from right to left, as far as the proxies that wrote it are trusted.
 //! Names are never resolved: an entry that is not an address ends the walk.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::cidr::Cidr;
+/// A block of addresses in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    network: IpAddr,
+    prefix: u8,
+}
+
+/// Why a text is not a block of addresses. Says nothing of the text itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CidrError {
+    /// The part before `/` is not an IPv4 or IPv6 address.
+    Address,
+    /// The part after `/` is not a number of bits that such an address has.
+    Prefix,
+    /// Bits are set to the right of the prefix, so one of the two was mistyped.
+    HostBits,
+}
+
+impl fmt::Display for CidrError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            CidrError::Address => "the part before '/' is not an IP address",
+            CidrError::Prefix => "the part after '/' is not a prefix length (0 to 32, or to 128 for IPv6)",
+            CidrError::HostBits => "the address has bits set beyond the prefix length",
+        })
+    }
+}
+
+impl std::error::Error for CidrError {}
+
+impl Cidr {
+    /// Reads `10.0.0.0/8`, `::1/128`, or a single address.
+    ///
+    /// # Errors
+    /// When it is neither; see [`CidrError`].
+    pub fn parse(text: &str) -> Result<Cidr, CidrError> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let network: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
+        let width = width(network);
+        let prefix = prefix.map_or(Ok(width), |digits| parse_prefix(digits, width))?;
+        if bits(network) & !mask(prefix, width) != 0 {
+            return Err(CidrError::HostBits);
+        }
+        Ok(Cidr { network, prefix })
+    }
+
+    /// Reads a comma-separated list of blocks; an empty text is an empty list.
+    ///
+    /// # Errors
+    /// For the first entry that is not a block, with its place in the list counted from 1.
+    pub fn parse_list(text: &str) -> Result<Vec<Cidr>, (usize, CidrError)> {
+        let entries = text.split(',').map(|entry| entry.trim_matches([' ', '\t'])).enumerate();
+        let present = entries.filter(|(_, entry)| !entry.is_empty());
+        present.map(|(index, entry)| Cidr::parse(entry).map_err(|error| (index + 1, error))).collect()
+    }
+
+    /// Whether `address` lies in this block. An IPv4 address mapped into IPv6 counts as the IPv4 address it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let width = width(self.network);
+        width == self::width(address) && (bits(address) ^ bits(self.network)) & mask(self.prefix, width) == 0
+    }
+}
+
+/// The proxies believed where nothing else was configured: those on this machine.
+pub fn loopback_proxies() -> Vec<Cidr> {
+    let ipv6 = IpAddr::from(std::net::Ipv6Addr::LOCALHOST);
+    vec![Cidr { network: IpAddr::from([127, 0, 0, 0]), prefix: 8 }, Cidr { network: ipv6, prefix: 128 }]
+}
 
 /// The address a request came from.
 ///
@@ -36,6 +108,33 @@ fn parse_entry(entry: &str) -> Option<IpAddr> {
     let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
     let address = bare.parse().or_else(|_| entry.parse().map(|socket: SocketAddr| socket.ip()));
     address.ok().map(|address: IpAddr| address.to_canonical())
+}
+
+fn parse_prefix(digits: &str, width: u8) -> Result<u8, CidrError> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(CidrError::Prefix);
+    }
+    digits.parse().ok().filter(|prefix| *prefix <= width).ok_or(CidrError::Prefix)
+}
+
+fn width(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// The upper `prefix` of `width` bits.
+fn mask(prefix: u8, width: u8) -> u128 {
+    let host_bits = u32::from(width.saturating_sub(prefix));
+    u128::MAX.checked_shl(host_bits).unwrap_or(0)
 }
 
 #[cfg(test)]

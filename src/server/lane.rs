@@ -15,12 +15,15 @@ pub const BODY_LIMIT: u64 = 64 * 1_024;
 pub const DISCARD_LIMIT: u64 = 1_024 * 1_024;
 /// How long a body may take in all.
 pub const BODY_PATIENCE: Duration = Duration::from_secs(10);
+/// How much of that is left at least, when a request has waited in line.
+pub const LEAST_BODY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A request whose body is still to come.
 pub struct Waiting {
     pub request: tiny_http::Request,
     pub head: Head,
     pub id: String,
+    pub arrived: Instant,
     pub in_flight: InFlight,
 }
 

@@ -21,10 +21,14 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 const FIRST_PROBE_EVERY: Duration = Duration::from_millis(10);
 /// How long one connection, or the answer on it, is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The same until the first one was answered: the predecessor may take connections and answer nothing.
+const FIRST_PATIENCE: Duration = Duration::from_millis(200);
 /// Connections that tiny_http's pool never leaves waiting: it keeps that many threads.
 const NEVER_STUCK: usize = 4;
 /// After so many connections given up with unread bodies a successor is asked for.
 const ABANDONED_LIMIT: u64 = 32;
+/// No body gets through for this long although some are awaited: the lane is jammed.
+const JAM: Duration = Duration::from_secs(30);
 /// The request's header field that carries the nonce.
 const NONCE_FIELD: &str = "Gatepost-Probe";
 
@@ -72,17 +76,19 @@ fn waiting_connections(state: &State) -> usize {
 /// Asks for `/healthz` once a second and reports each answer; looks after resources in the same round.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
+    let mut lane_watch = LaneWatch { bodies: 0, moved_at: Instant::now() };
     let mut is_ready = false;
     while !state.is_draining() {
         let started = Instant::now();
-        match probe(address, &state.nonce) {
+        let patience = if is_ready { PATIENCE } else { FIRST_PATIENCE };
+        match probe(address, &state.nonce, patience) {
             Ok(()) => {
                 state.control.report(if is_ready { Report::Beat } else { Report::Ready });
                 is_ready = true;
             }
             Err(error) => log::warn!("the own listener does not answer: {error}"),
         }
-        if let Some(reason) = shortage(state, &limits) {
+        if let Some(reason) = shortage(state, &limits).or_else(|| lane_watch.jam(state)) {
             state.ask_for_successor(reason);
         }
         let pause = if is_ready { PROBE_EVERY } else { FIRST_PROBE_EVERY };
@@ -97,19 +103,35 @@ fn shortage(state: &State, limits: &Limits) -> Option<&'static str> {
     nearly_reached.or_else(|| has_given_up_many.then_some("connections given up with unread bodies"))
 }
 
+/// Whether bodies get through. On a Unix socket nothing ends a read that waits for a silent sender.
+struct LaneWatch {
+    bodies: u64,
+    moved_at: Instant,
+}
+
+impl LaneWatch {
+    fn jam(&mut self, state: &State) -> Option<&'static str> {
+        let bodies = state.stats.bodies.load(Ordering::Relaxed);
+        if bodies != self.bodies || state.stats.awaited.load(Ordering::Relaxed) == 0 {
+            *self = LaneWatch { bodies, moved_at: Instant::now() };
+        }
+        (self.moved_at.elapsed() >= JAM).then_some("the body lane stands still")
+    }
+}
+
 /// One request, repeated at once while another process of ours answers it.
-fn probe(address: &SockAddr, nonce: &str) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + patience;
     while Instant::now() < deadline {
-        if request_healthz(address, nonce)?.contains(nonce) {
+        if request_healthz(address, nonce, patience)?.contains(nonce) {
             return Ok(());
         }
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, "only another process answered"))
 }
 
-fn request_healthz(address: &SockAddr, nonce: &str) -> io::Result<String> {
-    let mut socket = connect(address, PATIENCE)?;
+fn request_healthz(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<String> {
+    let mut socket = connect(address, patience)?;
     let request =
         format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes())?;

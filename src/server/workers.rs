@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
 use super::control::Report;
-use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, Lane, Waiting, read_body};
+use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting, read_body};
 use super::probe::is_own_probe;
+use super::turns::Turns;
 use super::{ServerStats, State};
 use crate::http::incoming::{
     Head, body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head,
@@ -22,6 +23,7 @@ pub struct Service<H: 'static> {
     pub http: tiny_http::Server,
     pub handler: H,
     pub state: &'static State,
+    pub turns: Turns<tiny_http::Request>,
     /// Bodies longer than a kilobyte are refused where there is none.
     pub lane: Option<Lane>,
     /// Whether every answer is the last of its connection.
@@ -54,7 +56,7 @@ where
     pub fn work(&'static self) {
         loop {
             match self.http.recv() {
-                Ok(request) => contained(|| self.receive(request)),
+                Ok(request) => self.take_turns(request),
                 Err(error) => {
                     // tiny_http says so once, to one worker, and accepts nothing from then on.
                     log::error!("connections are no longer accepted: {error}");
@@ -68,6 +70,17 @@ where
     pub fn read_bodies(&'static self) {
         while let Some(waiting) = self.lane.as_ref().and_then(Lane::next) {
             contained(|| self.read_and_serve(waiting));
+            self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
+            self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn take_turns(&'static self, request: tiny_http::Request) {
+        let peer = request.remote_addr().copied();
+        let mut turn = self.turns.begin(peer, request);
+        while let Some(request) = turn {
+            contained(|| self.receive(request));
+            turn = self.turns.next(peer);
         }
     }
 
@@ -86,7 +99,7 @@ where
     /// Serves a request whose body is at hand; lets the lane wait for any other, within limits.
     fn admit(&'static self, request: tiny_http::Request, head: Head, in_flight: InFlight) {
         let id = format!("{:016x}", rand::random::<u64>());
-        let waiting = Waiting { request, head, id, in_flight };
+        let waiting = Waiting { request, head, id, in_flight, arrived: Instant::now() };
         let length = waiting.head.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
             return self.read_and_serve(waiting);
@@ -96,14 +109,18 @@ where
             return self.refuse(waiting.request, 413);
         }
         let Some(lane) = &self.lane else { return self.refuse(waiting.request, 413) };
+        self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
         if let Some(waiting) = lane.enter(waiting) {
+            self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
             self.refuse(waiting.request, 503);
         }
     }
 
     fn read_and_serve(&self, waiting: Waiting) {
-        let Waiting { mut request, head, id, in_flight: _in_flight } = waiting;
-        match read_body(request.as_reader(), head.body_length, Instant::now() + BODY_PATIENCE) {
+        let Waiting { mut request, head, id, arrived, in_flight: _in_flight } = waiting;
+        // Time in line counts, but a body that is already here shall still be taken.
+        let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
+        match read_body(request.as_reader(), head.body_length, deadline) {
             Arrival::Whole(body) => {
                 let response = self.handle(head.with_body(id, body));
                 self.answer(request, &response);

@@ -100,6 +100,15 @@ impl ServerProcess {
         self.stage != Stage::Starting && self.since.elapsed() >= duration
     }
 
+    /// Ends it for a successor: by draining, or at once when it does not answer, for it may still take connections.
+    pub fn make_way(&mut self) {
+        if self.is_silent() {
+            log::error!("server process {} does not answer and is killed", self.id());
+            self.kill();
+        }
+        self.drain();
+    }
+
     /// Tells it to finish and end.
     pub fn drain(&mut self) {
         if self.stage == Stage::Draining {

@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { isAlive, newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
+import { newProject, pidIn, removeProject, runs, startDev } from "./gatepost.mjs";
 
 describe("gatepost dev", { timeout: 300_000 }, () => {
   let directory, dev;
@@ -34,10 +34,10 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
 
     const postgres = await pidIn(join(directory, ".gatepost/postgres/postmaster.pid"));
     const serve = await pidIn(join(directory, ".gatepost/serve.pid"));
-    assert.ok(existsSync(`/proc/${postgres}`) && existsSync(`/proc/${serve}`));
+    assert.ok(runs(postgres) && runs(serve));
     assert.equal(await dev.stop(), 0, dev.output);
-    assert.ok(!existsSync(`/proc/${postgres}`), "Postgres goes on running");
-    assert.ok(!existsSync(`/proc/${serve}`), "the server goes on running");
+    assert.ok(!runs(postgres), "Postgres goes on running");
+    assert.ok(!runs(serve), "the server goes on running");
     dev = undefined;
   });
 
@@ -46,10 +46,10 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
     const serve = await pidIn(join(directory, ".gatepost/serve.pid"));
     const postgres = await pidIn(join(directory, ".gatepost/postgres/postmaster.pid"));
     await first.kill();
-    assert.ok(await isAlive(join(directory, ".gatepost/serve.pid")), "nothing was left: this tests nothing");
+    assert.ok(runs(serve) && runs(postgres), "nothing was left: this tests nothing");
 
     dev = await startDev(directory);
-    assert.ok(!existsSync(`/proc/${postgres}`) && !existsSync(`/proc/${serve}`), dev.output);
+    assert.ok(!runs(postgres) && !runs(serve), dev.output);
     assert.equal((await fetch(`${dev.provider}/.well-known/openid-configuration`)).status, 200);
   });
 

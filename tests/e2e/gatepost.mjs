@@ -1,7 +1,7 @@
 // Starts `gatepost dev` as a newcomer does, in an empty directory and on free ports, and ends it again.
 
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
@@ -70,13 +70,18 @@ export async function removeProject(directory) {
   await rm(directory, { recursive: true, force: true });
 }
 
-// Whether the process that a pid file names (its first line) is still there.
-export async function isAlive(pidFile) {
-  const pid = await pidIn(pidFile);
-  return pid !== undefined && existsSync(`/proc/${pid}`);
+// The process number in the first line of a file.
+export async function pidIn(pidFile) {
+  const text = await readFile(pidFile, "utf8");
+  return Number(text.split("\n")[0]);
 }
 
-export async function pidIn(pidFile) {
-  const text = await readFile(pidFile, "utf8").catch(() => undefined);
-  return text === undefined ? undefined : Number(text.split("\n")[0]);
+// Whether a process runs. One that has ended but was not yet asked about by its parent does not.
+export function runs(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return !stat.slice(stat.lastIndexOf(")")).startsWith(") Z");
+  } catch {
+    return false;
+  }
 }

@@ -47,7 +47,7 @@ pub enum AssertionSubject {
 const KEYS: [&str; 8] = ["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
 
 /// Reads one of `assertion_issuers`.
-pub fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
+pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
     let mut walker = Walker::open(value, path, &KEYS, problems)?;
     let issuer = walker.required("issuer", issuer);
     if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {

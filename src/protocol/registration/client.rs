@@ -10,6 +10,7 @@ use crate::protocol::client::{
     RefreshTokenUsage, SigningAlgorithm,
 };
 use crate::protocol::identifiers::{ClientId, TenantName};
+use crate::protocol::redirect_uri;
 use crate::protocol::response_mode::ResponseMode;
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::ScopeSet;
@@ -21,7 +22,7 @@ use super::client_secret::{self, RegisteredSecret};
 use super::defaults::ClientDefaults;
 use super::keys::jwks;
 use super::names::{display_text, own_claim, plain_name, token_name};
-use super::problem::Problem;
+use super::problem::{Problem, all_or_problems};
 use super::provider::protected_url;
 use super::walker::Walker;
 
@@ -38,7 +39,7 @@ pub struct ClientEntry {
     pub client: Client,
     /// `secrets`; `None` leaves those already stored.
     pub secrets: Option<Vec<RegisteredSecret>>,
-    /// What is stored: the registration without secrets. [`from_stored`] reads it back.
+    /// What is stored: the registration without secrets. [`from_json`] reads it back.
     pub metadata: Value,
 }
 
@@ -98,7 +99,7 @@ const ALGORITHMS: [(&str, SigningAlgorithm); 3] =
     [("RS256", SigningAlgorithm::Rs256), ("ES256", SigningAlgorithm::Es256), ("EdDSA", SigningAlgorithm::EdDsa)];
 
 /// Reads one of a document's `clients`. Whether it contradicts itself is judged, too; whether what it names exists is not.
-pub fn from_json(
+pub(super) fn entry(
     value: &Value,
     path: &str,
     defaults: &ClientDefaults,
@@ -113,16 +114,17 @@ pub fn from_json(
     Some(ClientEntry { client, secrets, metadata })
 }
 
-/// Reads stored metadata. A registration that today's rules refuse is refused here as well: the client is then as good as
-/// disabled, and the log says why.
-pub fn from_stored(metadata: &Value, defaults: &ClientDefaults) -> Result<Client, Vec<Problem>> {
-    let mut problems = Vec::new();
+/// Reads stored metadata; `path` stands before the places in problems. A registration that today's rules refuse is
+/// refused here as well: the client is then as good as disabled, and the log says why.
+pub fn from_json(metadata: &Value, path: &str, defaults: &ClientDefaults) -> Result<Client, Vec<Problem>> {
     let known: Vec<&str> = KEYS.into_iter().chain([CONFIDENTIAL]).collect();
-    let Some(mut walker) = Walker::open(metadata, "", &known, &mut problems) else { return Err(problems) };
-    let confidential = walker.flag(CONFIDENTIAL).unwrap_or(false);
-    let client = client(&mut walker, confidential, defaults);
-    client_rules::check(&mut walker, &client, false);
-    if problems.is_empty() { Ok(client) } else { Err(problems) }
+    all_or_problems(|problems| {
+        let mut walker = Walker::open(metadata, path, &known, problems)?;
+        let confidential = walker.flag(CONFIDENTIAL).unwrap_or(false);
+        let client = client(&mut walker, confidential, defaults);
+        client_rules::check(&mut walker, &client, false);
+        Some(client)
+    })
 }
 
 fn stored_form(members: &Map<String, Value>, confidential: bool) -> Value {
@@ -226,9 +228,16 @@ fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
 }
 
 fn redirect_uris(walker: &mut Walker<'_, '_>, key: &str, confidential: bool) -> Vec<String> {
-    let check =
-        if confidential { super::redirect_uri::of_confidential_client } else { super::redirect_uri::of_public_client };
+    let check = if confidential { of_confidential_client } else { of_public_client };
     walker.strings(key, check).unwrap_or_default()
+}
+
+fn of_public_client(uri: &str) -> Result<(), &'static str> {
+    redirect_uri::check_registered(uri, true)
+}
+
+fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
+    redirect_uri::check_registered(uri, false)
 }
 
 fn scope(walker: &mut Walker<'_, '_>) -> ScopeSet {

@@ -5,12 +5,15 @@ use serde_json::{Map, Value};
 use crate::protocol::scope::{RegisteredScope, RegisteredTenant};
 
 use super::assertion_issuer::{self, AssertionIssuer};
-use super::catalogue::{self, ExtensionGrant, ResourceEntry};
 use super::client::{self, ClientEntry};
 use super::defaults::ClientDefaults;
+use super::extension_grant::{self, ExtensionGrant};
 use super::problem::Problem;
 use super::provider::{self, IdentityProvider};
 use super::references::{self, Stored};
+use super::resource::{self, ResourceEntry};
+use super::scope;
+use super::tenant;
 use super::user::{self, UserEntry};
 use super::walker::Walker;
 
@@ -67,24 +70,24 @@ impl Document {
         if let Some(document) = document.as_ref().filter(|_| items_are_objects(value)) {
             problems.extend(references::check(document, stored));
         }
-        problems.sort_by(|one, other| place_order(one).cmp(&place_order(other)));
+        problems.sort_by_key(place_order);
         document.filter(|_| problems.is_empty()).ok_or(problems)
     }
 }
 
 fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Document {
     let client =
-        |value: &Value, path: &str, problems: &mut Vec<Problem>| client::from_json(value, path, defaults, problems);
+        |value: &Value, path: &str, problems: &mut Vec<Problem>| client::entry(value, path, defaults, problems);
     Document {
-        tenants: entries(walker, "tenants", catalogue::tenant),
-        identity_scopes: entries(walker, "identity_scopes", catalogue::identity_scope),
-        resource_scopes: entries(walker, "resource_scopes", catalogue::resource_scope),
-        resources: entries(walker, "resources", catalogue::resource),
-        identity_providers: entries(walker, "identity_providers", provider::parse),
-        assertion_issuers: entries(walker, "assertion_issuers", assertion_issuer::parse),
-        extension_grants: entries(walker, "extension_grants", catalogue::extension_grant),
+        tenants: entries(walker, "tenants", tenant::entry),
+        identity_scopes: entries(walker, "identity_scopes", scope::identity_entry),
+        resource_scopes: entries(walker, "resource_scopes", scope::resource_entry),
+        resources: entries(walker, "resources", resource::entry),
+        identity_providers: entries(walker, "identity_providers", provider::entry),
+        assertion_issuers: entries(walker, "assertion_issuers", assertion_issuer::entry),
+        extension_grants: entries(walker, "extension_grants", extension_grant::entry),
         clients: walker.list("clients", client).unwrap_or_default(),
-        users: walker.list("users", user::parse).unwrap_or_default(),
+        users: walker.list("users", user::entry).unwrap_or_default(),
     }
 }
 

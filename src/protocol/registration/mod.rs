@@ -5,21 +5,25 @@
 //! `references` what only holds between objects.
 
 pub mod assertion_issuer;
-pub mod catalogue;
 pub mod client;
 mod client_rules;
 pub mod client_secret;
 pub mod defaults;
 pub mod document;
+pub mod extension_grant;
 mod keys;
 pub mod names;
 pub mod problem;
 pub mod provider;
-mod redirect_uri;
 pub mod references;
+pub mod resource;
+pub mod scope;
+pub mod tenant;
 pub mod timestamp;
 pub mod user;
 mod walker;
+
+pub use problem::Problem;
 
 #[cfg(test)]
 mod tests;

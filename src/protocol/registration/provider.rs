@@ -85,7 +85,7 @@ const KEYS: [&str; 16] = [
 const OAUTH_KEYS: [&str; 4] = ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "subject_claim"];
 
 /// Reads one of `identity_providers`.
-pub fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<IdentityProvider> {
+pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<IdentityProvider> {
     let mut walker = Walker::open(value, path, &KEYS, problems)?;
     let name = walker.required("name", provider_name);
     let kind = kind(&mut walker);

@@ -41,7 +41,7 @@ pub enum Credential {
 const KEYS: [&str; 7] = ["sub", "username", "password", "password_hash", "tenant", "enabled", "claims"];
 
 /// Reads one of `users`.
-pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {
+pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {
     let mut walker = Walker::open(value, path, &KEYS, problems)?;
     Some(UserEntry {
         subject: walker.checked("sub", subject).map(Subject::new),

@@ -1,0 +1,36 @@
+//! Resources of a document.
+
+use serde_json::Value;
+
+use crate::protocol::scope::RegisteredResource;
+
+use super::client_secret::{self, RegisteredSecret};
+use super::names::{display_text, own_claim, token_name};
+use super::problem::{Problem, all_or_problems};
+use super::walker::Walker;
+
+/// A resource and what it authenticates with at introspection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceEntry {
+    /// The resource.
+    pub resource: RegisteredResource,
+    /// `secrets`; `None` leaves those already stored.
+    pub secrets: Option<Vec<RegisteredSecret>>,
+}
+
+/// Reads a stored resource.
+pub fn from_json(document: &Value, path: &str) -> Result<RegisteredResource, Vec<Problem>> {
+    all_or_problems(|problems| entry(document, path, problems)).map(|entry| entry.resource)
+}
+
+/// Reads one of `resources`.
+pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<ResourceEntry> {
+    let mut walker = Walker::open(value, path, &["name", "display_name", "secrets", "claims"], problems)?;
+    let name = walker.required("name", token_name);
+    let resource = RegisteredResource {
+        display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
+        claims: walker.strings("claims", own_claim).unwrap_or_default(),
+        name,
+    };
+    Some(ResourceEntry { resource, secrets: walker.list("secrets", client_secret::parse) })
+}

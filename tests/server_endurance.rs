@@ -1,0 +1,234 @@
+//! What wears tiny_http down, and that the service goes on: bursts, slow and idle clients, leaks, a dead listener.
+//! Against the running service.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a panic here is a failed test"
+)]
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+mod serving;
+
+use serving::{Service, Wire, await_that, is_alive};
+
+/// A listener that no longer accepts is replaced within this.
+const AFTER_DEAFNESS: Duration = Duration::from_secs(6);
+/// A process asks for a successor after five seconds of life at the earliest.
+const AFTER_A_LEAK: Duration = Duration::from_secs(20);
+
+fn open_descriptors(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
+}
+
+fn begin_slow_post(service: &Service) -> Wire<TcpStream> {
+    let mut wire = service.connect();
+    wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n");
+    wire.send([b'a'; 1_000]);
+    wire
+}
+
+#[test]
+fn every_connection_of_a_burst_is_answered_while_all_are_kept() {
+    let service = Service::start("burst");
+    for size in [16, 64] {
+        let mut wires: Vec<_> = (0..size).map(|_| service.connect()).collect();
+        wires.iter_mut().for_each(|wire| wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"));
+        for wire in &mut wires {
+            assert_eq!(wire.answer().status, 200);
+        }
+        for wire in &mut wires {
+            assert_eq!(wire.get("/healthz").status, 200);
+        }
+    }
+}
+
+#[test]
+fn idle_connections_do_not_keep_others_from_being_served() {
+    let service = Service::start("idle");
+    let process = service.server_process();
+    let mut idle: Vec<_> = (0..150).map(|_| service.connect()).collect();
+    for _ in 0..50 {
+        assert!(service.is_healthy());
+    }
+    for wire in idle.iter_mut().step_by(10) {
+        assert_eq!(wire.get("/healthz").status, 200);
+    }
+    assert_eq!(service.server_process(), process);
+}
+
+#[test]
+fn half_sent_heads_do_not_keep_others_from_being_served() {
+    let service = Service::start("half");
+    let mut half: Vec<_> = (0..100).map(|_| service.connect()).collect();
+    half.iter_mut().for_each(|wire| wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\nX-"));
+    for _ in 0..50 {
+        assert!(service.is_healthy());
+    }
+    for wire in &mut half {
+        wire.send("Y: z\r\n\r\n");
+        assert_eq!(wire.answer().status, 200);
+    }
+}
+
+#[test]
+fn slow_bodies_fill_their_lane_and_nothing_else() {
+    let service = Service::start("lane");
+    let process = service.server_process();
+    // Sixteen workers read bodies in eight threads; the others wait in line.
+    let mut slow: Vec<_> = (0..24).map(|_| begin_slow_post(&service)).collect();
+    sleep(Duration::from_millis(200));
+    let mut kept = service.connect();
+    for _ in 0..200 {
+        assert_eq!(kept.get("/healthz").status, 200);
+        assert_ne!(kept.post("/x", b"short").status, 408);
+    }
+    for wire in &mut slow {
+        wire.send([b'a'; 2_000]);
+    }
+    for wire in &mut slow {
+        assert_ne!(wire.answer().status, 408);
+        assert_eq!(wire.get("/healthz").status, 200);
+    }
+    assert_eq!(service.server_process(), process);
+}
+
+#[test]
+fn a_line_before_the_lane_that_is_full_is_said_to_be() {
+    let service = Service::start_with("full", &[("GATEPOST_WORKERS", "4")]);
+    // Two threads, sixteen places.
+    let mut slow: Vec<_> = (0..18).map(|_| begin_slow_post(&service)).collect();
+    sleep(Duration::from_millis(500));
+    let mut refused = begin_slow_post(&service);
+    let answer = refused.answer();
+    assert!(answer.status == 503 && answer.says_close());
+    assert!(service.is_healthy());
+    slow.iter_mut().for_each(|wire| wire.send([b'a'; 2_000]));
+    for wire in &mut slow {
+        assert!(!wire.answer().says_close());
+    }
+}
+
+#[test]
+fn a_body_that_takes_too_long_is_given_up() {
+    let service = Service::start("slow");
+    let mut dribbling = begin_slow_post(&service);
+    let mut silent = begin_slow_post(&service);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(11) && dribbling.try_send("a") {
+        sleep(Duration::from_millis(100));
+    }
+    for wire in [&mut dribbling, &mut silent] {
+        let answer = wire.answer();
+        assert!(answer.status == 408 && answer.says_close(), "{answer:?}");
+    }
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn a_client_that_ends_in_the_middle_of_its_body_leaves_nothing_behind() {
+    let service = Service::start("broken");
+    let process = service.server_process();
+    assert!(service.is_healthy());
+    let before = open_descriptors(process);
+    for _ in 0..50 {
+        drop(begin_slow_post(&service));
+    }
+    await_that("all connections are closed", Duration::from_secs(10), || open_descriptors(process) <= before + 4);
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn versions_that_dead_lock_their_connection_cost_a_process_not_the_service() {
+    let service = Service::start_with("http2", &[("DESCRIPTORS", "256")]);
+    let leaking = service.server_process();
+    let mut stuck = Vec::new();
+    for _ in 0..100 {
+        let mut wire = service.connect();
+        wire.send("GET / HTTP/2.0\r\nHost: a\r\n\r\n");
+        stuck.push(wire);
+        assert!(service.is_healthy());
+    }
+    await_that("a successor serves", AFTER_A_LEAK, || service.log().matches("serves").count() >= 2);
+    assert!(service.is_healthy());
+    await_that("the leaking process ends", AFTER_A_LEAK, || !is_alive(leaking));
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn connections_given_up_are_counted_and_end_with_their_process() {
+    let service = Service::start("abandoned");
+    let process = service.server_process();
+    for _ in 0..31 {
+        let mut wire = service.connect();
+        wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+        assert_eq!(wire.answer().status, 413);
+    }
+    sleep(Duration::from_secs(7));
+    assert_eq!(service.server_process(), process, "31 are borne");
+    let mut wire = service.connect();
+    wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+    assert_eq!(wire.answer().status, 413);
+    await_that("a successor serves", AFTER_A_LEAK, || service.log().matches("serves").count() >= 2);
+    await_that("the old process ends", AFTER_A_LEAK, || !is_alive(process));
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn a_listener_that_stops_accepting_is_replaced_and_connections_wait() {
+    let service = Service::start_with("deaf", &[("DESCRIPTORS", "128")]);
+    let deaf = service.server_process();
+    // More at once than there are descriptors: accept() fails, and tiny_http never calls it again.
+    let crowd: Vec<_> = (0..100).map(|_| service.connect()).collect();
+    await_that("it was noticed", AFTER_DEAFNESS, || service.log().contains("no longer accepted"));
+    let begun = Instant::now();
+    drop(crowd);
+    let mut waiting: Vec<_> = (0..10).map(|_| service.connect()).collect();
+    for wire in &mut waiting {
+        assert_eq!(wire.get("/healthz").status, 200);
+    }
+    assert!(begun.elapsed() < AFTER_DEAFNESS, "{:?}", begun.elapsed());
+    await_that("the deaf process ends", AFTER_A_LEAK, || !is_alive(deaf));
+}
+
+/// A connection with a small window, full of requests whose answers nobody reads.
+fn unread(service: &Service) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    socket.connect(&service.address.into()).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.write_all("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".repeat(30_000).as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn one_client_that_does_not_read_its_answers_stops_one_worker_at_most() {
+    let service = Service::start_with("unread", &[("GATEPOST_WORKERS", "2")]);
+    let process = service.server_process();
+    let _unread = unread(&service);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(7) {
+        assert!(service.is_healthy());
+        sleep(Duration::from_millis(5));
+    }
+    assert_eq!(service.server_process(), process);
+}
+
+#[test]
+fn workers_that_all_wait_for_clients_to_read_are_replaced() {
+    let service = Service::start_with("unread-by-all", &[("GATEPOST_WORKERS", "2")]);
+    let process = service.server_process();
+    let _unread: Vec<_> = (0..6).map(|_| unread(&service)).collect();
+    // A beat may have been sent just before the workers got stuck.
+    await_that("a successor serves", AFTER_DEAFNESS, || service.log().matches("serves").count() >= 2);
+    for _ in 0..20 {
+        assert!(service.is_healthy());
+    }
+    assert!(!is_alive(process), "it would go on taking connections");
+}
