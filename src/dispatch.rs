@@ -6,7 +6,9 @@ use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::{authorize, consent, discovery, health, home, jwks, login, logout, static_files, token, userinfo};
+use crate::endpoints::{
+    authorize, consent, discovery, health, home, jwks, login, logout, static_files, token, userinfo,
+};
 use crate::http::{Method, Note, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::reason::Reason;
@@ -190,7 +192,8 @@ fn share(response: Response, route: Route<'_>, app: Option<&App>, request: &Requ
         Sharing::Everybody => response.header("Access-Control-Allow-Origin", "*"),
         Sharing::ClientOrigins => {
             let response = response.header("Vary", "Origin");
-            let origin = request.headers.first("origin").filter(|origin| answers::may_share(app, &response.note, origin));
+            let origin =
+                request.headers.first("origin").filter(|origin| answers::may_share(app, &response.note, origin));
             match origin {
                 Some(origin) => response
                     .header("Access-Control-Allow-Origin", origin.to_owned())

@@ -19,6 +19,8 @@ use crate::permits::Permits;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
+use crate::store::clients::LongestLifetimes;
+use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, partitions};
 
 use failure::Failure;
@@ -127,7 +129,11 @@ impl App {
     }
 
     /// Checks a password in the hashing lane. `None` as the stored hash costs the same and is `Wrong`.
-    pub fn verify_password(&self, stored: Option<&SecretText>, password: &SecretText) -> Result<PasswordVerdict, Failure> {
+    pub fn verify_password(
+        &self,
+        stored: Option<&SecretText>,
+        password: &SecretText,
+    ) -> Result<PasswordVerdict, Failure> {
         let _place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
         let _turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
         Ok(self.passwords.verify(stored.map(SecretText::expose), password))
@@ -153,10 +159,21 @@ impl App {
         if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
             return Some("not ready: this machine's clock is more than 30 seconds off the database's\n");
         }
-        if !partitions::reach_far_enough(&self.store, self.now()).unwrap_or(false) {
+        if !partitions::are_ahead(&self.store, &self.horizons(), self.now().day()).unwrap_or(false) {
             return Some("not ready: partitions do not reach far enough ahead\n");
         }
         None
+    }
+
+    /// For how long rows can stay needed, by what is configured and registered.
+    pub fn horizons(&self) -> Horizons {
+        horizons(&self.config, &self.registry.snapshot().longest_lifetimes)
+    }
+
+    /// The longest life of an access token, over all clients.
+    pub fn longest_access_token_lifetime(&self) -> Duration {
+        let registered = self.registry.snapshot().longest_lifetimes.access_token.unwrap_or_default();
+        registered.max(self.config.client_defaults.access_token_lifetime)
     }
 
     /// The metadata document, rendered once per change.
@@ -179,6 +196,24 @@ impl Vault {
             form_tokens: Mac::new(derived, Purpose::FormToken),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
         }
+    }
+}
+
+/// Assertions are accepted that end at most ten minutes ahead, with a minute of skew.
+const LONGEST_ASSERTION: Duration = Duration::from_secs(660);
+
+/// For how long rows can stay needed: a client that registers no lifetime of its own has the configured one.
+pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
+    let defaults = &config.client_defaults;
+    let access_token = registered.access_token.unwrap_or_default().max(defaults.access_token_lifetime);
+    let refresh_token = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
+    let longest_code = Duration::from_secs(600);
+    Horizons {
+        grants: refresh_token.max(access_token + longest_code),
+        sessions: config.session_lifetime + access_token,
+        revoked_tokens: access_token,
+        used_assertions: LONGEST_ASSERTION,
+        audit_events: Duration::from_secs(u64::from(config.audit_days) * 86_400),
     }
 }
 

@@ -33,7 +33,8 @@ pub struct Presentation<'a> {
 impl Presentation<'_> {
     /// Draws a page in the language that `ui_locales` or the browser asks for.
     pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
-        let brand = brand(self.config);
+        let color = self.config.brand.color.map(|color| color.to_string());
+        let brand = brand(self.config, color.as_deref());
         let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
         page(Chrome {
             brand: &brand,
@@ -45,12 +46,12 @@ impl Presentation<'_> {
     }
 }
 
-/// How this installation presents itself.
-pub fn brand(config: &Config) -> Brand<'_> {
+/// How this installation presents itself. `color` is the configured one as `#rrggbb`.
+pub fn brand<'a>(config: &'a Config, color: Option<&'a str>) -> Brand<'a> {
     Brand {
         name: &config.brand.name,
         logo: None,
-        color: config.brand.color.as_deref(),
+        color,
         privacy_url: config.brand.privacy_url.as_deref(),
         terms_url: config.brand.terms_url.as_deref(),
     }
@@ -144,7 +145,10 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             let issuer = presentation.config.base_url.as_str();
             let parameters = error_parameters(code, reason, state.as_deref(), issuer);
             let framed_by = to.origin();
-            let mut response = noted(deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()), reason);
+            let mut response = noted(
+                deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),
+                reason,
+            );
             response.note.detail = detail;
             response
         }

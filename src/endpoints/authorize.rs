@@ -37,7 +37,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 
 /// With `prompt=none` nobody is there to read a page: a database that is away is told to the client.
 pub fn silent(visit: &Visit, failure: Failure) -> Failure {
-    let is_outage = matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
+    let is_outage =
+        matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
     if !visit.request.prompt.none || !is_outage {
         return failure;
     }

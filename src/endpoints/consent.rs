@@ -17,6 +17,7 @@ use crate::pages;
 use crate::pages::consent::{ConsentScope, ConsentView};
 use crate::pages::frame::Account;
 use crate::protocol::authorize_request::Refusal;
+use crate::protocol::claims;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::interaction::{Step, is_required, narrow};
 use crate::protocol::parameters::Parameters;
@@ -86,9 +87,7 @@ fn allow(
     }
     match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {
         Next::Answer(response) => Ok(response),
-        Next::Login | Next::SelectAccount | Next::Consent { .. } => {
-            Ok(answers::see_other(visit.page(app, "/login")))
-        }
+        Next::Login | Next::SelectAccount | Next::Consent { .. } => Ok(answers::see_other(visit.page(app, "/login"))),
     }
 }
 
@@ -166,7 +165,7 @@ pub fn draw(
 
 fn scope_view(scope: &RegisteredScope, required: bool) -> ConsentScope<'_> {
     // The built-in scopes have words of their own in every language, which an empty name asks for.
-    let own_words = scope.is_built_in();
+    let own_words = claims::built_in_scopes().contains(scope);
     ConsentScope {
         name: &scope.name,
         display_name: if own_words { "" } else { &scope.display_name },

@@ -31,7 +31,8 @@ impl SessionHandle {
     pub fn of(config: &Config, request: &Request) -> Option<SessionHandle> {
         let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&session_cookie_name(config))?).ok()?;
         let (day, random) = bytes.split_first_chunk::<4>()?;
-        (random.len() == 32).then(|| SessionHandle { day: Day(i32::from_be_bytes(*day)), random: SecretBytes::new(random) })
+        (random.len() == 32)
+            .then(|| SessionHandle { day: Day(i32::from_be_bytes(*day)), random: SecretBytes::new(random) })
     }
 
     /// What the database stores: SHA-256 of the whole handle.

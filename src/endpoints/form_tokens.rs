@@ -44,7 +44,13 @@ pub fn issue(app: &App, form: Form, subject_matter: &str, browser: &SecretBytes)
 }
 
 /// Whether the posted token is that of this form in this browser.
-pub fn matches(app: &App, form: Form, subject_matter: &str, browser: Option<&SecretBytes>, posted: Option<&str>) -> bool {
+pub fn matches(
+    app: &App,
+    form: Form,
+    subject_matter: &str,
+    browser: Option<&SecretBytes>,
+    posted: Option<&str>,
+) -> bool {
     let (Some(browser), Some(posted)) = (browser, posted) else { return false };
     let matter = Sha256::digest(subject_matter);
     let decoded = URL_SAFE_NO_PAD.decode(posted);

@@ -43,12 +43,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 /// The form for somebody else than the present account, as the answer to a choice made on another page.
-pub fn ask_for_another_account(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-) -> Response {
+pub fn ask_for_another_account(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -> Response {
     LoginPage { app, request, visit, present: Some(present) }.draw(200, "", None)
 }
 

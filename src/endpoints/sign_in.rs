@@ -81,13 +81,8 @@ fn renew(
 ) -> Result<Option<PresentSession>, Failure> {
     let handle = SessionHandle::new(present.row.day, random::bytes());
     let amr = vec![String::from(PASSWORD)];
-    let renewal = SessionRenewal {
-        handle_hash: handle.hash(),
-        auth_time,
-        amr: &amr,
-        acr: SIGNED_IN,
-        identity_provider: LOCAL,
-    };
+    let renewal =
+        SessionRenewal { handle_hash: handle.hash(), auth_time, amr: &amr, acr: SIGNED_IN, identity_provider: LOCAL };
     let event = event("signed_in", request, visit, &present.user, &present.row.sid);
     if !sessions::renew(&app.store, present.row.day, &present.row.sid, &renewal, &event)? {
         return Ok(None);

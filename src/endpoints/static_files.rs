@@ -22,7 +22,8 @@ const FILES: [(&str, &str, &[u8]); 3] = [
 /// Answers with an embedded file. There is no file system behind it, so there is nothing to traverse.
 pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
     if name == "brand.css" {
-        let css = brand_css(&answers::brand(config)).ok_or_else(not_found)?;
+        let color = config.brand.color.map(|color| color.to_string());
+        let css = brand_css(&answers::brand(config, color.as_deref())).ok_or_else(not_found)?;
         return Ok(cached(Response::with_body(200, CSS, Body::Owned(css.into_bytes()))));
     }
     let file = FILES.iter().find(|(file, _, _)| *file == name);

@@ -18,9 +18,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     app.require_fresh_registry()?;
     let now = app.now();
     let client = authenticate(app, request, &parameters, now)?;
-    let answer = TokenRequest::from_form(&parameters, &client.client).map_err(Failure::from).and_then(|token_request| {
-        grants::handle(GrantContext { app, request, client: &client, now }, &token_request)
-    });
+    let answer = TokenRequest::from_form(&parameters, &client.client)
+        .map_err(Failure::from)
+        .and_then(|token_request| grants::handle(GrantContext { app, request, client: &client, now }, &token_request));
     let client_id = &client.client.client_id;
     let mut response = answers::json(200, &answer.map_err(|failure| failure.of_client(client_id))?.to_json().into());
     response.note.client_id = Some(client_id.to_string());

@@ -102,7 +102,13 @@ impl Visit {
     }
 
     /// Decides what comes next, with what is stored now.
-    pub fn next(&self, app: &App, http: &Request, present: Option<&PresentSession>, step: Step) -> Result<Next, Failure> {
+    pub fn next(
+        &self,
+        app: &App,
+        http: &Request,
+        present: Option<&PresentSession>,
+        step: Step,
+    ) -> Result<Next, Failure> {
         let hinted = self.hinted_subject(app)?;
         let consent = match present {
             Some(present) => self.find_consent(app, present)?,
@@ -120,7 +126,9 @@ impl Visit {
             now: app.now(),
         });
         match (interaction, present) {
-            (Interaction::Proceed { scope }, Some(present)) => self.proceed(app, http, present, scope).map(Next::Answer),
+            (Interaction::Proceed { scope }, Some(present)) => {
+                self.proceed(app, http, present, scope).map(Next::Answer)
+            }
             (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
             (Interaction::Consent { may_remember }, _) => Ok(Next::Consent { may_remember }),
@@ -161,13 +169,20 @@ impl Visit {
         let genuine = UnverifiedJws::parse(hint.expose())
             .filter(|jws| jws.typ.as_deref() == Some(ID_TOKEN_TYP) && self.snapshot.keys.verifies(jws));
         let claims = genuine.and_then(|jws| jws.unverified_claims());
-        let claims = claims.filter(|claims| claims.get("iss").and_then(serde_json::Value::as_str) == Some(app.issuer()));
+        let claims =
+            claims.filter(|claims| claims.get("iss").and_then(serde_json::Value::as_str) == Some(app.issuer()));
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
     }
 
-    fn proceed(&self, app: &App, http: &Request, present: &PresentSession, scope: ScopeSet) -> Result<Response, Failure> {
+    fn proceed(
+        &self,
+        app: &App,
+        http: &Request,
+        present: &PresentSession,
+        scope: ScopeSet,
+    ) -> Result<Response, Failure> {
         let code = self.authorization_code(app, present, scope);
         let too_long = || self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong));
         let code = issue::authorization_code(app, &code).ok_or_else(too_long)?;

@@ -5,6 +5,7 @@ use super::GrantContext;
 use super::issue::{self, Issue, IssueUser};
 use crate::app::failure::Failure;
 use crate::crypto::random;
+use crate::protocol::audience::narrow;
 use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::identifiers::Sid;
@@ -43,6 +44,9 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
         }
         Redemption::Reject(reason) => return Err(invalid_grant(reason)),
     }
+    // Looked at first, so that a resource that is not to be had leaves the code as it was.
+    let catalogue = &app.registry.snapshot().catalogue;
+    narrow(&code.scope, &request.resources, &code.resources, catalogue, app.issuer())?;
     match grants::redeem(&app.store, &new_grant(&code), &event)? {
         grants::Redemption::Issued(user) => answer(context, request, &code, &user),
         grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),

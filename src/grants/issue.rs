@@ -77,13 +77,7 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
     AccessToken {
         jti: Jti { grant: grant.map(|(id, _)| id), random: random::bytes() },
         client_id: issue.client.client_id.clone(),
-        user: issue.user.map(|user| AccessTokenUser {
-            subject: user.sign_in.subject.clone(),
-            sid: user.sign_in.sid.clone(),
-            tenant: user.sign_in.tenant.clone(),
-            auth_time: user.sign_in.auth_time,
-            amr: user.sign_in.amr.clone(),
-        }),
+        user: issue.user.map(|user| AccessTokenUser::of(user.sign_in)),
         scope: narrowed.scope,
         audience: narrowed.audience,
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
@@ -103,19 +97,17 @@ fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &Acces
                 issuer: app.issuer(),
                 scope_claim: app.config.scope_claim,
                 client_as_subject: issue.client.client_credentials_sub,
-                further_claims: further_claims(snapshot, issue, token),
+                further_claims: claims::for_access_token(
+                    issue.user.map(|user| user.user),
+                    issue.client,
+                    &token.scope,
+                    &token.audience,
+                    &snapshot.catalogue,
+                ),
             });
             sign(snapshot, issue.now, (issue.client.access_token_signed_response_alg, ACCESS_TOKEN_TYP), &claims)
         }
     }
-}
-
-/// The client's static claims, and the user's that its resource scopes and resources ask for.
-fn further_claims(snapshot: &Snapshot, issue: &Issue<'_>, token: &AccessToken) -> Map<String, Value> {
-    let names = claims::resource_claim_names(&token.scope, &token.audience, &snapshot.catalogue);
-    let mut further = issue.user.map(|user| claims::mapped(user.user, names)).unwrap_or_default();
-    claims::add_unreserved(&mut further, issue.client.claims.clone());
-    further
 }
 
 fn id_token(
@@ -133,22 +125,18 @@ fn id_token(
         nonce: user.nonce,
         access_token: Some(access_token.expose()),
         code: None,
-        user_claims: id_token_claims(snapshot, issue, user),
+        // Claims of identity scopes wait for userinfo unless the registration wants them here.
+        user_claims: claims::for_id_token(
+            user.user,
+            issue.scope,
+            &user.claims.id_token,
+            issue.client.always_include_user_claims_in_id_token,
+            &snapshot.catalogue,
+        ),
         issued_at: issue.now,
         lifetime: issue.client.lifetimes.id_token,
     };
     sign(snapshot, issue.now, (alg, ID_TOKEN_TYP), &claims.claims(alg))
-}
-
-/// Claims of identity scopes wait for userinfo unless the client's registration wants them here; claims asked for by name
-/// in the `id_token` member are always here.
-fn id_token_claims(snapshot: &Snapshot, issue: &Issue<'_>, user: IssueUser<'_>) -> Map<String, Value> {
-    let requested = &user.claims.id_token;
-    let scope = match issue.client.always_include_user_claims_in_id_token {
-        true => issue.scope.clone(),
-        false => ScopeSet::default(),
-    };
-    claims::mapped(user.user, claims::identity_claim_names(&scope, requested, &snapshot.catalogue))
 }
 
 fn sign(

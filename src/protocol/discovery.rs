@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::client::{ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use super::pkce::CodeChallengeMethod;
 use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
-use super::pkce::CodeChallengeMethod;
 use super::scope::{Catalogue, RegisteredScope, ScopeKind};
 
 /// Path of the authorization endpoint, below the base URL's own.

@@ -17,7 +17,6 @@ pub mod client_credentials;
 pub mod client_secret;
 pub mod codec;
 pub mod consent;
-pub mod constant_time;
 pub mod cors;
 pub mod discovery;
 pub mod errors;
@@ -55,3 +54,6 @@ pub mod token_subject;
 pub mod user;
 pub mod userinfo;
 pub mod web_url;
+
+#[cfg(test)]
+pub(crate) mod samples;

@@ -12,9 +12,9 @@ use super::client::{
     AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes,
     RefreshTokenUsage, SigningAlgorithm,
 };
-use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
+use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredResource, RegisteredScope, ScopeKind, ScopeSet};
 use super::token_subject::TokenSubject;

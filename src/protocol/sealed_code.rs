@@ -2,9 +2,9 @@
 
 use super::authorization_code::AuthorizationCode;
 use super::claims::ClaimNames;
-use super::pkce::{CodeChallengeDigest, CodeChallengeMethod};
 use super::codec::{Reader, Writer};
 use super::identifiers::ClientId;
+use super::pkce::{CodeChallengeDigest, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::token_subject::TokenSubject;
 
@@ -136,7 +136,7 @@ mod tests {
 
     prop_compose! {
         fn any_code()(
-            (random, hash) in any::<([u8; 16], [u8; 32])>(),
+            (random, sha256) in any::<([u8; 16], [u8; 32])>(),
             (day, issued, expires, absolute) in any::<(i32, i64, i64, i64)>(),
             method in prop::option::of(prop::sample::select(&CodeChallengeMethod::ALL[..])),
             nonce in prop::option::of(".{0,40}"),

@@ -57,10 +57,8 @@ pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admi
     let exhausted = |failures: Option<Failures>, limit: u32| {
         failures.filter(|failures| failures.count >= limit).map(|failures| failures.window_ends_at.since(now))
     };
-    let waits = [
-        exhausted(counters.account_and_source, limits.account_and_source),
-        exhausted(counters.source, limits.source),
-    ];
+    let waits =
+        [exhausted(counters.account_and_source, limits.account_and_source), exhausted(counters.source, limits.source)];
     if let Some(wait) = waits.into_iter().flatten().max().filter(|wait| !wait.is_zero()) {
         return Admission::Wait(wait);
     }
@@ -80,12 +78,8 @@ pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admi
 mod tests {
     use super::*;
 
-    const LIMITS: PasswordLimits = PasswordLimits {
-        account_and_source: 10,
-        source: 50,
-        account: 300,
-        new_source_wait: Duration::from_secs(60),
-    };
+    const LIMITS: PasswordLimits =
+        PasswordLimits { account_and_source: 10, source: 50, account: 300, new_source_wait: Duration::from_secs(60) };
 
     fn at(seconds: i64) -> Instant {
         Instant::from_seconds(seconds)
@@ -97,7 +91,8 @@ mod tests {
 
     #[test]
     fn the_tenth_wrong_password_is_the_last_for_a_while() {
-        let counters = |count| Counters { account_and_source: failures(count), source: failures(count), account: failures(count) };
+        let counters =
+            |count| Counters { account_and_source: failures(count), source: failures(count), account: failures(count) };
         assert_eq!(admit(&counters(9), &LIMITS, at(1_001)), Admission::Admit);
         assert_eq!(admit(&counters(10), &LIMITS, at(1_001)), Admission::Wait(Duration::from_secs(599)));
         assert_eq!(admit(&counters(10), &LIMITS, at(1_600)), Admission::Admit);

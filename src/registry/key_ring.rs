@@ -19,7 +19,6 @@ struct Key {
     announced_at: Instant,
     activates_at: Instant,
     unpublished_at: Instant,
-    forgotten_at: Instant,
 }
 
 /// All keys, oldest first.
@@ -41,13 +40,15 @@ impl KeyRing {
     }
 
     fn current(&self, algorithm: SigningAlgorithm, now: Instant) -> Option<&Key> {
-        let able = |key: &&Key| key.private.is_some() && key.public_key.algorithm() == algorithm && key.activates_at <= now;
+        let able =
+            |key: &&Key| key.private.is_some() && key.public_key.algorithm() == algorithm && key.activates_at <= now;
         self.0.iter().filter(able).max_by_key(|key| key.activates_at)
     }
 
     /// The keys of the JWKS now: announced, signing, or recently retired.
     pub fn published(&self, now: Instant) -> Vec<&PublicKey> {
-        let signs = |key: &Key| self.current(key.public_key.algorithm(), now).is_some_and(|current| current.kid == key.kid);
+        let signs =
+            |key: &Key| self.current(key.public_key.algorithm(), now).is_some_and(|current| current.kid == key.kid);
         let is_published = |key: &&Key| key.announced_at <= now && (now < key.unpublished_at || signs(key));
         self.0.iter().filter(is_published).map(|key| &key.public_key).collect()
     }
@@ -62,7 +63,8 @@ impl KeyRing {
     pub fn verifies(&self, jws: &UnverifiedJws) -> bool {
         let key = self.0.iter().find(|key| jws.kid.as_deref() == Some(key.kid.as_str()));
         key.is_some_and(|key| {
-            key.public_key.algorithm() == jws.alg && verify(&key.public_key, jws.signing_input.as_bytes(), &jws.signature)
+            key.public_key.algorithm() == jws.alg
+                && verify(&key.public_key, jws.signing_input.as_bytes(), &jws.signature)
         })
     }
 }
@@ -72,7 +74,8 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
         Some(wrapped) => Some(open(&row, wrapped.expose(), sealer)?),
         None => None,
     };
-    let described = private.as_ref().map(|key| key.public_key().clone()).or_else(|| PublicKey::from_jwk(&row.public_jwk));
+    let described =
+        private.as_ref().map(|key| key.public_key().clone()).or_else(|| PublicKey::from_jwk(&row.public_jwk));
     let public_key = described.ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
     Ok(Key {
         kid: row.kid,
@@ -81,7 +84,6 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
         announced_at: row.announced_at,
         activates_at: row.activates_at,
         unpublished_at: row.unpublished_at,
-        forgotten_at: row.forgotten_at,
     })
 }
 
@@ -115,7 +117,6 @@ mod tests {
             announced_at: activates_at.minus(DAY * 14),
             activates_at,
             unpublished_at: activates_at.plus(DAY * 104),
-            forgotten_at: activates_at.plus(DAY * 194),
         }
     }
 

@@ -1,23 +1,25 @@
 //! From stored rows to what the core works with. A row that `apply` would refuse today is `Corrupt`, not served.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
+use std::collections::BTreeSet;
 
 use super::{RegisteredClient, Registry};
 use crate::crypto::sealing::Sealer;
 use crate::protocol::claims::built_in_scopes;
-use crate::protocol::client_authentication::SecretDigest;
+use crate::protocol::client_secret::SecretDigest;
 use crate::protocol::cors;
 use crate::protocol::redirect_uri::origin_of;
 use crate::protocol::registration;
 use crate::protocol::registration::defaults::ClientDefaults;
-use crate::protocol::scope::{Catalogue, RegisteredScope};
+use crate::protocol::scope::Catalogue;
 use crate::store::StoreError;
 use crate::store::catalogue::{CatalogueKind, CatalogueRow, CatalogueRows};
 use crate::store::clients::{ClientRow, SecretRow};
 
-pub(super) fn client(row: ClientRow, defaults: &ClientDefaults, sealer: &Sealer) -> Result<RegisteredClient, StoreError> {
+pub(super) fn client(
+    row: ClientRow,
+    defaults: &ClientDefaults,
+    sealer: &Sealer,
+) -> Result<RegisteredClient, StoreError> {
     let client = registration::client::from_json(&row.metadata, "client", defaults)
         .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
     let secrets = row.secrets.iter().map(|secret| open(secret, sealer)).collect::<Result<_, _>>()?;
@@ -27,7 +29,9 @@ pub(super) fn client(row: ClientRow, defaults: &ClientDefaults, sealer: &Sealer)
 fn open(row: &SecretRow, sealer: &Sealer) -> Result<SecretDigest, StoreError> {
     let opened = sealer.open(row.sealed_digest.expose());
     let digest = opened.and_then(|bytes| SecretDigest::decode(&bytes, row.expires_at));
-    digest.ok_or_else(|| StoreError::Corrupt(String::from("a client secret's digest does not open under the master secret")))
+    digest.ok_or_else(|| {
+        StoreError::Corrupt(String::from("a client secret's digest does not open under the master secret"))
+    })
 }
 
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {

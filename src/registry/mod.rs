@@ -12,13 +12,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant as Monotonic};
 
 use crate::clock::Clock;
+use crate::crypto::master::{DerivedKeys, Purpose};
 use crate::crypto::sealing::Sealer;
 use crate::protocol::client::Client;
-use crate::protocol::client_authentication::SecretDigest;
+use crate::protocol::client_secret::SecretDigest;
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::scope::Catalogue;
+use crate::store::clients::LongestLifetimes;
 use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys};
 
 use client_cache::ClientCache;
@@ -44,6 +46,8 @@ pub struct Snapshot {
     pub keys: KeyRing,
     /// Origins that the scripts of any client may come from.
     pub origins: BTreeSet<String>,
+    /// The longest lifetimes that any client registers.
+    pub longest_lifetimes: LongestLifetimes,
 }
 
 /// Opens what the registry keeps sealed.
@@ -53,6 +57,16 @@ pub struct Sealers {
     pub client_secrets: Sealer,
     /// Private signing keys.
     pub signing_keys: Sealer,
+}
+
+impl Sealers {
+    /// From the installation's keys.
+    pub fn new(derived: &DerivedKeys) -> Sealers {
+        Sealers {
+            client_secrets: Sealer::new(derived, Purpose::ClientSecret),
+            signing_keys: Sealer::new(derived, Purpose::SigningKey),
+        }
+    }
 }
 
 /// The cache. One per process.
@@ -72,7 +86,12 @@ pub struct Registry {
 
 impl Registry {
     /// Reads everything for the first time. `Refused` when a key that signs or is announced cannot be unwrapped.
-    pub fn load(store: Store, clock: Arc<Clock>, defaults: ClientDefaults, sealers: Sealers) -> Result<Registry, StoreError> {
+    pub fn load(
+        store: Store,
+        clock: Arc<Clock>,
+        defaults: ClientDefaults,
+        sealers: Sealers,
+    ) -> Result<Registry, StoreError> {
         let reading = installation::read(&store)?;
         clock.adjust(reading.now);
         let snapshot = read_snapshot(&store, &sealers, clock.now())?;
@@ -121,7 +140,8 @@ impl Registry {
             return Ok(held);
         }
         let found = clients::find(&self.store, client_id)?;
-        let client = found.value.map(|row| loading::client(row, &self.defaults, &self.sealers.client_secrets)).transpose()?;
+        let client =
+            found.value.map(|row| loading::client(row, &self.defaults, &self.sealers.client_secrets)).transpose()?;
         let client = client.map(Arc::new);
         self.clients.keep(client_id, found.registry_version, client.clone());
         Ok(client)
@@ -139,5 +159,6 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         catalogue: loading::catalogue(catalogue.value)?,
         keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
         origins: loading::origins(&origins.value),
+        longest_lifetimes: clients::longest_lifetimes(store)?,
     })
 }
