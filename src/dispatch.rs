@@ -123,6 +123,15 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response
 }
 
+/// Answers one request of the admin listener, which only the operator reaches.
+pub fn handle_admin(app: Option<&App>, request: &Request) -> Response {
+    match (request.method, request.path.as_str()) {
+        (Method::Get | Method::Head, "/healthz") => health::live(),
+        (Method::Get | Method::Head, "/readyz") => health::ready(app),
+        (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
+    }
+}
+
 fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
     let presentation = Presentation { config, request };
     let Some(route) = Route::find(config, &request.path) else {

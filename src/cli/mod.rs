@@ -1,3 +1,5 @@
 //! The commands, one file each.
 
 pub mod dev;
+pub mod logging;
+pub mod serve;

@@ -24,6 +24,9 @@ impl Language {
     /// Every language, the default first.
     pub const ALL: [Language; 2] = [Language::English, Language::German];
 
+    /// The tags of all of them.
+    pub const TAGS: &[&str] = &[Language::English.tag(), Language::German.tag()];
+
     /// The BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it.
     pub const fn tag(self) -> &'static str {
         match self {
@@ -102,6 +105,11 @@ fn look_up(range: &str) -> Option<Language> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_language_has_its_tag_listed() {
+        assert_eq!(Language::TAGS, Language::ALL.map(Language::tag));
+    }
 
     #[test]
     fn the_first_known_ui_locale_wins_over_the_browser() {
