@@ -36,7 +36,8 @@ CREATE TABLE clients (
     client_id text PRIMARY KEY,
     metadata jsonb NOT NULL,
     enabled boolean NOT NULL,
-    tokens_valid_after timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Not before the second that just began: a JWT's `iat` has whole seconds.
+    tokens_valid_after timestamptz NOT NULL DEFAULT date_trunc('second', clock_timestamp()) - interval '1 microsecond',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );

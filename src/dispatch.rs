@@ -1,1 +1,293 @@
-//! Being built.
+//! From (method, path) to a handler, and from what a handler returns to an answer and one log line.
+
+use std::time::Instant;
+
+use crate::app::App;
+use crate::app::failure::{Failure, Refusal};
+use crate::config::Config;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::{
+    authorize, consent, discovery, health, home, jwks, login, logout, static_files, token, userinfo,
+};
+use crate::http::{Method, Note, Request, Response};
+use crate::pages::error::Problem;
+use crate::protocol::reason::Reason;
+
+/// Everything that can be asked for, relative to the base URL's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route<'a> {
+    Home,
+    Health,
+    Discovery,
+    Jwks,
+    Authorize,
+    Token,
+    UserInfo,
+    Login,
+    Consent,
+    Logout,
+    StaticFile(&'a str),
+}
+
+/// Who reads the answer when something goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    Person,
+    Program,
+}
+
+/// Which other origins may read the answer in a browser (Fetch §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    Nobody,
+    Everybody,
+    ClientOrigins,
+}
+
+impl<'a> Route<'a> {
+    /// The route of a path; paths are case-sensitive and end where they end.
+    fn find(config: &Config, path: &'a str) -> Option<Route<'a>> {
+        let base_path = config.base_url.path();
+        // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
+        if path.strip_prefix("/.well-known/oauth-authorization-server") == Some(base_path) {
+            return Some(Route::Discovery);
+        }
+        match path.strip_prefix(base_path)? {
+            "" | "/" => Some(Route::Home),
+            "/healthz" => Some(Route::Health),
+            "/.well-known/openid-configuration" => Some(Route::Discovery),
+            "/.well-known/openid-configuration/jwks" => Some(Route::Jwks),
+            "/connect/authorize" => Some(Route::Authorize),
+            "/connect/token" => Some(Route::Token),
+            "/connect/userinfo" => Some(Route::UserInfo),
+            "/login" => Some(Route::Login),
+            "/consent" => Some(Route::Consent),
+            "/logout" => Some(Route::Logout),
+            other => other.strip_prefix("/static/").map(Route::StaticFile),
+        }
+    }
+
+    /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
+    fn allow(self) -> &'static str {
+        match self {
+            Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
+            Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
+            Route::Authorize => "GET, POST",
+            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
+            Route::Token => "POST, OPTIONS",
+            Route::UserInfo => "GET, HEAD, POST, OPTIONS",
+        }
+    }
+
+    fn allows(self, method: Method) -> bool {
+        let name = match method {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Options => "OPTIONS",
+            Method::Other => return false,
+        };
+        self.allow().split(", ").any(|allowed| allowed == name)
+    }
+
+    fn audience(self) -> Audience {
+        match self {
+            Route::Home | Route::Authorize | Route::Login | Route::Consent | Route::Logout | Route::StaticFile(_) => {
+                Audience::Person
+            }
+            Route::Health | Route::Discovery | Route::Jwks | Route::Token | Route::UserInfo => Audience::Program,
+        }
+    }
+
+    fn sharing(self) -> Sharing {
+        match self {
+            Route::Discovery | Route::Jwks => Sharing::Everybody,
+            Route::Token | Route::UserInfo => Sharing::ClientOrigins,
+            Route::Home
+            | Route::Health
+            | Route::Authorize
+            | Route::Login
+            | Route::Consent
+            | Route::Logout
+            | Route::StaticFile(_) => Sharing::Nobody,
+        }
+    }
+}
+
+/// Answers one request of the main listener. `app` is absent until the first load from the database has succeeded.
+pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response {
+    let started = Instant::now();
+    let mut response = answer(config, app, request);
+    response.headers.push(("X-Content-Type-Options", "nosniff".into()));
+    log_line(request, &response, started);
+    response
+}
+
+/// Answers one request of the admin listener, which only the operator reaches.
+pub fn handle_admin(app: Option<&App>, request: &Request) -> Response {
+    match (request.method, request.path.as_str()) {
+        (Method::Get | Method::Head, "/healthz") => health::live(),
+        (Method::Get | Method::Head, "/readyz") => health::ready(app),
+        (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
+    }
+}
+
+fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
+    let presentation = Presentation { config, request };
+    let Some(route) = Route::find(config, &request.path) else {
+        return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
+    };
+    if !route.allows(request.method) {
+        return method_not_allowed(&presentation, route);
+    }
+    if request.method == Method::Options {
+        return share(preflight(), route, app, request);
+    }
+    let response = match run(route, config, app, request) {
+        Ok(response) => response,
+        Err(failure) => failed(&presentation, route.audience(), failure),
+    };
+    share(response, route, app, request)
+}
+
+fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
+    match route {
+        Route::Health => return Ok(health::live()),
+        Route::StaticFile(name) => return static_files::handle(config, name),
+        Route::Home
+        | Route::Discovery
+        | Route::Jwks
+        | Route::Authorize
+        | Route::Token
+        | Route::UserInfo
+        | Route::Login
+        | Route::Consent
+        | Route::Logout => {}
+    }
+    let app = app.ok_or(Failure::Busy)?;
+    match route {
+        Route::Home => Ok(home::handle(app, request)),
+        Route::Discovery => discovery::handle(app),
+        Route::Jwks => jwks::handle(app),
+        Route::Authorize => authorize::handle(app, request),
+        Route::Token => token::handle(app, request),
+        Route::UserInfo => userinfo::handle(app, request),
+        Route::Login => login::handle(app, request),
+        Route::Consent => consent::handle(app, request),
+        Route::Logout => logout::handle(app, request),
+        Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
+    }
+}
+
+fn method_not_allowed(presentation: &Presentation<'_>, route: Route<'_>) -> Response {
+    let response = match route.audience() {
+        Audience::Person => answers::error_page(presentation, Problem::MethodNotAllowed, Reason::MethodNotAllowed),
+        Audience::Program => answers::json_error(405, "invalid_request", Reason::MethodNotAllowed),
+    };
+    response.header("Allow", route.allow())
+}
+
+fn preflight() -> Response {
+    Response::empty(204)
+        .header("Access-Control-Allow-Methods", "GET, POST")
+        .header("Access-Control-Allow-Headers", "authorization, content-type")
+        .header("Access-Control-Max-Age", "600")
+}
+
+/// Adds what lets a script of another origin read the answer: never with credentials, so cookies stay out of it.
+fn share(response: Response, route: Route<'_>, app: Option<&App>, request: &Request) -> Response {
+    match route.sharing() {
+        Sharing::Nobody => response,
+        Sharing::Everybody => response.header("Access-Control-Allow-Origin", "*"),
+        Sharing::ClientOrigins => {
+            let response = response.header("Vary", "Origin");
+            let origin =
+                request.headers.first("origin").filter(|origin| answers::may_share(app, &response.note, origin));
+            match origin {
+                Some(origin) => response
+                    .header("Access-Control-Allow-Origin", origin.to_owned())
+                    .header("Access-Control-Expose-Headers", "WWW-Authenticate, Retry-After"),
+                None => response,
+            }
+        }
+    }
+}
+
+fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure) -> Response {
+    match failure {
+        Failure::Refused(refusal) => refused(presentation, audience, refusal),
+        Failure::Authorize(error) => answers::authorize_error(presentation, error),
+        Failure::Throttled { reason, retry_after } => {
+            let minutes = u32::try_from(retry_after.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+            let response = match audience {
+                Audience::Person => answers::error_page(presentation, Problem::TooManyRequests { minutes }, reason),
+                Audience::Program => answers::json_error(429, "temporarily_unavailable", reason),
+            };
+            response.header("Retry-After", retry_after.as_secs().max(1).to_string())
+        }
+        Failure::Unavailable(error) => {
+            log::error!("request {}: {error}", presentation.request.id);
+            if error.is_passing() { unavailable(presentation, audience) } else { internal(presentation, audience) }
+        }
+        Failure::Busy => unavailable(presentation, audience),
+        Failure::Internal(cause) => {
+            log::error!("request {}: {cause}", presentation.request.id);
+            internal(presentation, audience)
+        }
+    }
+}
+
+fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal) -> Response {
+    let Refusal { status, error, reason, detail, challenge, client_id } = refusal;
+    let mut response = match audience {
+        Audience::Person => answers::error_page(presentation, answers::problem_of(status), reason),
+        Audience::Program => answers::json_error(status, error.as_str(), reason),
+    };
+    response.note.detail = detail;
+    response.note.client_id = client_id.map(|client_id| client_id.to_string());
+    match challenge {
+        Some(challenge) => response.header("WWW-Authenticate", challenge),
+        None => response,
+    }
+}
+
+fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response {
+    let response = match audience {
+        Audience::Person => answers::error_page(presentation, Problem::Unavailable, Reason::Unavailable),
+        Audience::Program => answers::json_error(503, "temporarily_unavailable", Reason::Unavailable),
+    };
+    response.header("Retry-After", "2")
+}
+
+fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
+    match audience {
+        Audience::Person => answers::error_page(presentation, Problem::Internal, Reason::Internal),
+        Audience::Program => answers::json_error(500, "server_error", Reason::Internal),
+    }
+}
+
+/// One line a request: what a query or a body held never gets here, a path only in escaped form.
+fn log_line(request: &Request, response: &Response, started: Instant) {
+    let Note { client_id, grant, reason, detail } = &response.note;
+    let path: String = request.path.chars().take(200).flat_map(char::escape_default).collect();
+    log::info!(
+        target: "gatepost::request",
+        "id={} method={:?} path={path} status={} ms={} source={}{}{}{}{}",
+        request.id,
+        request.method,
+        response.status,
+        started.elapsed().as_millis(),
+        request.source,
+        field("client_id", client_id.as_deref()),
+        field("grant", grant.as_deref()),
+        field("reason", *reason),
+        field("detail", detail.as_deref()),
+    );
+}
+
+fn field(name: &str, value: Option<&str>) -> String {
+    value.map_or_else(String::new, |value| {
+        let escaped: String = value.chars().take(300).flat_map(char::escape_default).collect();
+        format!(" {name}=\"{escaped}\"")
+    })
+}

@@ -23,7 +23,7 @@ use crate::store::clients::ClientRow;
 use crate::store::registry_writer::RegistryWriter;
 
 use super::arguments::Invocation;
-use super::command::Command;
+use super::command::{Command, Run};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::output;
@@ -35,7 +35,7 @@ pub(super) const COMMAND: Command = Command {
     options: &[],
     summary: "Makes the registry what a JSON document says (- reads standard input), all or nothing.",
     example: "gatepost apply registration.json",
-    run,
+    run: Run::Once(run),
 };
 
 /// What became of an object.

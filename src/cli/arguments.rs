@@ -20,6 +20,8 @@ pub(super) struct Invocation {
     options: BTreeMap<String, String>,
     env_file: Option<PathBuf>,
     settings: Vec<(&'static str, String)>,
+    /// All of it, as typed.
+    pub(super) arguments: Vec<OsString>,
 }
 
 /// What the arguments ask for.
@@ -42,7 +44,7 @@ struct Typed {
 
 /// Reads the arguments that follow the program's name.
 pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Wanted, Failure> {
-    let typed = read(arguments, commands)?;
+    let typed = read(arguments.clone(), commands)?;
     if typed.version {
         return Ok(Wanted::Version);
     }
@@ -60,7 +62,7 @@ pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> 
         }
     }
     let Typed { options, env_file, settings, .. } = typed;
-    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings }))
+    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments }))
 }
 
 /// Whether the words begin with the command's name.

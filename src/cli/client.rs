@@ -17,7 +17,7 @@ use crate::store::clients::{self, ClientRow};
 
 use super::apply::secrets;
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption, JSON};
+use super::command::{Command, CommandOption, JSON, Run};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::output::{self, time};
@@ -28,7 +28,7 @@ pub(super) const LIST: Command = Command {
     options: &[JSON],
     summary: "Lists all clients.",
     example: "gatepost client list",
-    run: list,
+    run: Run::Once(list),
 };
 
 pub(super) const SECRET: Command = Command {
@@ -45,7 +45,7 @@ pub(super) const SECRET: Command = Command {
     ],
     summary: "Makes a new secret for a confidential client and prints it this once; older ones stay valid.",
     example: "gatepost client secret web --replace",
-    run: secret,
+    run: Run::Once(secret),
 };
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {

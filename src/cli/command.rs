@@ -1,5 +1,8 @@
 //! What a command is, and the texts of `--help`.
 
+use std::ffi::OsString;
+use std::process::ExitCode;
+
 use crate::config::settings::SETTINGS;
 
 use super::arguments::Invocation;
@@ -18,7 +21,17 @@ pub(super) struct Command {
     /// What somebody would type.
     pub(super) example: &'static str,
     /// Does it.
-    pub(super) run: fn(&Invocation) -> Result<(), Failure>,
+    pub(super) run: Run,
+}
+
+/// How a command is run.
+pub(super) enum Run {
+    /// It does its work and is done.
+    Once(fn(&Invocation) -> Result<(), Failure>),
+    /// It stays, and ends with an exit code of its own.
+    Stays(fn(&Invocation) -> Result<ExitCode, Failure>),
+    /// It stays, and reads its own arguments.
+    ReadsArguments(fn(Vec<OsString>) -> Result<ExitCode, Failure>),
 }
 
 /// An option of a command.
@@ -27,7 +40,7 @@ pub(super) struct CommandOption {
     pub(super) name: &'static str,
     /// What its value is called; `None` takes none.
     pub(super) value: Option<&'static str>,
-    /// A clause.
+    /// A clause; empty for what only this program itself passes on.
     pub(super) meaning: &'static str,
 }
 
@@ -41,18 +54,22 @@ pub(super) const TENANT: CommandOption =
 
 impl Command {
     fn usage(&self) -> String {
-        let options = self.options.iter().map(|option| format!("[{}]", option.usage()));
+        let options = self.shown_options().map(|option| format!("[{}]", option.usage()));
         let parts = self.values.iter().map(|value| (*value).to_owned()).chain(options);
         [format!("gatepost {}", self.name)].into_iter().chain(parts).collect::<Vec<_>>().join(" ")
+    }
+
+    fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
+        self.options.iter().filter(|option| !option.meaning.is_empty())
     }
 
     /// What `--help` prints.
     pub(super) fn help(&self) -> String {
         let mut text = format!("Usage: {}\n\n{}\n", self.usage(), self.summary);
-        if !self.options.is_empty() {
+        if self.shown_options().next().is_some() {
             text.push_str("\nOptions:\n");
         }
-        for option in self.options {
+        for option in self.shown_options() {
             text.push_str(&format!("  {:<24} {}\n", option.usage(), option.meaning));
         }
         text.push_str(&format!("\nExample:\n  {}\n\n{SETTINGS_HINT}", self.example));

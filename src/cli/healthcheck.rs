@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::{ListenAddress, Listeners};
 
 use super::arguments::Invocation;
-use super::command::Command;
+use super::command::{Command, Run};
 use super::failure::Failure;
 use super::output;
 
@@ -19,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
     options: &[],
     summary: "Asks the running server whether it is ready (the admin listener), or alive where that is off.",
     example: "gatepost healthcheck",
-    run,
+    run: Run::Once(run),
 };
 
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -13,7 +13,7 @@ use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::{self, SigningKeyRow};
 
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption, JSON};
+use super::command::{Command, CommandOption, JSON, Run};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::output::{self, time};
@@ -24,7 +24,7 @@ pub(super) const LIST: Command = Command {
     options: &[JSON],
     summary: "Lists the signing keys and their times.",
     example: "gatepost key list",
-    run: list,
+    run: Run::Once(list),
 };
 
 pub(super) const ROTATE: Command = Command {
@@ -45,7 +45,7 @@ pub(super) const ROTATE: Command = Command {
     ],
     summary: "Makes the next signing key and announces it; it signs once everybody can know it.",
     example: "gatepost key rotate --algorithm ES256",
-    run: rotate,
+    run: Run::Once(rotate),
 };
 
 /// A new key with its private part wrapped, ready to be stored.

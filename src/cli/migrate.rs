@@ -9,7 +9,7 @@ use crate::protocol::client::SigningAlgorithm;
 use crate::store::{StoreError, clients, installation, migrate, partitions};
 
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption};
+use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
 use super::key::new_key;
 use super::operator::{Operator, audit_event};
@@ -25,7 +25,7 @@ pub(super) const COMMAND: Command = Command {
     }],
     summary: "Brings the database to this program's schema and makes its first signing keys. Safe to repeat.",
     example: "gatepost migrate",
-    run,
+    run: Run::Once(run),
 };
 
 fn run(invocation: &Invocation) -> Result<(), Failure> {

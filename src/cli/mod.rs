@@ -9,23 +9,27 @@ pub mod dev;
 mod failure;
 mod healthcheck;
 mod key;
+pub mod logging;
 mod migrate;
 mod operator;
 mod output;
 mod prompt;
 mod secret;
+pub mod serve;
 mod user;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use arguments::{Wanted, is_named, parse};
-use command::{Command, overview};
+use arguments::{Invocation, Wanted, is_named, parse};
+use command::{Command, Run, overview};
 use failure::Failure;
 
-/// Every command but `serve` and `dev`, in the order of `--help`.
+/// Every command, in the order of `--help`.
 const COMMANDS: &[&Command] = &[
+    &serve::COMMAND,
+    &dev::COMMAND,
     &migrate::COMMAND,
     &apply::COMMAND,
     &secret::COMMAND,
@@ -41,17 +45,37 @@ const COMMANDS: &[&Command] = &[
 
 /// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let outcome = parse(arguments, COMMANDS).and_then(|wanted| match wanted {
-        Wanted::Command(invocation) => (invocation.command.run)(&invocation),
-        Wanted::Help(words) => help(&words),
-        Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION"))),
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Nobody is left to tell when standard error is closed.
-            let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");
-            failure.exit_code()
+    let outcome = dispatch(arguments);
+    outcome.unwrap_or_else(|failure| {
+        // Nobody is left to tell when standard error is closed.
+        let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");
+        failure.exit_code()
+    })
+}
+
+fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let first = arguments.first().and_then(|first| first.to_str());
+    for command in COMMANDS.iter().filter(|command| Some(command.name) == first) {
+        if let Run::ReadsArguments(run) = command.run {
+            return run(arguments.into_iter().skip(1).collect());
+        }
+    }
+    match parse(arguments, COMMANDS)? {
+        Wanted::Command(invocation) => perform(&invocation),
+        Wanted::Help(words) => help(&words).map(|()| ExitCode::SUCCESS),
+        Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    match invocation.command.run {
+        Run::Once(run) => {
+            logging::start_plainly();
+            run(invocation).map(|()| ExitCode::SUCCESS)
+        }
+        Run::Stays(run) => run(invocation),
+        Run::ReadsArguments(_) => {
+            Err(Failure::Usage(format!("`gatepost {}` must come first", invocation.command.name)))
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::crypto::master;
 
 use super::arguments::Invocation;
-use super::command::Command;
+use super::command::{Command, Run};
 use super::failure::Failure;
 use super::output;
 
@@ -13,7 +13,7 @@ pub(super) const COMMAND: Command = Command {
     options: &[],
     summary: "Prints a new master secret; keep it in a file that only the service's user can read.",
     example: "gatepost secret",
-    run,
+    run: Run::Once(run),
 };
 
 fn run(_: &Invocation) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use crate::store::users::{self, NewUser, UserRow};
 use crate::store::{StoreError, catalogue};
 
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption, JSON, TENANT};
+use super::command::{Command, CommandOption, JSON, Run, TENANT};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::{output, prompt};
@@ -33,7 +33,7 @@ pub(super) const ADD: Command = Command {
     ],
     summary: "Adds a user; asks for the password, or reads it from standard input.",
     example: "gatepost user add alice --tenant acme",
-    run: add,
+    run: Run::Once(add),
 };
 
 pub(super) const PASSWORD: Command = Command {
@@ -42,7 +42,7 @@ pub(super) const PASSWORD: Command = Command {
     options: &[TENANT],
     summary: "Gives a user another password and ends all that was signed in with the old one.",
     example: "gatepost user password alice",
-    run: password,
+    run: Run::Once(password),
 };
 
 pub(super) const LIST: Command = Command {
@@ -51,7 +51,7 @@ pub(super) const LIST: Command = Command {
     options: &[JSON],
     summary: "Lists all users.",
     example: "gatepost user list --json",
-    run: list,
+    run: Run::Once(list),
 };
 
 /// How many users are read at once.

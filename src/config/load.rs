@@ -65,13 +65,13 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ),
         invalid_client_status: reader.choice(
             &settings::INVALID_CLIENT_STATUS,
-            &[("standard", InvalidClientStatus::Standard), ("400", InvalidClientStatus::AlwaysBadRequest)],
+            &[("standard", InvalidClientStatus::Standard), ("400", InvalidClientStatus::Always400)],
             InvalidClientStatus::Standard,
         ),
         scope_claim: reader.choice(
             &settings::SCOPE_CLAIM,
-            &[("string", ScopeClaim::String), ("array", ScopeClaim::Array)],
-            ScopeClaim::String,
+            &[("string", ScopeClaim::Text), ("array", ScopeClaim::Array)],
+            ScopeClaim::Text,
         ),
         audit_days: reader.number(&settings::AUDIT_DAYS),
         brand: brand(reader),

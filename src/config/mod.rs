@@ -15,6 +15,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::protocol::access_token::ScopeClaim;
+use crate::protocol::client_authentication::InvalidClientStatus;
 use crate::protocol::forwarded::Cidr;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::secret::SecretText;
@@ -107,24 +109,6 @@ pub enum SameSite {
     Lax,
     /// Sent inside frames of other sites, too.
     None,
-}
-
-/// The status of `invalid_client` at the token endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidClientStatus {
-    /// 401 when the header was used, else 400 (RFC 6749 §5.2).
-    Standard,
-    /// 400 always, for old clients.
-    AlwaysBadRequest,
-}
-
-/// `scope` in JWT access tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeClaim {
-    /// Space-separated (RFC 9068 §2.2.3).
-    String,
-    /// An array of names, for resource servers that expect it.
-    Array,
 }
 
 /// How the pages look.

@@ -37,7 +37,7 @@ fn nothing_but_the_required_gives_the_defaults() {
     assert_eq!((config.log_level, config.log_format), (log::LevelFilter::Info, LogFormat::Text));
     assert_eq!(config.cookie_same_site, SameSite::Lax);
     assert_eq!(config.invalid_client_status, InvalidClientStatus::Standard);
-    assert_eq!((config.scope_claim, config.audit_days), (ScopeClaim::String, 400));
+    assert_eq!((config.scope_claim, config.audit_days), (ScopeClaim::Text, 400));
     assert_eq!((config.brand.name.as_str(), config.brand.color), ("Gatepost", None));
     assert_eq!(config.key_days, KeyDays { announce: 14, sign: 90, publish: 14, hint: 90 });
     assert_eq!(config.argon2, Argon2Parameters { memory_kib: 19_456, passes: 2, lanes: 1 });

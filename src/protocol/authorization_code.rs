@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::claims::ClaimNames;
 use super::client::Client;
-use super::code_challenge::StoredChallenge;
 use super::identifiers::{ClientId, GrantId};
 use super::instant::Instant;
+use super::pkce::{self, CodeChallengeDigest};
 use super::reason::Reason;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
@@ -29,7 +29,7 @@ pub struct AuthorizationCode {
     /// SHA-256 of the authorization request's redirect_uri; see [`redirect_uri_hash`].
     pub redirect_uri_hash: [u8; 32],
     /// The PKCE challenge, where one was sent.
-    pub challenge: Option<StoredChallenge>,
+    pub challenge: Option<CodeChallengeDigest>,
     /// `nonce`, for the id_token.
     pub nonce: Option<String>,
     /// The granted scope.
@@ -103,12 +103,12 @@ fn judge_expired(code: &AuthorizationCode, now: Instant) -> Redemption {
 }
 
 /// A verifier must be there exactly when a challenge was; an empty one is not "no PKCE".
-fn verify_challenge(challenge: Option<&StoredChallenge>, verifier: &PresentedVerifier) -> Result<(), Reason> {
-    match (challenge, verifier) {
-        (None, PresentedVerifier::Absent) => Ok(()),
-        (None, PresentedVerifier::Empty | PresentedVerifier::Sent(_)) => Err(Reason::CodeVerifierUnexpected),
-        (Some(_), PresentedVerifier::Absent | PresentedVerifier::Empty) => Err(Reason::CodeVerifierMissing),
-        (Some(challenge), PresentedVerifier::Sent(code_verifier)) => challenge.verify(code_verifier.expose()),
+fn verify_challenge(challenge: Option<&CodeChallengeDigest>, verifier: &PresentedVerifier) -> Result<(), Reason> {
+    match verifier {
+        PresentedVerifier::Absent => pkce::verify(challenge, None),
+        PresentedVerifier::Empty if challenge.is_some() => Err(Reason::CodeVerifierMissing),
+        PresentedVerifier::Empty => Err(Reason::CodeVerifierUnexpected),
+        PresentedVerifier::Sent(code_verifier) => pkce::verify(challenge, Some(code_verifier.expose())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::client::{ClientAuthenticationMethod, GrantType, SigningAlgorithm};
-use super::code_challenge::CodeChallengeMethod;
+use super::pkce::CodeChallengeMethod;
 use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredScope, ScopeKind};

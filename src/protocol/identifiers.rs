@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::instant::Day;
+
 /// A registered client's name (RFC 6749 §2.2). At most 200 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(String);
@@ -54,6 +59,20 @@ impl Sid {
     }
 }
 
+impl Sid {
+    /// Makes the name of a session whose row lives in the partition of `day`: base64url of the day (4 bytes, big-endian)
+    /// and 128 random bits. The day goes along so that whoever meets a `sid` finds its row in one partition.
+    pub fn of_day(day: Day, random: [u8; 16]) -> Sid {
+        Sid(URL_SAFE_NO_PAD.encode([day.0.to_be_bytes().as_slice(), &random].concat()))
+    }
+
+    /// The partition the session's row lives in; `None` for a name this house did not make.
+    pub fn day(&self) -> Option<Day> {
+        let bytes = URL_SAFE_NO_PAD.decode(&self.0).ok().filter(|bytes| bytes.len() == 20)?;
+        bytes.first_chunk::<4>().map(|day| Day(i32::from_be_bytes(*day)))
+    }
+}
+
 impl TenantName {
     /// Takes the name as registered or as sent.
     pub fn new(text: impl Into<String>) -> TenantName {
@@ -88,7 +107,26 @@ impl fmt::Display for TenantName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GrantId {
     /// Day of the grant's absolute expiry.
-    pub day: super::instant::Day,
+    pub day: Day,
     /// Random, unique.
     pub random: [u8; 16],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sid_tells_its_day() {
+        let sid = Sid::of_day(Day(20_777), [7; 16]);
+        assert_eq!(sid.day(), Some(Day(20_777)));
+        assert_eq!(sid.as_str().len(), 27);
+    }
+
+    #[test]
+    fn a_foreign_sid_has_no_day() {
+        for text in ["", "abc", "AAAAAAAAAAAAAAAAAAAAAAAAAAAA", "!!!!"] {
+            assert_eq!(Sid::new(text).day(), None, "{text}");
+        }
+    }
 }

@@ -32,6 +32,18 @@ pub enum PublicKey {
 }
 
 impl PublicKey {
+    /// Reads a key that `to_jwk` published; `None` for anything else.
+    pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
+        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
+        let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
+        match (jwk.get("kty")?.as_str()?, jwk.get("crv").and_then(Value::as_str)) {
+            ("RSA", None) => Some(PublicKey::Rsa { n: bytes("n")?, e: bytes("e")? }),
+            ("EC", Some("P-256")) => Some(PublicKey::P256 { x: coordinate("x")?, y: coordinate("y")? }),
+            ("OKP", Some("Ed25519")) => Some(PublicKey::Ed25519 { x: coordinate("x")? }),
+            _ => None,
+        }
+    }
+
     /// The one algorithm we use such a key for.
     pub fn algorithm(&self) -> SigningAlgorithm {
         match self {
@@ -119,6 +131,22 @@ mod tests {
         PublicKey::P256 {
             x: bytes("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4").try_into().unwrap(),
             y: bytes("4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM").try_into().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_published_key_is_read_back() {
+        let keys = [
+            PublicKey::Rsa { n: vec![0xc0; 256], e: vec![1, 0, 1] },
+            PublicKey::P256 { x: [1; 32], y: [2; 32] },
+            PublicKey::Ed25519 { x: [3; 32] },
+        ];
+        for key in keys {
+            assert_eq!(PublicKey::from_jwk(&key.to_jwk()), Some(key));
+        }
+        for jwk in [json!({}), json!({"kty": "EC", "crv": "P-384"}), json!({"kty": "OKP", "crv": "Ed25519", "x": "AA"})]
+        {
+            assert_eq!(PublicKey::from_jwk(&jwk), None, "{jwk}");
         }
     }
 

@@ -15,10 +15,8 @@ pub mod client;
 pub mod client_authentication;
 pub mod client_credentials;
 pub mod client_secret;
-pub mod code_challenge;
 pub mod codec;
 pub mod consent;
-pub mod constant_time;
 pub mod cors;
 pub mod discovery;
 pub mod errors;
@@ -45,16 +43,18 @@ pub mod registration;
 pub mod requested_claims;
 pub mod response_mode;
 pub mod response_type;
-#[cfg(test)]
-pub(crate) mod samples;
 pub mod scope;
 pub mod sealed_code;
 pub mod secret;
 pub mod session;
 pub mod session_id;
+pub mod throttle;
 pub mod token_request;
 pub mod token_response;
 pub mod token_subject;
 pub mod user;
 pub mod userinfo;
 pub mod web_url;
+
+#[cfg(test)]
+pub(crate) mod samples;

@@ -1,11 +1,11 @@
 //! Proof Key for Code Exchange (RFC 7636): the challenge at the authorization endpoint, the verifier at the token endpoint.
 //! A sealed code carries only a digest of the challenge, so that with `plain` it does not carry the verifier itself.
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::constant_time::constant_time_eq;
 use super::lengths;
 use super::reason::Reason;
 use super::secret::SecretText;
@@ -23,6 +23,9 @@ pub enum CodeChallengeMethod {
 }
 
 impl CodeChallengeMethod {
+    /// Every method, in the order of the metadata.
+    pub const ALL: [CodeChallengeMethod; 2] = [CodeChallengeMethod::Plain, CodeChallengeMethod::S256];
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -99,7 +102,7 @@ fn answers(challenge: &CodeChallengeDigest, verifier: &str) -> bool {
         CodeChallengeMethod::Plain => sha256(verifier),
         CodeChallengeMethod::S256 => sha256(&URL_SAFE_NO_PAD.encode(sha256(verifier))),
     };
-    constant_time_eq(&computed, &challenge.sha256)
+    verify_slices_are_equal(&computed, &challenge.sha256).is_ok()
 }
 
 fn sha256(text: &str) -> [u8; 32] {

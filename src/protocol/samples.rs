@@ -12,9 +12,9 @@ use super::client::{
     AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes,
     RefreshTokenUsage, SigningAlgorithm,
 };
-use super::code_challenge::{CodeChallengeMethod, StoredChallenge};
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
+use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredResource, RegisteredScope, ScopeKind, ScopeSet};
 use super::token_subject::TokenSubject;
@@ -177,7 +177,7 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
         grant: grant(),
         client_id: ClientId::new("web"),
         redirect_uri_hash: redirect_uri_hash(REDIRECT_URI),
-        challenge: Some(StoredChallenge::of(CodeChallengeMethod::Plain, VERIFIER)),
+        challenge: Some(CodeChallenge::parse(VERIFIER, CodeChallengeMethod::Plain).unwrap().digest()),
         nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
         scope: scope("openid profile orders.read"),
         resources: vec![String::from("https://orders.example.com/")],

@@ -2,9 +2,9 @@
 
 use super::authorization_code::AuthorizationCode;
 use super::claims::ClaimNames;
-use super::code_challenge::{CodeChallengeMethod, StoredChallenge};
 use super::codec::{Reader, Writer};
 use super::identifiers::ClientId;
+use super::pkce::{CodeChallengeDigest, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::token_subject::TokenSubject;
 
@@ -67,13 +67,17 @@ impl AuthorizationCode {
     }
 }
 
-fn write_challenge(writer: &mut Writer, challenge: &StoredChallenge) {
-    writer.u8(challenge.method.tag());
-    writer.fixed(&challenge.hash);
+fn write_challenge(writer: &mut Writer, challenge: &CodeChallengeDigest) {
+    writer.boolean(challenge.method == CodeChallengeMethod::S256);
+    writer.fixed(&challenge.sha256);
 }
 
-fn read_challenge(reader: &mut Reader<'_>) -> Option<StoredChallenge> {
-    Some(StoredChallenge { method: CodeChallengeMethod::from_tag(reader.u8()?)?, hash: reader.fixed()? })
+fn read_challenge(reader: &mut Reader<'_>) -> Option<CodeChallengeDigest> {
+    Some(CodeChallengeDigest { method: read_challenge_method(reader)?, sha256: reader.fixed()? })
+}
+
+fn read_challenge_method(reader: &mut Reader<'_>) -> Option<CodeChallengeMethod> {
+    reader.boolean().map(|is_s256| if is_s256 { CodeChallengeMethod::S256 } else { CodeChallengeMethod::Plain })
 }
 
 fn write_response_type(writer: &mut Writer, response_type: ResponseType) {
@@ -132,7 +136,7 @@ mod tests {
 
     prop_compose! {
         fn any_code()(
-            (random, hash) in any::<([u8; 16], [u8; 32])>(),
+            (random, sha256) in any::<([u8; 16], [u8; 32])>(),
             (day, issued, expires, absolute) in any::<(i32, i64, i64, i64)>(),
             method in prop::option::of(prop::sample::select(&CodeChallengeMethod::ALL[..])),
             nonce in prop::option::of(".{0,40}"),
@@ -148,7 +152,7 @@ mod tests {
             AuthorizationCode {
                 grant: GrantId { day: Day(day), random },
                 redirect_uri_hash: hash,
-                challenge: method.map(|method| StoredChallenge { method, hash }),
+                challenge: method.map(|method| CodeChallengeDigest { method, sha256 }),
                 nonce,
                 scope: scope.iter().map(String::as_str).collect(),
                 resources,

@@ -118,6 +118,25 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
     }))
 }
 
+const ORIGINS: &str = "
+SELECT i.registry_version, u.uri
+FROM installation i
+LEFT JOIN (SELECT DISTINCT jsonb_array_elements_text(l.uris) AS uri
+           FROM clients c
+           CROSS JOIN LATERAL (VALUES (c.metadata->'redirect_uris'), (c.metadata->'allowed_cors_origins')) AS l (uris)
+           WHERE c.enabled AND jsonb_typeof(l.uris) = 'array') AS u ON true";
+
+/// Every redirect URI and allowed origin of an enabled client, each once.
+pub fn origins(store: &Store) -> Result<Versioned<Vec<String>>, StoreError> {
+    let rows = store.read(|connection| connection.query(ORIGINS, &[]))?;
+    let first =
+        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
+    let registry_version = column(first, "registry_version")?;
+    let value =
+        rows.iter().filter_map(|row| column::<Option<String>>(row, "uri").transpose()).collect::<Result<_, _>>()?;
+    Ok(Versioned { registry_version, value })
+}
+
 /// The longest lifetimes that any registration names; `None` where none does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LongestLifetimes {
@@ -144,5 +163,9 @@ pub(super) fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
     Ok(LongestLifetimes { refresh_token: seconds("refresh_token")?, access_token: seconds("access_token")? })
 }
 
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("clients::FIND", FIND), ("clients::LIST", LIST), ("clients::LONGEST_LIFETIMES", LONGEST_LIFETIMES)];
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("clients::FIND", FIND),
+    ("clients::LIST", LIST),
+    ("clients::ORIGINS", ORIGINS),
+    ("clients::LONGEST_LIFETIMES", LONGEST_LIFETIMES),
+];

@@ -7,6 +7,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::column;
 use super::{NamedQuery, Store};
+use crate::protocol::consent::Consent;
 use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::instant::Instant;
 
@@ -23,6 +24,18 @@ pub struct ConsentRow {
     pub expires_at: Option<Instant>,
     /// What was issued at or before is dead.
     pub revoked_before: Instant,
+}
+
+impl ConsentRow {
+    /// As the core sees a consent.
+    pub fn to_core(&self) -> Consent {
+        Consent {
+            scope: self.scopes.iter().map(String::as_str).collect(),
+            claims: self.claims.iter().cloned().collect(),
+            given_at: self.granted_at,
+            revoked_before: Some(self.revoked_before),
+        }
+    }
 }
 
 const FIND: &str = "

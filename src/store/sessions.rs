@@ -10,13 +10,14 @@ use super::values::{column, sid, subject, tenant, tenant_text};
 use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
+use crate::protocol::session::Session;
 
 /// A session as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRow {
     /// The day its row lies under.
     pub day: Day,
-    /// `sid`, made by `protocol::session_id`.
+    /// `sid`, made by `Sid::of_day`.
     pub sid: Sid,
     /// Who signed in.
     pub sub: Subject,
@@ -38,6 +39,23 @@ pub struct SessionRow {
     pub ended_at: Option<Instant>,
 }
 
+impl SessionRow {
+    /// As the core sees a session.
+    pub fn to_core(&self) -> Session {
+        Session {
+            subject: self.sub.clone(),
+            sid: self.sid.clone(),
+            auth_time: self.auth_time,
+            amr: self.amr.clone(),
+            acr: self.acr.clone(),
+            tenant: self.tenant.clone(),
+            identity_provider: Some(self.identity_provider.clone()),
+            expires_at: self.expires_at,
+            created_at: self.created_at,
+        }
+    }
+}
+
 /// A session with what it stands on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundSession {
@@ -47,6 +65,17 @@ pub struct FoundSession {
     pub user: Option<UserRow>,
     /// The installation's own mark (`gatepost revoke --everything`).
     pub installation_tokens_valid_after: Instant,
+}
+
+impl FoundSession {
+    /// Whether it lives: not ended, not run out, its user there and enabled, and begun after everything was last revoked.
+    pub fn stands(&self, now: Instant) -> bool {
+        let begun_after = |mark: Instant| self.session.created_at > mark;
+        self.session.ended_at.is_none()
+            && now < self.session.expires_at
+            && begun_after(self.installation_tokens_valid_after)
+            && self.user.as_ref().is_some_and(|user| user.enabled && begun_after(user.tokens_valid_after))
+    }
 }
 
 const INSERT: &str = "

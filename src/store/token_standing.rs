@@ -7,70 +7,18 @@ use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::column;
 use super::{NamedQuery, Store};
-use crate::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
-use crate::protocol::instant::{Day, Instant};
-
-/// The names in a token.
-#[derive(Clone, Debug)]
-pub struct TokenNames<'a> {
-    /// The day of its expiry, under which its revocation would lie.
-    pub day: Day,
-    /// `jti`
-    pub jti: &'a [u8],
-    /// The client it was issued to.
-    pub client_id: &'a ClientId,
-    /// The user it stands for; `None` for a client's own token.
-    pub sub: Option<&'a Subject>,
-    /// The grant it came from.
-    pub grant: Option<GrantId>,
-    /// The session it came from, with the day of its row.
-    pub session: Option<(Day, &'a Sid)>,
-}
+use crate::protocol::access_token::AccessToken;
+use crate::protocol::identifiers::Sid;
+use crate::protocol::instant::Instant;
+use crate::protocol::liveness::{ClientFacts, GrantFacts, LivenessFacts, SessionFacts};
 
 /// What was found. An absent row is `None`: what a token names and is not there makes it dead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenStanding {
-    /// Whether this very token was revoked.
-    pub revoked: bool,
-    /// The installation's mark.
-    pub installation_tokens_valid_after: Instant,
-    /// The client.
-    pub client: Option<StandingClient>,
+    /// For the core to judge.
+    pub facts: LivenessFacts,
     /// The user, with the claims that userinfo answers from.
     pub user: Option<UserRow>,
-    /// The grant.
-    pub grant: Option<StandingGrant>,
-    /// The session.
-    pub session: Option<StandingSession>,
-    /// The consent's mark, where user and client have ever had one.
-    pub consent_revoked_before: Option<Instant>,
-}
-
-/// A client as a token's footing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandingClient {
-    /// `enabled`
-    pub enabled: bool,
-    /// Tokens issued at or before are dead.
-    pub tokens_valid_after: Instant,
-}
-
-/// A grant as a token's footing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandingGrant {
-    /// Whether it outlives its session.
-    pub offline: bool,
-    /// When it was revoked.
-    pub revoked_at: Option<Instant>,
-    /// Its absolute end.
-    pub expires_at: Instant,
-}
-
-/// A session as a token's footing. Its natural end does not matter here, only being ended does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandingSession {
-    /// When somebody ended it.
-    pub ended_at: Option<Instant>,
 }
 
 const FIND: &str = "
@@ -88,19 +36,21 @@ LEFT JOIN sessions s ON s.day = $7::int4 AND s.sid = $8::text AND s.sub = $4::te
 LEFT JOIN consents k ON k.sub = $4::text AND k.client_id = $3::text";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user, counts as absent.
-pub fn find(store: &Store, names: &TokenNames<'_>) -> Result<TokenStanding, StoreError> {
+pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreError> {
+    let (jti, user, grant) = (token.jti.encode(), token.user.as_ref(), token.jti.grant);
+    let sid = user.and_then(|user| user.sid.as_ref());
     let row = store.read(|connection| {
         connection.query_one(
             FIND,
             &[
-                &names.day,
-                &names.jti,
-                &names.client_id.as_str(),
-                &names.sub.map(Subject::as_str),
-                &names.grant.map(|grant| grant.day),
-                &names.grant.as_ref().map(|grant| &grant.random[..]),
-                &names.session.map(|(day, _)| day),
-                &names.session.map(|(_, sid)| sid.as_str()),
+                &token.expires_at.day(),
+                &jti,
+                &token.client_id.as_str(),
+                &user.map(|user| user.subject.as_str()),
+                &grant.map(|grant| grant.day),
+                &grant.as_ref().map(|grant| &grant.random[..]),
+                &sid.and_then(Sid::day),
+                &sid.map(Sid::as_str),
             ],
         )
     })?;
@@ -109,31 +59,32 @@ pub fn find(store: &Store, names: &TokenNames<'_>) -> Result<TokenStanding, Stor
 
 fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
     let has_user = column::<Option<&str>>(row, "sub")?.is_some();
-    Ok(TokenStanding {
-        revoked: column(row, "revoked")?,
-        installation_tokens_valid_after: column(row, "installation_valid_after")?,
-        client: client(row)?,
-        user: has_user.then(|| user(row)).transpose()?,
+    let facts = LivenessFacts {
+        token_revoked: column(row, "revoked")?,
         grant: grant(row)?,
         session: session(row)?,
+        client: client(row)?,
         consent_revoked_before: column(row, "revoked_before")?,
-    })
+        installation_tokens_valid_after: Some(column(row, "installation_valid_after")?),
+    };
+    Ok(TokenStanding { facts, user: has_user.then(|| user(row)).transpose()? })
 }
 
-fn client(row: &Row) -> Result<Option<StandingClient>, StoreError> {
+fn client(row: &Row) -> Result<Option<ClientFacts>, StoreError> {
     let Some(enabled) = column(row, "client_enabled")? else { return Ok(None) };
-    Ok(Some(StandingClient { enabled, tokens_valid_after: column(row, "client_valid_after")? }))
+    Ok(Some(ClientFacts { enabled, tokens_valid_after: column(row, "client_valid_after")? }))
 }
 
-fn session(row: &Row) -> Result<Option<StandingSession>, StoreError> {
+fn session(row: &Row) -> Result<Option<SessionFacts>, StoreError> {
     let present = column::<Option<&str>>(row, "sid")?.is_some();
-    let ended_at = column(row, "ended_at")?;
-    Ok(present.then_some(StandingSession { ended_at }))
+    let ended = column::<Option<Instant>>(row, "ended_at")?.is_some();
+    Ok(present.then_some(SessionFacts { ended }))
 }
 
-fn grant(row: &Row) -> Result<Option<StandingGrant>, StoreError> {
+fn grant(row: &Row) -> Result<Option<GrantFacts>, StoreError> {
     let Some(offline) = column(row, "offline")? else { return Ok(None) };
-    Ok(Some(StandingGrant { offline, revoked_at: column(row, "revoked_at")?, expires_at: column(row, "expires_at")? }))
+    let revoked = column::<Option<Instant>>(row, "revoked_at")?.is_some();
+    Ok(Some(GrantFacts { revoked, offline, expires_at: column(row, "expires_at")? }))
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[("token_standing::FIND", FIND)];

@@ -12,6 +12,7 @@ use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Subject, TenantName};
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
+use crate::protocol::user::User;
 
 /// A user as stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,20 @@ pub struct UserRow {
     pub claims: Map<String, Value>,
     /// What was issued or begun at or before is dead.
     pub tokens_valid_after: Instant,
+}
+
+impl UserRow {
+    /// As the core sees a user: without the password.
+    pub fn to_core(&self) -> User {
+        User {
+            subject: self.sub.clone(),
+            username: Some(self.username.clone()),
+            tenant: self.tenant.clone(),
+            enabled: self.enabled,
+            claims: self.claims.clone().into_iter().collect(),
+            tokens_valid_after: self.tokens_valid_after,
+        }
+    }
 }
 
 /// A user to be.

@@ -1,0 +1,125 @@
+//! Wrong guesses of client secrets, counted per (client, source) and minute, in bounded memory. Only wrong ones count:
+//! an authenticated client is never limited.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::instant::Instant;
+
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Where guesses come from: an IPv4 address, or an IPv6 /64, since whoever has one address of it has all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Source(IpAddr);
+
+impl Source {
+    /// The source that an address belongs to.
+    pub fn of(address: IpAddr) -> Source {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Source(IpAddr::V4(address)),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                Source(IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)))
+            }
+        }
+    }
+
+    /// Its bytes, for keyed hashes.
+    pub fn bytes(self) -> Vec<u8> {
+        match self.0 {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Count {
+    since: Instant,
+    failures: u32,
+}
+
+/// The counters.
+#[derive(Debug)]
+pub struct Guesses {
+    per_minute: u32,
+    tracked: usize,
+    counts: Mutex<HashMap<(ClientId, Source), Count>>,
+}
+
+impl Guesses {
+    /// Allows `per_minute` wrong guesses, and remembers `tracked` guessers at most.
+    pub fn new(per_minute: u32, tracked: usize) -> Guesses {
+        Guesses { per_minute, tracked, counts: Mutex::new(HashMap::new()) }
+    }
+
+    /// How long this guesser must wait; `None` when it may try.
+    pub fn wait(&self, client_id: &ClientId, source: Source, now: Instant) -> Option<Duration> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.get(&(client_id.clone(), source))?;
+        let ends = count.since.plus(WINDOW);
+        (count.failures >= self.per_minute && now < ends).then(|| ends.since(now))
+    }
+
+    /// Counts a wrong guess.
+    pub fn count(&self, client_id: &ClientId, source: Source, now: Instant) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= self.tracked {
+            counts.retain(|_, count| now < count.since.plus(WINDOW));
+        }
+        if counts.len() >= self.tracked {
+            // Full of live counters: a flood from many sources. Forgetting all of them bounds memory, not safety: secrets
+            // have 256 bits.
+            counts.clear();
+        }
+        let count = counts.entry((client_id.clone(), source)).or_insert(Count { since: now, failures: 0 });
+        if now >= count.since.plus(WINDOW) {
+            *count = Count { since: now, failures: 0 };
+        }
+        count.failures = count.failures.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Instant {
+        Instant::from_seconds(seconds)
+    }
+
+    #[test]
+    fn the_limit_holds_for_its_client_source_and_minute_alone() {
+        let (guesses, client) = (Guesses::new(2, 100), ClientId::new("web"));
+        let (here, there) = (Source::of([192, 0, 2, 1].into()), Source::of([192, 0, 2, 2].into()));
+        guesses.count(&client, here, at(0));
+        assert_eq!(guesses.wait(&client, here, at(1)), None);
+        guesses.count(&client, here, at(10));
+        assert_eq!(guesses.wait(&client, here, at(20)), Some(Duration::from_secs(40)));
+        assert_eq!(guesses.wait(&client, there, at(20)), None);
+        assert_eq!(guesses.wait(&ClientId::new("other"), here, at(20)), None);
+        assert_eq!(guesses.wait(&client, here, at(60)), None);
+        guesses.count(&client, here, at(60));
+        assert_eq!(guesses.wait(&client, here, at(61)), None);
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_source() {
+        let source = |text: &str| Source::of(text.parse().unwrap());
+        assert_eq!(source("2001:db8:1:2::1"), source("2001:db8:1:2:ffff::9"));
+        assert_ne!(source("2001:db8:1:2::1"), source("2001:db8:1:3::1"));
+        assert_eq!(source("::ffff:192.0.2.1"), source("192.0.2.1"));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let guesses = Guesses::new(2, 10);
+        for number in 0..1_000 {
+            guesses.count(&ClientId::new(number.to_string()), Source::of([192, 0, 2, 1].into()), at(0));
+        }
+        assert!(guesses.counts.lock().unwrap().len() <= 10);
+    }
+}

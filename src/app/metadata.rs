@@ -1,0 +1,88 @@
+//! The two documents that everybody fetches, rendered once per change: of the registry, or of the set of published keys,
+//! which also changes with time.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::App;
+use crate::protocol::acr_values;
+use crate::protocol::client::ClientAuthenticationMethod;
+use crate::protocol::discovery::{FurtherEndpoints, Provider, document};
+use crate::protocol::jwks;
+use crate::protocol::response_type::ResponseType;
+use crate::protocol::token_request::SERVED_GRANT_TYPES;
+
+/// The response types that the authorization endpoint answers.
+pub const SERVED_RESPONSE_TYPES: [ResponseType; 1] = [ResponseType::CODE];
+
+/// How clients may authenticate here.
+const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 3] = [
+    ClientAuthenticationMethod::ClientSecretBasic,
+    ClientAuthenticationMethod::ClientSecretPost,
+    ClientAuthenticationMethod::None,
+];
+
+/// What a rendering depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Edition {
+    registry_version: i64,
+    kids: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Rendered {
+    edition: Edition,
+    discovery: Arc<[u8]>,
+    jwks: Arc<[u8]>,
+}
+
+/// The latest rendering.
+#[derive(Debug)]
+pub(super) struct Documents {
+    ui_locales: &'static [&'static str],
+    rendered: RwLock<Option<Arc<Rendered>>>,
+}
+
+impl Documents {
+    pub(super) fn new(ui_locales: &'static [&'static str]) -> Documents {
+        Documents { ui_locales, rendered: RwLock::new(None) }
+    }
+
+    pub(super) fn discovery(&self, app: &App) -> Arc<[u8]> {
+        Arc::clone(&self.current(app).discovery)
+    }
+
+    pub(super) fn jwks(&self, app: &App) -> Arc<[u8]> {
+        Arc::clone(&self.current(app).jwks)
+    }
+
+    fn current(&self, app: &App) -> Arc<Rendered> {
+        let snapshot = app.registry.snapshot();
+        let keys = snapshot.keys.published(app.now());
+        let kids = keys.iter().map(|key| key.thumbprint()).collect();
+        let edition = Edition { registry_version: snapshot.version, kids };
+        let held = self.rendered.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(held) = held.filter(|held| held.edition == edition) {
+            return held;
+        }
+        let signing_algorithms = snapshot.keys.algorithms(app.now());
+        let acr_values: Vec<String> = acr_values::supported().into_iter().map(str::to_owned).collect();
+        let discovery = document(&Provider {
+            issuer: app.issuer(),
+            catalogue: &snapshot.catalogue,
+            response_types: &SERVED_RESPONSE_TYPES,
+            grant_types: &SERVED_GRANT_TYPES,
+            signing_algorithms: &signing_algorithms,
+            authentication_methods: &AUTHENTICATION_METHODS,
+            acr_values: &acr_values,
+            ui_locales: self.ui_locales,
+            further_endpoints: FurtherEndpoints::default(),
+        });
+        let rendered = Arc::new(Rendered {
+            edition,
+            discovery: serde_json::Value::Object(discovery).to_string().into_bytes().into(),
+            jwks: jwks::document(keys).to_string().into_bytes().into(),
+        });
+        *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
+        rendered
+    }
+}

@@ -1,0 +1,223 @@
+//! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
+
+pub mod failure;
+pub mod guesses;
+pub mod metadata;
+pub mod password_sign_in;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::crypto::mac::Mac;
+use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
+use crate::crypto::password::{Cost, PasswordHashing, PasswordVerdict};
+use crate::crypto::sealing::Sealer;
+use crate::permits::Permits;
+use crate::protocol::instant::Instant;
+use crate::protocol::secret::SecretText;
+use crate::registry::{Registry, Sealers};
+use crate::store::clients::LongestLifetimes;
+use crate::store::partitions::Horizons;
+use crate::store::{Store, StoreError, installation, partitions};
+
+use failure::Failure;
+use guesses::Guesses;
+
+/// How long a request waits for a place in a lane before it is told to come back.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How long one that has a place waits for its turn to hash; a hash takes some 20 ms.
+const HASHING_PATIENCE: Duration = Duration::from_secs(5);
+/// A registry that the database has not confirmed for so long is too old to issue tokens by.
+const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
+/// A machine whose clock is further off than this from the database's is not ready.
+const MOST_SKEW_MICROS: i64 = 30_000_000;
+
+/// What seals and authenticates the things we hand out and get back.
+#[derive(Debug)]
+pub struct Vault {
+    /// Authorization codes.
+    pub authorization_codes: Sealer,
+    /// Reference access tokens.
+    pub access_tokens: Sealer,
+    /// Authorization requests in page addresses.
+    pub authorize_requests: Sealer,
+    /// Forms.
+    pub form_tokens: Mac,
+    /// Names of throttle buckets.
+    pub throttle_buckets: Mac,
+}
+
+/// Everything a handler may touch.
+#[derive(Debug)]
+pub struct App {
+    /// Every setting.
+    pub config: Arc<Config>,
+    /// Database time.
+    pub clock: Arc<Clock>,
+    /// Postgres.
+    pub store: Store,
+    /// What is registered.
+    pub registry: Registry,
+    /// Sealers and authenticators.
+    pub vault: Vault,
+    /// Wrong client secrets, counted in memory.
+    pub client_failures: Guesses,
+    metadata: metadata::Documents,
+    passwords: PasswordHashing,
+    /// Requests that wait for a hash or make one: a quarter of the workers.
+    hash_waiters: Permits,
+    /// Hashes at once: one per core.
+    hashers: Permits,
+}
+
+/// Why the house could not be opened.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The database is away; try again.
+    NotYet(StoreError),
+    /// Trying again would not help; exit code 78.
+    Unfit(String),
+}
+
+impl From<StoreError> for LoadError {
+    fn from(error: StoreError) -> LoadError {
+        if error.is_passing() { LoadError::NotYet(error) } else { LoadError::Unfit(error.to_string()) }
+    }
+}
+
+impl App {
+    /// Does every start-up check and reads everything for the first time. `ui_locales` are the languages of the pages.
+    pub fn load(
+        config: Arc<Config>,
+        store: Store,
+        master: &MasterSecret,
+        ui_locales: &'static [&'static str],
+    ) -> Result<App, LoadError> {
+        let installation = installation::find(&store)?
+            .ok_or_else(|| LoadError::Unfit(String::from("the database is empty: run `gatepost migrate`")))?;
+        installation::check_issuer(&installation, config.base_url.as_str())?;
+        let derived = master.derive(&installation.id, config.base_url.as_str());
+        let clock = Arc::new(Clock::new());
+        let registry =
+            Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
+        let workers = config.workers as usize;
+        Ok(App {
+            vault: Vault::new(&derived),
+            client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            metadata: metadata::Documents::new(ui_locales),
+            passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
+            hash_waiters: Permits::new((workers / 4).max(1)),
+            hashers: Permits::new(thread::available_parallelism().map_or(1, usize::from)),
+            config,
+            clock,
+            store,
+            registry,
+        })
+    }
+
+    /// The present moment by the database's clock.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// The issuer: the base URL, byte for byte.
+    pub fn issuer(&self) -> &str {
+        self.config.base_url.as_str()
+    }
+
+    /// Checks a password in the hashing lane. `None` as the stored hash costs the same and is `Wrong`.
+    pub fn verify_password(
+        &self,
+        stored: Option<&SecretText>,
+        password: &SecretText,
+    ) -> Result<PasswordVerdict, Failure> {
+        let _place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
+        let _turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
+        Ok(self.passwords.verify(stored.map(SecretText::expose), password))
+    }
+
+    /// A new hash of a password, in the hashing lane.
+    pub fn hash_password(&self, password: &SecretText) -> Result<SecretText, Failure> {
+        let _place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
+        let _turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
+        self.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
+    }
+
+    /// Refuses to issue by a registry that the database has not confirmed for too long.
+    pub fn require_fresh_registry(&self) -> Result<(), Failure> {
+        if self.registry.age() > OLDEST_REGISTRY { Err(Failure::Busy) } else { Ok(()) }
+    }
+
+    /// What keeps this process from being ready, if anything; a line for `/readyz`.
+    pub fn obstacle(&self) -> Option<&'static str> {
+        if self.registry.age() > OLDEST_REGISTRY {
+            return Some("not ready: the database has not answered for 30 seconds\n");
+        }
+        if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
+            return Some("not ready: this machine's clock is more than 30 seconds off the database's\n");
+        }
+        if !partitions::are_ahead(&self.store, &self.horizons(), self.now().day()).unwrap_or(false) {
+            return Some("not ready: partitions do not reach far enough ahead\n");
+        }
+        None
+    }
+
+    /// For how long rows can stay needed, by what is configured and registered.
+    pub fn horizons(&self) -> Horizons {
+        horizons(&self.config, &self.registry.snapshot().longest_lifetimes)
+    }
+
+    /// The longest life of an access token, over all clients.
+    pub fn longest_access_token_lifetime(&self) -> Duration {
+        let registered = self.registry.snapshot().longest_lifetimes.access_token.unwrap_or_default();
+        registered.max(self.config.client_defaults.access_token_lifetime)
+    }
+
+    /// The metadata document, rendered once per change.
+    pub fn discovery_document(&self) -> Arc<[u8]> {
+        self.metadata.discovery(self)
+    }
+
+    /// The key set, rendered once per change.
+    pub fn jwks_document(&self) -> Arc<[u8]> {
+        self.metadata.jwks(self)
+    }
+}
+
+impl Vault {
+    fn new(derived: &DerivedKeys) -> Vault {
+        Vault {
+            authorization_codes: Sealer::new(derived, Purpose::AuthorizationCode),
+            access_tokens: Sealer::new(derived, Purpose::AccessToken),
+            authorize_requests: Sealer::new(derived, Purpose::AuthorizeRequest),
+            form_tokens: Mac::new(derived, Purpose::FormToken),
+            throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
+        }
+    }
+}
+
+/// Assertions are accepted that end at most ten minutes ahead, with a minute of skew.
+const LONGEST_ASSERTION: Duration = Duration::from_secs(660);
+
+/// For how long rows can stay needed: a client that registers no lifetime of its own has the configured one.
+pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
+    let defaults = &config.client_defaults;
+    let access_token = registered.access_token.unwrap_or_default().max(defaults.access_token_lifetime);
+    let refresh_token = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
+    let longest_code = Duration::from_secs(600);
+    Horizons {
+        grants: refresh_token.max(access_token + longest_code),
+        sessions: config.session_lifetime + access_token,
+        revoked_tokens: access_token,
+        used_assertions: LONGEST_ASSERTION,
+        audit_events: Duration::from_secs(u64::from(config.audit_days) * 86_400),
+    }
+}
+
+/// The cost of password hashes as configured.
+pub fn cost(config: &Config) -> Cost {
+    Cost { memory_kib: config.argon2.memory_kib, passes: config.argon2.passes, lanes: config.argon2.lanes }
+}

@@ -1,0 +1,147 @@
+//! Signing in with user name and password: one way for the login page and every grant that takes a password. Unknown
+//! users, wrong passwords and disabled accounts end alike, in like time.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::App;
+use super::failure::Failure;
+use super::guesses::Source;
+use crate::crypto::password::PasswordVerdict;
+use crate::protocol::identifiers::TenantName;
+use crate::protocol::secret::SecretText;
+use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
+use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
+use crate::store::users::{self, UserRow};
+
+/// The window of the counter per account.
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// What somebody typed, and from where.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The tenant of the sign-in, from the request or the client; never from a form.
+    pub tenant: Option<&'a TenantName>,
+    /// As typed.
+    pub username: &'a str,
+    /// As typed.
+    pub password: &'a SecretText,
+    /// Who asks.
+    pub source: IpAddr,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The user, enabled, and the password theirs.
+    Accepted(Box<UserRow>),
+    /// Anything else.
+    Wrong,
+    /// Not looked at: too many wrong ones before.
+    Throttled(Duration),
+}
+
+/// Names of the three counters of an attempt.
+struct Buckets {
+    account_and_source: [u8; 32],
+    source: [u8; 32],
+    account: [u8; 32],
+}
+
+/// Tries a password.
+pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
+    let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username)?;
+    let buckets = Buckets::of(app, attempt, &account.username_key);
+    let counters = buckets.read(app)?;
+    match admit(&counters, &limits(app), app.now()) {
+        Admission::Admit => {}
+        Admission::Wait(wait) => return Ok(Outcome::Throttled(wait)),
+        Admission::Introduce(wait) => {
+            sign_in_failures::record(&app.store, &[buckets.note(app, buckets.account_and_source)])?;
+            return Ok(Outcome::Throttled(wait));
+        }
+    }
+    let stored = account.user.as_ref().and_then(|user| user.password_hash.as_ref());
+    let verdict = app.verify_password(stored, attempt.password)?;
+    match (verdict, account.user.filter(|user| user.enabled)) {
+        (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(user)) => {
+            accept(app, attempt, &buckets, &counters, &user, verdict)?;
+            Ok(Outcome::Accepted(Box::new(user)))
+        }
+        (PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong, _) => {
+            buckets.record(app)?;
+            Ok(Outcome::Wrong)
+        }
+    }
+}
+
+fn accept(
+    app: &App,
+    attempt: &Attempt<'_>,
+    buckets: &Buckets,
+    counters: &Counters,
+    user: &UserRow,
+    verdict: PasswordVerdict,
+) -> Result<(), Failure> {
+    if counters.account_and_source.is_some() {
+        sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
+    }
+    if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &user.password_hash) {
+        let new = app.hash_password(attempt.password)?;
+        users::rehash(&app.store, &user.sub, old, &new)?;
+    }
+    Ok(())
+}
+
+fn limits(app: &App) -> PasswordLimits {
+    let limits = &app.config.limits;
+    PasswordLimits {
+        account_and_source: limits.password_failures_per_account,
+        source: limits.password_failures_per_source,
+        account: limits.password_failures_per_hour,
+        new_source_wait: limits.password_new_source_wait,
+    }
+}
+
+impl Buckets {
+    fn of(app: &App, attempt: &Attempt<'_>, username_key: &str) -> Buckets {
+        let source = Source::of(attempt.source).bytes();
+        let tenant = attempt.tenant.map_or("", TenantName::as_str).as_bytes();
+        let account = username_key.as_bytes();
+        let name = |parts: &[&[u8]]| app.vault.throttle_buckets.tag(parts);
+        Buckets {
+            account_and_source: name(&[b"account and source", tenant, account, &source]),
+            source: name(&[b"source", &source]),
+            account: name(&[b"account", tenant, account]),
+        }
+    }
+
+    fn read(&self, app: &App) -> Result<Counters, Failure> {
+        let counts = sign_in_failures::find(&app.store, &[self.account_and_source, self.source, self.account])?;
+        let of = |bucket: &[u8; 32]| counts.iter().find(|count| count.bucket == *bucket).map(failures);
+        Ok(Counters {
+            account_and_source: of(&self.account_and_source),
+            source: of(&self.source),
+            account: of(&self.account),
+        })
+    }
+
+    fn record(&self, app: &App) -> Result<(), Failure> {
+        let account = FailureBucket { bucket: self.account, window: HOUR };
+        let buckets = [self.note(app, self.account_and_source), self.note(app, self.source), account];
+        sign_in_failures::record(&app.store, &buckets)?;
+        Ok(())
+    }
+
+    fn note(&self, app: &App, bucket: [u8; 32]) -> FailureBucket {
+        FailureBucket { bucket, window: app.config.limits.password_window }
+    }
+}
+
+fn failures(count: &FailureCount) -> Failures {
+    Failures {
+        count: u32::try_from(count.failures).unwrap_or(0),
+        last_at: count.last_at,
+        window_ends_at: count.expires_at,
+    }
+}

@@ -1,0 +1,216 @@
+//! `gatepost serve`: as the supervisor, which owns the socket; or, started by it, as the server process, which loads the
+//! house from the database and answers.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{self, ExitCode};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::SIGTERM;
+
+use super::arguments::Invocation;
+use super::command::{Command, CommandOption, Run};
+use super::failure::Failure;
+use super::logging;
+use crate::app::{App, LoadError};
+use crate::config::{Config, ListenAddress};
+use crate::crypto::master::MasterSecret;
+use crate::dispatch;
+use crate::http::{Body, Request, Response};
+use crate::pages::language::Language;
+use crate::server::{self, ServerSettings, ServerStats};
+use crate::store::{DatabaseSettings, Store, partitions, sign_in_failures};
+use crate::supervisor::{self, Listen, SupervisorSettings};
+
+/// Tells the binary that it is the server process of a supervisor.
+pub const SERVER_PROCESS: &str = "--server-process";
+
+pub(super) const COMMAND: Command = Command {
+    name: "serve",
+    values: &[],
+    options: &[CommandOption { name: SERVER_PROCESS, value: None, meaning: "" }],
+    summary: "Serves. Listens where GATEPOST_LISTEN says, or on its standard input when that is a socket.",
+    example: "gatepost serve --env-file /etc/gatepost/gatepost.env",
+    run: Run::Stays(run),
+};
+
+fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    let config = invocation.config()?;
+    if invocation.has(SERVER_PROCESS) {
+        return Ok(serve(config));
+    }
+    logging::start(&config);
+    Ok(supervise(&config, invocation.arguments.clone()))
+}
+
+/// `EX_CONFIG` of sysexits.h.
+const EXIT_CONFIGURATION: i32 = 78;
+/// How often the registry asks the database for its version.
+const REFRESH: Duration = Duration::from_secs(1);
+/// How often partitions and counters are looked after.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
+/// Between two tries to load the house.
+const LOAD_RETRY: Duration = Duration::from_millis(250);
+
+/// Runs the supervisor. `arguments` are those this process was started with, for the server process.
+pub fn supervise(config: &Config, mut arguments: Vec<OsString>) -> ExitCode {
+    let Some(program) = env::args_os().next().map(PathBuf::from).and_then(installed_path) else {
+        log::error!("this program's own path cannot be told");
+        return ExitCode::FAILURE;
+    };
+    arguments.push(OsString::from(SERVER_PROCESS));
+    let watchdog = env::var("WATCHDOG_USEC").ok().and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
+    supervisor::run(SupervisorSettings {
+        listen: match &config.listeners.main {
+            ListenAddress::Tcp(address) => Listen::Tcp(*address),
+            ListenAddress::Unix(path) => Listen::Unix(path.clone()),
+        },
+        program,
+        arguments,
+        environment: Vec::new(),
+        notify_socket: env::var_os("NOTIFY_SOCKET"),
+        watchdog,
+    })
+}
+
+/// The path this binary was started by: after an upgrade it names the new one, which `current_exe` would not.
+fn installed_path(argument: PathBuf) -> Option<PathBuf> {
+    if argument.components().count() > 1 {
+        return std::path::absolute(argument).ok();
+    }
+    env::current_exe().ok()
+}
+
+/// What handlers are given: the house, once it is open.
+struct House {
+    config: Arc<Config>,
+    app: OnceLock<App>,
+}
+
+/// Runs the server process.
+pub fn serve(config: Config) -> ExitCode {
+    logging::start(&config);
+    let (master, store) = match prepare(&config) {
+        Ok(prepared) => prepared,
+        Err(problem) => {
+            log::error!("{problem}");
+            return ExitCode::from(78);
+        }
+    };
+    let settings = ServerSettings {
+        workers: config.workers as usize,
+        trusted_proxies: config.trusted_proxies.clone(),
+        admin_listen: config.listeners.admin,
+        refusal,
+    };
+    let house: &'static House = Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new() }));
+    let keeper = thread::Builder::new().name(String::from("keeper")).spawn(move || keep(house, &store, &master));
+    if let Err(error) = keeper {
+        log::error!("a thread cannot be started: {error}");
+        return ExitCode::FAILURE;
+    }
+    server::run(
+        settings,
+        Arc::new(ServerStats::default()),
+        |request: Request| dispatch::handle(&house.config, house.app.get(), &request),
+        |request: Request| dispatch::handle_admin(house.app.get(), &request),
+    )
+}
+
+fn prepare(config: &Config) -> Result<(MasterSecret, Store), String> {
+    let path = config.secret_file.as_deref().ok_or(
+        "there is no master secret: set GATEPOST_SECRET_FILE, or give the systemd credential gatepost-secret \
+         (`gatepost secret` makes one)",
+    )?;
+    let master = MasterSecret::read(path)?;
+    let store = Store::open(&database_settings(config)).map_err(|error| error.to_string())?;
+    Ok((master, store))
+}
+
+/// How `serve` and the commands use the database.
+pub fn database_settings(config: &Config) -> DatabaseSettings {
+    DatabaseSettings {
+        url: config.database_url.clone(),
+        connections: config.database_connections,
+        workers: config.workers as usize,
+        cancel_after: Duration::from_secs(3),
+        stuck_after: Duration::from_secs(8),
+        process: format!("{}@{}", process::id(), env!("CARGO_PKG_VERSION")),
+        audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
+    }
+}
+
+/// Opens the house, then keeps it: the registry every second, partitions and counters every minute.
+fn keep(house: &'static House, store: &Store, master: &MasterSecret) {
+    let app = open(house, store, master);
+    let mut housekeeping_due = Instant::now();
+    let mut answered = true;
+    loop {
+        match app.registry.refresh() {
+            Ok(()) if !answered => log::info!("the database answers again"),
+            Ok(()) => {}
+            Err(error) if answered => log::warn!("the registry cannot be refreshed: {error}"),
+            Err(_) => {}
+        }
+        answered = app.registry.age() < REFRESH * 2;
+        if store.is_stuck() {
+            log::error!("a statement cannot be cancelled: asking for a successor");
+            // The server process answers this signal by asking its supervisor.
+            let _ = signal_hook::low_level::raise(SIGTERM);
+        }
+        if Instant::now() >= housekeeping_due {
+            housekeeping_due = Instant::now() + HOUSEKEEPING;
+            housekeep(app);
+        }
+        thread::sleep(REFRESH);
+    }
+}
+
+fn open(house: &'static House, store: &Store, master: &MasterSecret) -> &'static App {
+    let mut told = false;
+    loop {
+        match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS) {
+            Ok(app) => {
+                log::info!("ready: serving {}", app.issuer());
+                return house.app.get_or_init(|| app);
+            }
+            Err(LoadError::Unfit(problem)) => {
+                log::error!("{problem}");
+                process::exit(EXIT_CONFIGURATION);
+            }
+            Err(LoadError::NotYet(error)) => {
+                if !told {
+                    log::warn!("waiting for the database: {error}");
+                    told = true;
+                }
+                thread::sleep(LOAD_RETRY);
+            }
+        }
+    }
+}
+
+fn housekeep(app: &App) {
+    match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
+        Ok(maintained) => {
+            for name in maintained.made.iter().chain(&maintained.dropped) {
+                log::info!("partition made or dropped: {name}");
+            }
+        }
+        Err(error) => log::warn!("partitions could not be looked after: {error}"),
+    }
+    let most = i64::from(app.config.limits.tracked);
+    if let Err(error) = sign_in_failures::clean(&app.store, most) {
+        log::warn!("old sign-in failures could not be removed: {error}");
+    }
+}
+
+/// What the server answers before any handler sees the request.
+fn refusal(status: u16) -> Response {
+    let body = Body::Owned(format!("{status}\n").into_bytes());
+    Response::with_body(status, "text/plain; charset=utf-8", body)
+        .header("Cache-Control", "no-store")
+        .header("X-Content-Type-Options", "nosniff")
+}

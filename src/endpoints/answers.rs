@@ -1,0 +1,193 @@
+//! How endpoints answer: pages with their headers, JSON, redirects. Header sets of wire behaviour live here, once.
+
+use maud::Markup;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::http::{Body, Note, Request, Response};
+use crate::pages::brand::Brand;
+use crate::pages::error::{ErrorView, Problem};
+use crate::pages::frame::Chrome;
+use crate::pages::language::Language;
+use crate::pages::{error, form_post};
+use crate::protocol::authorize_request::AuthorizeError;
+use crate::protocol::authorize_response::{self, Delivery, error_parameters};
+use crate::protocol::reason::Reason;
+
+use super::static_files;
+
+/// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end, by redirects, at a
+/// client, and browsers hold every hop against the list.
+const PAGE_POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What decides how a page looks to this person: settings, language, request id.
+#[derive(Clone, Copy)]
+pub struct Presentation<'a> {
+    /// Every setting.
+    pub config: &'a Config,
+    /// The request being answered.
+    pub request: &'a Request,
+}
+
+impl Presentation<'_> {
+    /// Draws a page in the language that `ui_locales` or the browser asks for.
+    pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
+        let color = self.config.brand.color.map(|color| color.to_string());
+        let brand = brand(self.config, color.as_deref());
+        let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
+        page(Chrome {
+            brand: &brand,
+            texts: Language::choose(ui_locales, accept_language).texts(),
+            base_path: self.config.base_url.path(),
+            assets_version: static_files::version(),
+            request_id: &self.request.id,
+        })
+    }
+}
+
+/// How this installation presents itself. `color` is the configured one as `#rrggbb`.
+pub fn brand<'a>(config: &'a Config, color: Option<&'a str>) -> Brand<'a> {
+    Brand {
+        name: &config.brand.name,
+        logo: None,
+        color,
+        privacy_url: config.brand.privacy_url.as_deref(),
+        terms_url: config.brand.terms_url.as_deref(),
+    }
+}
+
+/// A page with a form of ours. `same-origin` because under `no-referrer` browsers post with `Origin: null`.
+pub fn form_page(status: u16, markup: Markup) -> Response {
+    html(status, markup)
+        .header("Content-Security-Policy", PAGE_POLICY)
+        .header("X-Frame-Options", "DENY")
+        .header("Referrer-Policy", "same-origin")
+}
+
+/// A page without a form of ours.
+pub fn plain_page(status: u16, markup: Markup) -> Response {
+    html(status, markup)
+        .header("Content-Security-Policy", PAGE_POLICY)
+        .header("X-Frame-Options", "DENY")
+        .header("Referrer-Policy", "no-referrer")
+}
+
+fn html(status: u16, markup: Markup) -> Response {
+    let body = Body::Owned(markup.into_string().into_bytes());
+    no_store(Response::with_body(status, "text/html; charset=utf-8", body))
+}
+
+/// The error page: what happened, what one can do, and the reason's code, which the log has too.
+pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Reason) -> Response {
+    let markup = presentation.draw("", |chrome| {
+        error::page(&ErrorView {
+            chrome,
+            problem,
+            reason_code: Some(reason.code()),
+            reason_text: Some(reason.description()),
+            home: None,
+        })
+    });
+    noted(plain_page(problem.status(), markup), reason)
+}
+
+/// The kind of error page that goes with a status.
+pub fn problem_of(status: u16) -> Problem {
+    match status {
+        403 => Problem::Forbidden,
+        404 => Problem::NotFound,
+        405 => Problem::MethodNotAllowed,
+        413 => Problem::TooLarge,
+        _ => Problem::BadRequest,
+    }
+}
+
+/// `{"error": .., "error_description": ..}` (RFC 6749 §5.2).
+pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
+    let body = serde_json::json!({"error": error, "error_description": reason.description()});
+    noted(json(status, &body), reason)
+}
+
+/// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).
+pub fn challenge_only(status: u16, reason: Reason) -> Response {
+    noted(no_store(Response::empty(status)), reason)
+}
+
+/// A JSON answer that nobody may keep.
+pub fn json(status: u16, value: &serde_json::Value) -> Response {
+    no_store(Response::with_body(status, "application/json", Body::Owned(value.to_string().into_bytes())))
+}
+
+fn noted(mut response: Response, reason: Reason) -> Response {
+    response.note.reason = Some(reason.code());
+    response
+}
+
+fn no_store(response: Response) -> Response {
+    response.header("Cache-Control", "no-store").header("Pragma", "no-cache")
+}
+
+/// 303, so that nothing that was posted is posted again elsewhere (RFC 9700 §4.12).
+pub fn see_other(location: String) -> Response {
+    no_store(Response::empty(303)).header("Location", location).header("Referrer-Policy", "no-referrer")
+}
+
+/// A refused authorization request: a page when there is nowhere to send it, else the error where the success would go.
+pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -> Response {
+    match error {
+        AuthorizeError::Page { reason, detail } => {
+            let mut response = error_page(presentation, Problem::BadRequest, reason);
+            response.note.detail = detail;
+            response
+        }
+        AuthorizeError::Redirect { to, mode, state, code, reason, detail } => {
+            let issuer = presentation.config.base_url.as_str();
+            let parameters = error_parameters(code, reason, state.as_deref(), issuer);
+            let framed_by = to.origin();
+            let mut response = noted(
+                deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),
+                reason,
+            );
+            response.note.detail = detail;
+            response
+        }
+    }
+}
+
+/// An authorization response on its way through the browser. `framed_by` is the origin that may frame the form: a client
+/// that renews silently does so in a frame.
+pub fn deliver(presentation: &Presentation<'_>, delivery: Delivery, framed_by: Option<&str>) -> Response {
+    match delivery {
+        Delivery::Redirect { location } => see_other(location),
+        Delivery::Form { action, fields } => {
+            let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let markup = presentation.draw("", |chrome| {
+                form_post::page(&form_post::FormPostView { chrome, action: &action, fields: &fields })
+            });
+            form_post_page(markup, framed_by)
+        }
+    }
+}
+
+fn form_post_page(markup: Markup, framed_by: Option<&str>) -> Response {
+    let page = html(200, markup).header("Referrer-Policy", "no-referrer");
+    let policy = |ancestors: &str| {
+        format!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors {ancestors}"
+        )
+    };
+    match framed_by {
+        Some(origin) => page.header("Content-Security-Policy", policy(origin)),
+        None => page.header("Content-Security-Policy", policy("'none'")).header("X-Frame-Options", "DENY"),
+    }
+}
+
+/// Whether a script of `origin` may read this answer: an origin of the client the answer is about, or, where no client is
+/// known (a preflight, a bad token), of any client.
+pub fn may_share(app: Option<&App>, note: &Note, origin: &str) -> bool {
+    app.is_some_and(|app| match &note.client_id {
+        Some(client_id) => app.registry.client_shares_with(client_id, origin),
+        None => app.registry.some_client_shares_with(origin),
+    })
+}

@@ -1,0 +1,46 @@
+//! `/connect/authorize` (OpenID Connect Core §3.1.2): takes a request in, and answers it at once where nobody need be
+//! asked; otherwise sends the browser to the page that asks.
+
+use super::answers;
+use super::client_login::require_form;
+use super::present_session::PresentSession;
+use super::visit::{Next, Visit};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::{Method, Request, Response};
+use crate::protocol::authorize_request::Refusal;
+use crate::protocol::errors::AuthorizeErrorCode;
+use crate::protocol::interaction::Step;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+
+/// Answers an authorization request.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    if request.method == Method::Post {
+        // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
+        require_form(request, 415)?;
+        let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+        let visit = Visit::begin(app, &parameters)?;
+        return Ok(answers::see_other(visit.page(app, "/login")));
+    }
+    let parameters = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let visit = Visit::begin(app, &parameters)?;
+    let answer = PresentSession::find(app, request)
+        .and_then(|present| visit.next(app, request, present.as_ref(), Step::Arrival))
+        .map_err(|failure| silent(&visit, failure))?;
+    Ok(match answer {
+        Next::Login | Next::SelectAccount => answers::see_other(visit.page(app, "/login")),
+        Next::Consent { .. } => answers::see_other(visit.page(app, "/consent")),
+        Next::Answer(response) => response,
+    })
+}
+
+/// With `prompt=none` nobody is there to read a page: a database that is away is told to the client.
+pub fn silent(visit: &Visit, failure: Failure) -> Failure {
+    let is_outage =
+        matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
+    if !visit.request.prompt.none || !is_outage {
+        return failure;
+    }
+    visit.refuse(Refusal::new(AuthorizeErrorCode::TemporarilyUnavailable, Reason::Unavailable))
+}

@@ -1,0 +1,176 @@
+//! `/consent`: what a client asks for, and what the user makes of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::answers::{self, Presentation};
+use super::authorize::silent;
+use super::form_tokens::{self, Form};
+use super::login;
+use super::present_session::PresentSession;
+use super::visit::{Next, Visit};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::consent::{ConsentScope, ConsentView};
+use crate::pages::frame::Account;
+use crate::protocol::authorize_request::Refusal;
+use crate::protocol::claims;
+use crate::protocol::errors::AuthorizeErrorCode;
+use crate::protocol::interaction::{Step, is_required, narrow};
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::scope::{RegisteredScope, ScopeSet};
+use crate::store::audit_events::AuditEvent;
+use crate::store::consents::{self, GivenConsent};
+
+/// Shows the page, or takes its form.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let visit = Visit::reopen(app, request)?;
+    let present = PresentSession::find(app, request).map_err(|failure| silent(&visit, failure))?;
+    match (request.method, &present) {
+        (Method::Post, Some(present)) => take(app, request, &visit, present),
+        (Method::Post | Method::Get | Method::Head | Method::Options | Method::Other, _) => {
+            show(app, request, &visit, present.as_ref(), false)
+        }
+    }
+}
+
+/// The page, unless the request needs another one or none.
+fn show(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: Option<&PresentSession>,
+    drawn_again: bool,
+) -> Result<Response, Failure> {
+    let next = visit.next(app, request, present, Step::Arrival).map_err(|failure| silent(visit, failure))?;
+    match (next, present) {
+        (Next::Consent { may_remember }, Some(present)) => {
+            draw(app, request, visit, present, may_remember, drawn_again)
+        }
+        (Next::Login | Next::SelectAccount | Next::Consent { .. }, _) => {
+            Ok(answers::see_other(visit.page(app, "/login")))
+        }
+        (Next::Answer(response), _) => Ok(response),
+    }
+}
+
+fn take(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -> Result<Response, Failure> {
+    let form = form_tokens::read_post(app, request)?;
+    let posted = form.single("form_token").map_err(Failure::bad_request)?;
+    if !form_tokens::matches(app, Form::Consent, &visit.sealed, Some(&present.handle.random), posted) {
+        return show(app, request, visit, Some(present), true);
+    }
+    match form.single("decision").map_err(Failure::bad_request)? {
+        Some("allow") => allow(app, request, visit, present, &form),
+        Some("deny") => Err(visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))),
+        Some("another") => Ok(login::ask_for_another_account(app, request, visit, present)),
+        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+    }
+}
+
+fn allow(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: &PresentSession,
+    form: &Parameters,
+) -> Result<Response, Failure> {
+    let ticked: ScopeSet = form.all("scope").collect();
+    let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue)
+        .map_err(|refusal| Failure::bad_request(refusal.reason))?;
+    if visit.client.client.allow_remember_consent && form.was_sent("remember") {
+        remember(app, request, visit, present, &granted)?;
+    }
+    match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {
+        Next::Answer(response) => Ok(response),
+        Next::Login | Next::SelectAccount | Next::Consent { .. } => Ok(answers::see_other(visit.page(app, "/login"))),
+    }
+}
+
+/// What was allowed before and not asked about now stays allowed.
+fn remember(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: &PresentSession,
+    granted: &ScopeSet,
+) -> Result<(), Failure> {
+    let (sub, client_id) = (&present.user.sub, &visit.request.client_id);
+    let before = consents::find(&app.store, sub, client_id)?;
+    let (scopes, claims) = before.map(|row| (row.scopes, row.claims)).unwrap_or_default();
+    let kept = scopes.iter().map(String::as_str).filter(|name| !visit.request.scope.contains(name));
+    let scopes: ScopeSet = kept.chain(granted.iter()).collect();
+    let claims: BTreeSet<String> = claims.into_iter().chain(visit.request.claims.names()).collect();
+    consents::give(
+        &app.store,
+        &GivenConsent {
+            sub,
+            client_id,
+            scopes: &scopes.iter().map(str::to_owned).collect::<Vec<_>>(),
+            claims: &claims.into_iter().collect::<Vec<_>>(),
+            expires_at: visit.client.client.consent_lifetime.map(|lifetime| app.now().plus(lifetime)),
+        },
+        &AuditEvent {
+            event: "consent_given",
+            client_id: Some(client_id),
+            sub: Some(sub),
+            sid: Some(&present.row.sid),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            detail: json!({"scope": granted.to_string()}),
+        },
+    )?;
+    Ok(())
+}
+
+/// Draws the page for this session.
+pub fn draw(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: &PresentSession,
+    may_remember: bool,
+    drawn_again: bool,
+) -> Result<Response, Failure> {
+    let token = form_tokens::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
+    let action = visit.page(app, "/consent");
+    let catalogue = &visit.snapshot.catalogue;
+    let registered = visit.request.scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    let scopes: Vec<ConsentScope<'_>> =
+        registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue))).collect();
+    let claims = visit.request.claims.names();
+    let claims: Vec<&str> = claims.iter().map(String::as_str).collect();
+    let ui_locales = visit.request.ui_locales.as_deref().unwrap_or_default();
+    let markup = Presentation { config: &app.config, request }.draw(ui_locales, |chrome| {
+        pages::consent::page(&ConsentView {
+            chrome,
+            action: &action,
+            form_token: &token,
+            client: visit.client_view(),
+            account: Account { name: present.display_name(), username: &present.user.username },
+            scopes: &scopes,
+            claims: &claims,
+            may_remember,
+            drawn_again,
+        })
+    });
+    let mut response = answers::form_page(200, markup);
+    response.note.client_id = Some(visit.request.client_id.to_string());
+    Ok(response)
+}
+
+fn scope_view(scope: &RegisteredScope, required: bool) -> ConsentScope<'_> {
+    // The built-in scopes have words of their own in every language, which an empty name asks for.
+    let own_words = claims::built_in_scopes().contains(scope);
+    ConsentScope {
+        name: &scope.name,
+        display_name: if own_words { "" } else { &scope.display_name },
+        description: if own_words { "" } else { &scope.description },
+        required,
+        emphasize: scope.emphasize,
+    }
+}

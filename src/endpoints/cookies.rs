@@ -1,0 +1,110 @@
+//! The cookies of a browser: the session's handle and, before there is a session, a random value that ties forms to the
+//! browser they were drawn for. Names carry a mark of the base URL, so that two installations on one host never mix.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use crate::config::{Config, SameSite};
+use crate::http::{Request, Response};
+use crate::protocol::instant::Day;
+use crate::protocol::secret::SecretBytes;
+
+/// The handle in a session cookie: base64url of the partition's day (4 bytes) and 256 random bits.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    /// The partition of the session's row.
+    pub day: Day,
+    /// What only this browser knows.
+    pub random: SecretBytes,
+}
+
+impl SessionHandle {
+    /// A fresh handle.
+    pub fn new(day: Day, random: [u8; 32]) -> SessionHandle {
+        SessionHandle { day, random: SecretBytes::new(random) }
+    }
+
+    /// The handle this browser sent; `None` when there is none or it is not one of ours.
+    pub fn of(config: &Config, request: &Request) -> Option<SessionHandle> {
+        let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&session_cookie_name(config))?).ok()?;
+        let (day, random) = bytes.split_first_chunk::<4>()?;
+        (random.len() == 32)
+            .then(|| SessionHandle { day: Day(i32::from_be_bytes(*day)), random: SecretBytes::new(random) })
+    }
+
+    /// What the database stores: SHA-256 of the whole handle.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::new().chain_update(self.day.0.to_be_bytes()).chain_update(self.random.expose()).finalize().into()
+    }
+
+    fn text(&self) -> String {
+        URL_SAFE_NO_PAD.encode([self.day.0.to_be_bytes().as_slice(), self.random.expose()].concat())
+    }
+}
+
+/// The pre-session value this browser sent.
+pub fn pre_session(config: &Config, request: &Request) -> Option<SecretBytes> {
+    let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&pre_session_cookie_name(config))?).ok()?;
+    (bytes.len() == 16).then(|| SecretBytes::new(bytes))
+}
+
+/// Gives this browser a pre-session value.
+pub fn set_pre_session(config: &Config, response: Response, value: &SecretBytes) -> Response {
+    set(config, response, &pre_session_cookie_name(config), &URL_SAFE_NO_PAD.encode(value.expose()))
+}
+
+/// Gives this browser a session, and takes the pre-session value away.
+pub fn set_session(config: &Config, response: Response, handle: &SessionHandle) -> Response {
+    let response = set(config, response, &session_cookie_name(config), &handle.text());
+    remove(config, response, &pre_session_cookie_name(config))
+}
+
+/// Takes the session away from this browser.
+pub fn remove_session(config: &Config, response: Response) -> Response {
+    remove(config, response, &session_cookie_name(config))
+}
+
+fn set(config: &Config, response: Response, name: &str, value: &str) -> Response {
+    let attributes = attributes(config);
+    response.header("Set-Cookie", format!("{name}={value}; {attributes}"))
+}
+
+fn remove(config: &Config, response: Response, name: &str) -> Response {
+    let attributes = attributes(config);
+    response.header("Set-Cookie", format!("{name}=; Max-Age=0; {attributes}"))
+}
+
+/// No Max-Age: how long a session lasts is for its row to say.
+fn attributes(config: &Config) -> String {
+    let mut attributes = String::from("Path=/; HttpOnly");
+    if config.base_url.is_https() {
+        attributes.push_str("; Secure");
+    }
+    attributes.push_str(match config.cookie_same_site {
+        SameSite::Lax => "; SameSite=Lax",
+        SameSite::None => "; SameSite=None",
+    });
+    attributes
+}
+
+fn session_cookie_name(config: &Config) -> String {
+    name(config, "session")
+}
+
+fn pre_session_cookie_name(config: &Config) -> String {
+    name(config, "browser")
+}
+
+/// `__Host-` binds a cookie to this host and to TLS; browsers refuse it over plain http.
+fn name(config: &Config, purpose: &str) -> String {
+    let prefix = if config.base_url.is_https() { "__Host-" } else { "" };
+    let digest = Sha256::digest(config.base_url.as_str());
+    digest.iter().take(4).fold(format!("{prefix}gatepost-{purpose}-"), |mut name, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
+}

@@ -1,0 +1,70 @@
+//! What ties a post to a form of ours: an HMAC over the page, what the form is about, and the browser it was drawn for.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::Request;
+use crate::protocol::errors::TokenErrorCode;
+use crate::protocol::forms::check_sender;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::secret::SecretBytes;
+
+/// Which of our pages a form is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `/login`
+    Login,
+    /// `/login`, where it offers the present account.
+    SelectAccount,
+    /// `/consent`
+    Consent,
+    /// `/logout`
+    Logout,
+}
+
+impl Form {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Form::Login => b"login",
+            Form::SelectAccount => b"select account",
+            Form::Consent => b"consent",
+            Form::Logout => b"logout",
+        }
+    }
+}
+
+/// The token of a form about `subject_matter` (a sealed request, or nothing) drawn for `browser` (the pre-session value,
+/// or the session's handle).
+pub fn issue(app: &App, form: Form, subject_matter: &str, browser: &SecretBytes) -> String {
+    let matter = Sha256::digest(subject_matter);
+    URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[form.label(), &matter, browser.expose()]))
+}
+
+/// Whether the posted token is that of this form in this browser.
+pub fn matches(
+    app: &App,
+    form: Form,
+    subject_matter: &str,
+    browser: Option<&SecretBytes>,
+    posted: Option<&str>,
+) -> bool {
+    let (Some(browser), Some(posted)) = (browser, posted) else { return false };
+    let matter = Sha256::digest(subject_matter);
+    let decoded = URL_SAFE_NO_PAD.decode(posted);
+    decoded.is_ok_and(|tag| app.vault.form_tokens.verify(&[form.label(), &matter, browser.expose()], &tag))
+}
+
+/// Reads the post of one of our forms: sent from a page of ours (403 otherwise), form-encoded, its fields in the body.
+pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
+    let sender = check_sender(
+        app.config.base_url.origin(),
+        request.headers.first("origin"),
+        request.headers.first("sec-fetch-site"),
+    );
+    sender.map_err(|reason| Failure::refused(403, TokenErrorCode::InvalidRequest, reason))?;
+    super::client_login::require_form(request, 415)?;
+    Parameters::parse(&request.body).map_err(Failure::bad_request)
+}

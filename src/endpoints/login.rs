@@ -1,0 +1,184 @@
+//! `/login`: the page that asks who is there, for one sealed request; and the account chooser of `prompt=select_account`.
+
+use super::answers::{self, Presentation};
+use super::authorize::silent;
+use super::cookies;
+use super::form_tokens::{self, Form};
+use super::present_session::PresentSession;
+use super::sign_in;
+use super::visit::{Next, Visit};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::password_sign_in::{Attempt, Outcome, attempt};
+use crate::crypto::random;
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::frame::Account;
+use crate::pages::login::{LoginProblem, LoginView};
+use crate::protocol::authorize_request::Refusal;
+use crate::protocol::errors::AuthorizeErrorCode;
+use crate::protocol::interaction::Step;
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::secret::{SecretBytes, SecretText};
+
+/// Everything this page works on.
+struct LoginPage<'a> {
+    app: &'a App,
+    request: &'a Request,
+    visit: &'a Visit,
+    present: Option<&'a PresentSession>,
+}
+
+/// Shows the page, or takes its form.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let visit = Visit::reopen(app, request)?;
+    let present = PresentSession::find(app, request).map_err(|failure| silent(&visit, failure))?;
+    let page = LoginPage { app, request, visit: &visit, present: present.as_ref() };
+    match request.method {
+        Method::Post => page.take(),
+        Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
+    }
+}
+
+/// The form for somebody else than the present account, as the answer to a choice made on another page.
+pub fn ask_for_another_account(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -> Response {
+    LoginPage { app, request, visit, present: Some(present) }.draw(200, "", None)
+}
+
+impl LoginPage<'_> {
+    /// The page, unless the request needs another one or none.
+    fn show(&self) -> Result<Response, Failure> {
+        let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
+        match (next.map_err(|failure| silent(self.visit, failure))?, self.present) {
+            (Next::SelectAccount, Some(present)) => Ok(self.draw_chooser(present)),
+            (Next::Login | Next::SelectAccount, _) => {
+                let hint = self.visit.request.login_hint.as_deref().unwrap_or_default();
+                Ok(self.draw(200, hint, None))
+            }
+            (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
+            (Next::Answer(response), _) => Ok(response),
+        }
+    }
+
+    /// Takes the form: a decision on the chooser, a cancellation, or user name and password.
+    fn take(&self) -> Result<Response, Failure> {
+        let form = form_tokens::read_post(self.app, self.request)?;
+        let posted = form.single("form_token").map_err(Failure::bad_request)?;
+        let decision = form.single("decision").map_err(Failure::bad_request)?;
+        let of_chooser = self.present.is_some_and(|present| {
+            let session = &present.handle.random;
+            form_tokens::matches(self.app, Form::SelectAccount, &self.visit.sealed, Some(session), posted)
+        });
+        let browser = cookies::pre_session(&self.app.config, self.request);
+        let of_login = form_tokens::matches(self.app, Form::Login, &self.visit.sealed, browser.as_ref(), posted);
+        match (decision, self.present) {
+            (Some("cancel"), _) if of_chooser || of_login => Err(self.cancelled()),
+            (Some("continue"), Some(present)) if of_chooser => self.go_on_as(present),
+            (Some("another"), Some(_)) if of_chooser => Ok(self.draw(200, "", None)),
+            (None, _) if of_login => self.sign_in(&form),
+            (Some(_) | None, _) if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
+            (Some(_) | None, _) => Ok(self.draw(200, typed_username(&form), Some(LoginProblem::PageExpired))),
+        }
+    }
+
+    fn cancelled(&self) -> Failure {
+        self.visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+    }
+
+    fn go_on_as(&self, present: &PresentSession) -> Result<Response, Failure> {
+        match self.visit.next(self.app, self.request, Some(present), Step::AfterAccountChosen)? {
+            Next::Login | Next::SelectAccount => Ok(self.draw(200, "", None)),
+            // Drawn here and not redirected to: its address alone does not say that the account was chosen.
+            Next::Consent { may_remember } => {
+                super::consent::draw(self.app, self.request, self.visit, present, may_remember, false)
+            }
+            Next::Answer(response) => Ok(response),
+        }
+    }
+
+    fn sign_in(&self, form: &Parameters) -> Result<Response, Failure> {
+        let username = form.bounded("username", lengths::USERNAME).map_err(Failure::bad_request)?;
+        let password = form.single("password").map_err(Failure::bad_request)?;
+        if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
+            return Err(Failure::bad_request(Reason::OverlongParameter));
+        }
+        match (username, password) {
+            (Some(username), Some(password)) => self.try_password(username, &SecretText::new(password)),
+            (None, Some(_)) => Ok(self.draw(200, "", Some(LoginProblem::UsernameMissing))),
+            (Some(username), None) => Ok(self.draw(200, username, Some(LoginProblem::PasswordMissing))),
+            (None, None) => Ok(self.draw(200, "", Some(LoginProblem::BothMissing))),
+        }
+    }
+
+    fn try_password(&self, username: &str, password: &SecretText) -> Result<Response, Failure> {
+        let tenant = self.visit.request.acr_values.tenant.as_ref();
+        let source = self.request.source;
+        match attempt(self.app, &Attempt { tenant, username, password, source })? {
+            Outcome::Accepted(user) => sign_in::complete(self.app, self.request, self.visit, self.present, *user),
+            Outcome::Wrong => {
+                sign_in::record_failure(self.app, self.request, self.visit)?;
+                let mut response = self.draw(200, username, Some(LoginProblem::WrongCredentials));
+                response.note.reason = Some(Reason::WrongPassword.code());
+                Ok(response)
+            }
+            Outcome::Throttled(wait) => {
+                let minutes = u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+                let mut response = self.draw(429, username, Some(LoginProblem::TooManyAttempts { minutes }));
+                response.note.reason = Some(Reason::TooManySignInFailures.code());
+                Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()))
+            }
+        }
+    }
+
+    /// Draws the form, and gives the browser the value that ties the form to it unless it has one.
+    fn draw(&self, status: u16, username: &str, problem: Option<LoginProblem>) -> Response {
+        let known = cookies::pre_session(&self.app.config, self.request);
+        let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
+        let token = form_tokens::issue(self.app, Form::Login, &self.visit.sealed, &browser);
+        let response = self.page(status, username, problem, &token, None);
+        if known.is_some() { response } else { cookies::set_pre_session(&self.app.config, response, &browser) }
+    }
+
+    fn draw_chooser(&self, present: &PresentSession) -> Response {
+        let token = form_tokens::issue(self.app, Form::SelectAccount, &self.visit.sealed, &present.handle.random);
+        let account = Account { name: present.display_name(), username: &present.user.username };
+        self.page(200, "", None, &token, Some(account))
+    }
+
+    fn page(
+        &self,
+        status: u16,
+        username: &str,
+        problem: Option<LoginProblem>,
+        form_token: &str,
+        present_account: Option<Account<'_>>,
+    ) -> Response {
+        let presentation = Presentation { config: &self.app.config, request: self.request };
+        let request = &self.visit.request;
+        let tenant = request.acr_values.tenant.as_ref().and_then(|tenant| {
+            self.visit.snapshot.catalogue.tenants.get(tenant.as_str()).map(|tenant| tenant.display_name.as_str())
+        });
+        let action = self.visit.page(self.app, "/login");
+        let markup = presentation.draw(request.ui_locales.as_deref().unwrap_or_default(), |chrome| {
+            pages::login::page(&LoginView {
+                chrome,
+                action: &action,
+                form_token,
+                client: self.visit.client_view(),
+                tenant,
+                username,
+                problem,
+                present_account,
+            })
+        });
+        let mut response = answers::form_page(status, markup);
+        response.note.client_id = Some(request.client_id.to_string());
+        response
+    }
+}
+
+fn typed_username(form: &Parameters) -> &str {
+    form.bounded("username", lengths::USERNAME).ok().flatten().unwrap_or_default()
+}

@@ -1,0 +1,42 @@
+//! Who is signed in with the browser that sent a request.
+
+use super::cookies::SessionHandle;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::Request;
+use crate::protocol::session::Session;
+use crate::store::sessions::{self, FoundSession, SessionRow};
+use crate::store::users::UserRow;
+
+/// A live session: not ended, not run out, its user there and enabled, nothing revoked since.
+#[derive(Clone, Debug)]
+pub struct PresentSession {
+    /// The cookie's handle; ties forms to this session.
+    pub handle: SessionHandle,
+    /// The row.
+    pub row: SessionRow,
+    /// Its user.
+    pub user: UserRow,
+}
+
+impl PresentSession {
+    /// The session of this browser; `None` when there is none that lives.
+    pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
+        let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(None) };
+        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
+        let stands = found.stands(app.now());
+        let FoundSession { session, user, .. } = found;
+        Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user }))
+    }
+
+    /// As the core sees it.
+    pub fn to_core(&self) -> Session {
+        self.row.to_core()
+    }
+
+    /// What the person is called: the `name` claim, else the user name.
+    pub fn display_name(&self) -> &str {
+        let name = self.user.claims.get("name").and_then(serde_json::Value::as_str);
+        name.filter(|name| !name.is_empty()).unwrap_or(&self.user.username)
+    }
+}

@@ -1,0 +1,137 @@
+//! What follows a sign-in that went well: a session, its cookie, an audit event, and the next step of the request.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::answers::{self, Presentation};
+use super::cookies::{self, SessionHandle};
+use super::present_session::PresentSession;
+use super::visit::{Next, Visit};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::crypto::random;
+use crate::http::{Request, Response};
+use crate::protocol::acr_values::SIGNED_IN;
+use crate::protocol::identifiers::Sid;
+use crate::protocol::instant::Instant;
+use crate::protocol::interaction::Step;
+use crate::protocol::session::LOCAL;
+use crate::store::audit_events::{self, AuditEvent};
+use crate::store::sessions::{self, SessionRenewal, SessionRow};
+use crate::store::users::UserRow;
+
+/// `amr` of a password (RFC 8176 §2).
+const PASSWORD: &str = "pwd";
+
+/// Signs the user in and goes on with the request.
+pub fn complete(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: Option<&PresentSession>,
+    user: UserRow,
+) -> Result<Response, Failure> {
+    let signed_in = begin(app, request, visit, present, user)?;
+    let next = visit.next(app, request, Some(&signed_in), Step::AfterSignIn);
+    let response = match next {
+        Ok(Next::Answer(response)) => response,
+        Ok(Next::Consent { .. }) => answers::see_other(visit.page(app, "/consent")),
+        Ok(Next::Login | Next::SelectAccount) => answers::see_other(visit.page(app, "/login")),
+        // The user is signed in although the client is told no: the browser must learn its session in that answer.
+        Err(Failure::Authorize(error)) => {
+            answers::authorize_error(&Presentation { config: &app.config, request }, error)
+        }
+        Err(failure) => return Err(failure),
+    };
+    Ok(cookies::set_session(&app.config, response, &signed_in.handle))
+}
+
+/// The same user's session goes on under a new handle; anybody else's ends, and a new one begins.
+fn begin(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: Option<&PresentSession>,
+    user: UserRow,
+) -> Result<PresentSession, Failure> {
+    // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
+    let auth_time = app.now().max(visit.request.received_at);
+    if let Some(present) = present.filter(|present| present.user.sub == user.sub && present.row.tenant == user.tenant) {
+        if let Some(renewed) = renew(app, request, visit, present, auth_time)? {
+            return Ok(PresentSession { user, ..renewed });
+        }
+    }
+    let row = new_row(app, &user, auth_time);
+    let handle = SessionHandle::new(row.day, random::bytes());
+    sessions::insert(&app.store, &row, &handle.hash(), &event("signed_in", request, visit, &user, &row.sid))?;
+    if let Some(present) = present {
+        let event = event("signed_out", request, visit, &present.user, &present.row.sid);
+        sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
+    }
+    Ok(PresentSession { handle, row, user })
+}
+
+fn renew(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: &PresentSession,
+    auth_time: Instant,
+) -> Result<Option<PresentSession>, Failure> {
+    let handle = SessionHandle::new(present.row.day, random::bytes());
+    let amr = vec![String::from(PASSWORD)];
+    let renewal =
+        SessionRenewal { handle_hash: handle.hash(), auth_time, amr: &amr, acr: SIGNED_IN, identity_provider: LOCAL };
+    let event = event("signed_in", request, visit, &present.user, &present.row.sid);
+    if !sessions::renew(&app.store, present.row.day, &present.row.sid, &renewal, &event)? {
+        return Ok(None);
+    }
+    let identity_provider = String::from(LOCAL);
+    let row = SessionRow { auth_time, amr, acr: String::from(SIGNED_IN), identity_provider, ..present.row.clone() };
+    Ok(Some(PresentSession { handle, row, user: present.user.clone() }))
+}
+
+fn new_row(app: &App, user: &UserRow, auth_time: Instant) -> SessionRow {
+    let now = app.now();
+    let expires_at = now.plus(app.config.session_lifetime);
+    // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
+    let day = expires_at.plus(app.longest_access_token_lifetime()).day();
+    SessionRow {
+        day,
+        sid: Sid::of_day(day, random::bytes()),
+        sub: user.sub.clone(),
+        auth_time,
+        amr: vec![String::from(PASSWORD)],
+        acr: String::from(SIGNED_IN),
+        tenant: user.tenant.clone(),
+        identity_provider: String::from(LOCAL),
+        created_at: now.max(user.tokens_valid_after.plus(Duration::from_micros(1))),
+        expires_at,
+        ended_at: None,
+    }
+}
+
+fn event<'a>(name: &'a str, request: &'a Request, visit: &'a Visit, user: &'a UserRow, sid: &'a Sid) -> AuditEvent<'a> {
+    AuditEvent {
+        event: name,
+        client_id: Some(&visit.request.client_id),
+        sub: Some(&user.sub),
+        sid: Some(sid),
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: json!({"amr": [PASSWORD]}),
+    }
+}
+
+/// Tells the audit log of a wrong password. Not whose: what was typed as a user name is sometimes a password.
+pub fn record_failure(app: &App, request: &Request, visit: &Visit) -> Result<(), Failure> {
+    let event = AuditEvent {
+        event: "sign_in_failed",
+        client_id: Some(&visit.request.client_id),
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        ..AuditEvent::default()
+    };
+    Ok(audit_events::insert(&app.store, &event)?)
+}

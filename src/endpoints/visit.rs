@@ -1,0 +1,266 @@
+//! An authorization request on its way through our pages. It travels sealed in the address of each page, and is opened,
+//! validated and decided upon anew at every step: what was asked is in it, who signed in and what they agreed to is not.
+
+use std::sync::Arc;
+
+use super::answers::{self, Presentation};
+use super::present_session::PresentSession;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::metadata::SERVED_RESPONSE_TYPES;
+use crate::crypto::random;
+use crate::grants::issue;
+use crate::http::{Request, Response};
+use crate::pages::frame::Client as ClientView;
+use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
+use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
+use crate::protocol::authorize_response::{self, AuthorizeSuccess};
+use crate::protocol::claims::ClaimNames;
+use crate::protocol::codec::{Reader, Writer};
+use crate::protocol::consent::Consent;
+use crate::protocol::errors::AuthorizeErrorCode;
+use crate::protocol::identifiers::{GrantId, Subject};
+use crate::protocol::instant::Instant;
+use crate::protocol::interaction::{Interaction, Situation, Step, decide};
+use crate::protocol::jwt::{ID_TOKEN_TYP, UnverifiedJws};
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::token_subject::TokenSubject;
+use crate::registry::{RegisteredClient, Snapshot};
+use crate::store::consents;
+
+/// First byte of what is sealed: what the address is for.
+const PURPOSE_AUTHORIZE: u8 = 1;
+
+/// A request that may go on, and what it was judged against.
+pub struct Visit {
+    /// The request, sealed: a page's `r` parameter.
+    pub sealed: String,
+    /// The request, validated just now.
+    pub request: AuthorizeRequest,
+    /// Who asked.
+    pub client: Arc<RegisteredClient>,
+    /// What is registered.
+    pub snapshot: Arc<Snapshot>,
+}
+
+/// What a step leads to.
+pub enum Next {
+    /// The sign-in page.
+    Login,
+    /// The sign-in page, offering the present account.
+    SelectAccount,
+    /// The consent page.
+    Consent {
+        /// Whether agreeing may be remembered.
+        may_remember: bool,
+    },
+    /// The answer to the client.
+    Answer(Response),
+}
+
+impl Visit {
+    /// Takes in a request as a client sent it.
+    pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+        let visit = Visit::validate(app, parameters, app.now())?;
+        if visit.sealed.len() > lengths::SEALED_REQUEST {
+            return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
+        }
+        Ok(visit)
+    }
+
+    /// Opens the request in the address of one of our pages, and validates it as if it came now.
+    pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
+        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+        let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
+        let expired = || Failure::bad_request(Reason::SealedRequestInvalid);
+        let (parameters, received_at) = open(app, sealed).ok_or_else(expired)?;
+        if app.now() >= received_at.plus(app.config.authorization_request_lifetime) {
+            return Err(Failure::bad_request(Reason::PageExpired));
+        }
+        Visit::validate(app, &parameters, received_at)
+    }
+
+    fn validate(app: &App, parameters: &Parameters, received_at: Instant) -> Result<Visit, Failure> {
+        let client_id = authorize_request::client_id(parameters)?;
+        let page = |reason| Failure::Authorize(AuthorizeError::Page { reason, detail: None });
+        let client = app.registry.client(&client_id)?.ok_or_else(|| page(Reason::UnknownClient))?;
+        if !client.client.enabled {
+            return Err(page(Reason::DisabledClient));
+        }
+        let snapshot = app.registry.snapshot();
+        let request = authorize_request::validate(
+            parameters,
+            &client.client,
+            &snapshot.catalogue,
+            &SERVED_RESPONSE_TYPES,
+            received_at,
+        )?;
+        Ok(Visit { sealed: seal(app, parameters, received_at), request, client, snapshot })
+    }
+
+    /// Decides what comes next, with what is stored now.
+    pub fn next(
+        &self,
+        app: &App,
+        http: &Request,
+        present: Option<&PresentSession>,
+        step: Step,
+    ) -> Result<Next, Failure> {
+        let hinted = self.hinted_subject(app)?;
+        let consent = match present {
+            Some(present) => self.find_consent(app, present)?,
+            None => None,
+        };
+        let session = present.map(PresentSession::to_core);
+        let interaction = decide(&Situation {
+            request: &self.request,
+            client: &self.client.client,
+            catalogue: &self.snapshot.catalogue,
+            session: session.as_ref(),
+            consent: consent.as_ref(),
+            hinted_subject: hinted.as_ref(),
+            step,
+            now: app.now(),
+        });
+        match (interaction, present) {
+            (Interaction::Proceed { scope }, Some(present)) => {
+                self.proceed(app, http, present, scope).map(Next::Answer)
+            }
+            (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
+            (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
+            (Interaction::Consent { may_remember }, _) => Ok(Next::Consent { may_remember }),
+            (Interaction::Refuse(refusal), _) => Err(self.refuse(refusal)),
+        }
+    }
+
+    /// The address of one of our pages for this request.
+    pub fn page(&self, app: &App, page: &str) -> String {
+        format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
+    }
+
+    /// The client as pages show it.
+    pub fn client_view(&self) -> ClientView<'_> {
+        let client = &self.client.client;
+        ClientView {
+            name: &client.client_name,
+            logo: None,
+            home: client.links.client_uri.as_deref(),
+            policy: client.links.policy_uri.as_deref(),
+            terms: client.links.tos_uri.as_deref(),
+        }
+    }
+
+    /// A refusal, on its way to the client.
+    pub fn refuse(&self, refusal: Refusal) -> Failure {
+        Failure::Authorize(self.request.refuse(refusal))
+    }
+
+    fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<Consent>, Failure> {
+        let row = consents::find(&app.store, &present.user.sub, &self.request.client_id)?;
+        Ok(row.map(|row| row.to_core()))
+    }
+
+    /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
+    fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
+        let Some(hint) = &self.request.unverified_id_token_hint else { return Ok(None) };
+        let genuine = UnverifiedJws::parse(hint.expose())
+            .filter(|jws| jws.typ.as_deref() == Some(ID_TOKEN_TYP) && self.snapshot.keys.verifies(jws));
+        let claims = genuine.and_then(|jws| jws.unverified_claims());
+        let claims =
+            claims.filter(|claims| claims.get("iss").and_then(serde_json::Value::as_str) == Some(app.issuer()));
+        let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
+        let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
+        subject.map(Some).ok_or_else(|| self.refuse(refusal()))
+    }
+
+    fn proceed(
+        &self,
+        app: &App,
+        http: &Request,
+        present: &PresentSession,
+        scope: ScopeSet,
+    ) -> Result<Response, Failure> {
+        let code = self.authorization_code(app, present, scope);
+        let too_long = || self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong));
+        let code = issue::authorization_code(app, &code).ok_or_else(too_long)?;
+        let success = AuthorizeSuccess {
+            code: Some(&code),
+            id_token: None,
+            access_token: None,
+            state: self.request.state.as_deref(),
+            session_state: None,
+            issuer: app.issuer(),
+        };
+        let delivery =
+            authorize_response::deliver(&self.request.redirect, self.request.response_mode, success.parameters());
+        let framed_by = self.request.redirect.origin().filter(|_| self.request.prompt.none);
+        let presentation = Presentation { config: &app.config, request: http };
+        let mut response = answers::deliver(&presentation, delivery, framed_by.as_deref());
+        response.note.client_id = Some(self.request.client_id.to_string());
+        Ok(response)
+    }
+
+    fn authorization_code(&self, app: &App, present: &PresentSession, scope: ScopeSet) -> AuthorizationCode {
+        let (now, lifetimes) = (app.now(), &self.client.client.lifetimes);
+        let expires_at = now.plus(lifetimes.authorization_code);
+        // Fixed now, because the grant's id carries the day of its end: what hangs on a session alone needs no more than
+        // one access token's life after the last moment of redemption.
+        let grant_expires_at = match scope.contains(OFFLINE_ACCESS) {
+            true => now.plus(lifetimes.refresh_token),
+            false => expires_at.plus(lifetimes.access_token),
+        };
+        AuthorizationCode {
+            grant: GrantId { day: grant_expires_at.day(), random: random::bytes() },
+            client_id: self.request.client_id.clone(),
+            redirect_uri_hash: redirect_uri_hash(self.request.redirect.uri()),
+            challenge: self.request.code_challenge.as_ref().map(|challenge| challenge.digest()),
+            nonce: self.request.nonce.clone(),
+            scope,
+            resources: self.request.resources.clone(),
+            claims: ClaimNames {
+                userinfo: self.request.claims.userinfo.iter().cloned().collect(),
+                id_token: self.request.claims.id_token.iter().cloned().collect(),
+            },
+            user: self.sign_in(present),
+            response_type: self.request.response_type,
+            issued_at: now,
+            expires_at,
+            grant_expires_at,
+        }
+    }
+
+    fn sign_in(&self, present: &PresentSession) -> TokenSubject {
+        let named = self.request.acr_values.identity_provider.is_some();
+        TokenSubject {
+            subject: present.user.sub.clone(),
+            sid: Some(present.row.sid.clone()),
+            tenant: present.row.tenant.clone(),
+            identity_provider: named.then(|| present.row.identity_provider.clone()),
+            auth_time: present.row.auth_time,
+            amr: present.row.amr.clone(),
+            acr: present.row.acr.clone(),
+        }
+    }
+}
+
+fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
+    let mut writer = Writer::new();
+    writer.u8(PURPOSE_AUTHORIZE);
+    writer.instant(received_at);
+    writer.text(&authorize_request::canonical(parameters));
+    app.vault.authorize_requests.seal_text("", &writer.finish())
+}
+
+fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
+    let opened = app.vault.authorize_requests.open_text("", sealed)?;
+    let mut reader = Reader::new(&opened);
+    if reader.u8()? != PURPOSE_AUTHORIZE {
+        return None;
+    }
+    let (received_at, canonical) = (reader.instant()?, reader.text()?);
+    reader.finish()?;
+    Some((Parameters::parse(canonical.as_bytes()).ok()?, received_at))
+}

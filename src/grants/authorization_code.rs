@@ -1,0 +1,113 @@
+//! `grant_type=authorization_code` (RFC 6749 §4.1.3): the one place where an authorization becomes a grant. The code is
+//! opened, judged by the core, and the verdict enacted in one statement; a code that was used before shows there.
+
+use super::GrantContext;
+use super::issue::{self, Issue, IssueUser};
+use crate::app::failure::Failure;
+use crate::crypto::random;
+use crate::protocol::audience::narrow;
+use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem};
+use crate::protocol::errors::{TokenError, TokenErrorCode};
+use crate::protocol::identifiers::Sid;
+use crate::protocol::reason::Reason;
+use crate::protocol::scope::OFFLINE_ACCESS;
+use crate::protocol::secret::SecretText;
+use crate::protocol::token_request::AuthorizationCodeRequest;
+use crate::protocol::token_response::TokenResponse;
+use crate::store::audit_events::AuditEvent;
+use crate::store::grants::{self, NewGrant};
+use crate::store::users::UserRow;
+
+use serde_json::json;
+
+/// Handles start with this, so that secret scanners find them.
+pub const PREFIX: &str = "gpc_";
+
+/// Redeems a code.
+pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    let code = open(context, &request.code)?;
+    let event = AuditEvent {
+        source: Some(context.request.source),
+        request_id: Some(&context.request.id),
+        ..AuditEvent::default()
+    };
+    match redeem(&code, request, &client.client, now) {
+        Redemption::Redeem => {}
+        Redemption::Burn(reason) => {
+            grants::burn(&app.store, &new_grant(&code), &event)?;
+            return Err(invalid_grant(reason));
+        }
+        Redemption::ReplayOnly(reason) => {
+            grants::revoke_replayed(&app.store, code.grant, &code.client_id, &event)?;
+            return Err(invalid_grant(reason));
+        }
+        Redemption::Reject(reason) => return Err(invalid_grant(reason)),
+    }
+    // Looked at first, so that a resource that is not to be had leaves the code as it was.
+    let catalogue = &app.registry.snapshot().catalogue;
+    narrow(&code.scope, &request.resources, &code.resources, catalogue, app.issuer())?;
+    match grants::redeem(&app.store, &new_grant(&code), &event)? {
+        grants::Redemption::Issued(user) => answer(context, request, &code, &user),
+        grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
+        grants::Redemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
+    }
+}
+
+fn open(context: GrantContext<'_>, code: &SecretText) -> Result<AuthorizationCode, Failure> {
+    let opened = context.app.vault.authorization_codes.open_text(PREFIX, code.expose());
+    opened.and_then(|bytes| AuthorizationCode::decode(&bytes)).ok_or_else(|| invalid_grant(Reason::UnknownCode))
+}
+
+fn invalid_grant(reason: Reason) -> Failure {
+    TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
+}
+
+fn new_grant(code: &AuthorizationCode) -> NewGrant {
+    let session = code.user.sid.as_ref().and_then(|sid: &Sid| Some((sid.day()?, sid.clone())));
+    NewGrant {
+        id: code.grant,
+        attempt: random::bytes(),
+        client_id: code.client_id.clone(),
+        sub: code.user.subject.clone(),
+        scopes: code.scope.iter().map(str::to_owned).collect(),
+        resources: code.resources.clone(),
+        claims: json!({"userinfo": code.claims.userinfo, "id_token": code.claims.id_token}),
+        session,
+        tenant: code.user.tenant.clone(),
+        identity_provider: code.user.identity_provider.clone(),
+        auth_time: code.user.auth_time,
+        amr: code.user.amr.clone(),
+        acr: code.user.acr.clone(),
+        offline: code.scope.contains(OFFLINE_ACCESS),
+        issued_at: code.issued_at,
+        expires_at: code.grant_expires_at,
+    }
+}
+
+fn answer(
+    context: GrantContext<'_>,
+    request: &AuthorizationCodeRequest,
+    code: &AuthorizationCode,
+    user: &UserRow,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    issue::tokens(
+        app,
+        &app.registry.snapshot(),
+        &Issue {
+            client: &client.client,
+            scope: &code.scope,
+            requested_resources: &request.resources,
+            user: Some(IssueUser {
+                sign_in: &code.user,
+                user: &user.to_core(),
+                grant: Some((code.grant, code.grant_expires_at)),
+                authorized_resources: &code.resources,
+                claims: &code.claims,
+                nonce: code.nonce.as_deref(),
+            }),
+            now,
+        },
+    )
+}

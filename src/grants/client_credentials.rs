@@ -1,0 +1,25 @@
+//! `grant_type=client_credentials` (RFC 6749 §4.4): a client speaks for itself. Nothing is written.
+
+use super::GrantContext;
+use super::issue::{self, Issue};
+use crate::app::failure::Failure;
+use crate::protocol::client_credentials::granted_scope;
+use crate::protocol::errors::{TokenError, TokenErrorCode};
+use crate::protocol::reason::Reason;
+use crate::protocol::token_request::ClientCredentialsRequest;
+use crate::protocol::token_response::TokenResponse;
+
+/// Issues an access token without user, ID token or refresh token.
+pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    if !client.client.is_confidential() {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials).into());
+    }
+    let snapshot = app.registry.snapshot();
+    let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
+    issue::tokens(
+        app,
+        &snapshot,
+        &Issue { client: &client.client, scope: &scope, requested_resources: &request.resources, user: None, now },
+    )
+}

@@ -1,0 +1,159 @@
+//! Where every token is made: authorization codes, access tokens in either form, ID tokens.
+
+use serde_json::{Map, Value};
+
+use super::authorization_code::PREFIX as CODE_PREFIX;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::crypto::random;
+use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, expiry};
+use crate::protocol::audience::{Narrowed, narrow};
+use crate::protocol::authorization_code::AuthorizationCode;
+use crate::protocol::claims::{self, ClaimNames};
+use crate::protocol::client::{AccessTokenType, Client, SigningAlgorithm};
+use crate::protocol::id_token::IdToken;
+use crate::protocol::identifiers::GrantId;
+use crate::protocol::instant::Instant;
+use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP};
+use crate::protocol::reference_token;
+use crate::protocol::scope::{OPENID, ScopeSet};
+use crate::protocol::secret::SecretText;
+use crate::protocol::token_response::TokenResponse;
+use crate::protocol::token_subject::TokenSubject;
+use crate::protocol::user::User;
+use crate::registry::Snapshot;
+
+/// Reference access tokens start with this.
+pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
+
+/// What a token response is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Issue<'a> {
+    /// For whom.
+    pub client: &'a Client,
+    /// What was granted.
+    pub scope: &'a ScopeSet,
+    /// `resource` of this request.
+    pub requested_resources: &'a [String],
+    /// On whose behalf; `None` for a client's own token.
+    pub user: Option<IssueUser<'a>>,
+    /// The moment of issue.
+    pub now: Instant,
+}
+
+/// The part of a response that speaks of a user.
+#[derive(Clone, Copy, Debug)]
+pub struct IssueUser<'a> {
+    /// Their sign-in.
+    pub sign_in: &'a TokenSubject,
+    /// Their row, as current as the decision to issue.
+    pub user: &'a User,
+    /// The grant the tokens hang on, and its absolute end.
+    pub grant: Option<(GrantId, Instant)>,
+    /// `resource` of the authorization request.
+    pub authorized_resources: &'a [String],
+    /// Claims asked for by name.
+    pub claims: &'a ClaimNames,
+    /// `nonce` of the authorization request.
+    pub nonce: Option<&'a str>,
+}
+
+/// Makes the answer of a grant: an access token, and an ID token when `openid` was granted.
+pub fn tokens(app: &App, snapshot: &Snapshot, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
+    let authorized = issue.user.map_or(&[][..], |user| user.authorized_resources);
+    let narrowed = narrow(issue.scope, issue.requested_resources, authorized, &snapshot.catalogue, app.issuer())?;
+    let token = describe(issue, narrowed);
+    let access_token = access_token(app, snapshot, issue, &token)?;
+    let id_token = match issue.user {
+        Some(user) if issue.scope.contains(OPENID) => Some(id_token(app, snapshot, issue, user, &access_token)?),
+        Some(_) | None => None,
+    };
+    let expires_in = token.expires_in(issue.now);
+    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token: None, scope: token.scope })
+}
+
+fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
+    let grant = issue.user.and_then(|user| user.grant);
+    AccessToken {
+        jti: Jti { grant: grant.map(|(id, _)| id), random: random::bytes() },
+        client_id: issue.client.client_id.clone(),
+        user: issue.user.map(|user| AccessTokenUser::of(user.sign_in)),
+        scope: narrowed.scope,
+        audience: narrowed.audience,
+        userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
+        issued_at: issue.now,
+        expires_at: expiry(issue.now, issue.client.lifetimes.access_token, grant.map(|(_, expires_at)| expires_at)),
+    }
+}
+
+fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &AccessToken) -> Result<SecretText, Failure> {
+    match issue.client.access_token_type {
+        AccessTokenType::Reference => {
+            let sealed = app.vault.access_tokens.seal_text(ACCESS_TOKEN_PREFIX, &reference_token::encode(token));
+            Ok(SecretText::new(sealed))
+        }
+        AccessTokenType::Jwt => {
+            let claims = token.jwt_claims(JwtForm {
+                issuer: app.issuer(),
+                scope_claim: app.config.scope_claim,
+                client_as_subject: issue.client.client_credentials_sub,
+                further_claims: claims::for_access_token(
+                    issue.user.map(|user| user.user),
+                    issue.client,
+                    &token.scope,
+                    &token.audience,
+                    &snapshot.catalogue,
+                ),
+            });
+            sign(snapshot, issue.now, (issue.client.access_token_signed_response_alg, ACCESS_TOKEN_TYP), &claims)
+        }
+    }
+}
+
+fn id_token(
+    app: &App,
+    snapshot: &Snapshot,
+    issue: &Issue<'_>,
+    user: IssueUser<'_>,
+    access_token: &SecretText,
+) -> Result<SecretText, Failure> {
+    let alg = issue.client.id_token_signed_response_alg;
+    let claims = IdToken {
+        issuer: app.issuer(),
+        client_id: &issue.client.client_id,
+        user: user.sign_in,
+        nonce: user.nonce,
+        access_token: Some(access_token.expose()),
+        code: None,
+        // Claims of identity scopes wait for userinfo unless the registration wants them here.
+        user_claims: claims::for_id_token(
+            user.user,
+            issue.scope,
+            &user.claims.id_token,
+            issue.client.always_include_user_claims_in_id_token,
+            &snapshot.catalogue,
+        ),
+        issued_at: issue.now,
+        lifetime: issue.client.lifetimes.id_token,
+    };
+    sign(snapshot, issue.now, (alg, ID_TOKEN_TYP), &claims.claims(alg))
+}
+
+fn sign(
+    snapshot: &Snapshot,
+    now: Instant,
+    (alg, typ): (SigningAlgorithm, &str),
+    claims: &Map<String, Value>,
+) -> Result<SecretText, Failure> {
+    let key = snapshot.keys.signing_key(alg, now);
+    let key = key.ok_or_else(|| Failure::Internal(format!("there is no {} key to sign with", alg.as_str())))?;
+    let input = jwt::signing_input(alg, key.kid(), typ, claims);
+    let signature = key.sign(input.as_bytes()).map_err(Failure::Internal)?;
+    Ok(SecretText::new(jwt::assemble(&input, &signature)))
+}
+
+/// Seals an authorization code. `None` when it would be longer than a code may be.
+pub fn authorization_code(app: &App, code: &AuthorizationCode) -> Option<SecretText> {
+    let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, &code.encode());
+    code.fits().then(|| SecretText::new(sealed))
+}

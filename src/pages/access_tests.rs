@@ -1,0 +1,184 @@
+//! What a person with a keyboard, a screen reader or a password manager relies on, and what each page offers.
+
+use super::brand::Brand;
+use super::error::{self, ErrorView, Problem};
+use super::frame::Chrome;
+use super::language::Language;
+use super::samples::{FAILURES, Tag, every_page, pages, tags, words};
+
+#[test]
+fn the_document_says_its_language() {
+    for language in Language::ALL {
+        for page in pages(language, "plain") {
+            let start = format!("<!DOCTYPE html><html lang=\"{}\"><head><meta charset=\"utf-8\">", language.tag());
+            assert!(page.html.starts_with(&start), "{}", page.name);
+        }
+    }
+}
+
+#[test]
+fn labels_descriptions_and_summary_links_lead_to_what_exists() {
+    for page in every_page() {
+        let tags = tags(&page.html);
+        let mut ids: Vec<&str> = tags.iter().filter_map(|tag| tag.attribute("id")).collect();
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "{}: an id stands twice", page.name);
+        for tag in &tags {
+            let fragment = tag.attribute("href").and_then(|href| href.strip_prefix('#'));
+            for wanted in
+                [tag.attribute("for"), tag.attribute("aria-describedby"), tag.attribute("aria-labelledby"), fragment]
+                    .into_iter()
+                    .flatten()
+            {
+                assert!(ids.contains(&wanted), "{}: no id {wanted}", page.name);
+            }
+        }
+        for input in tags.iter().filter(|tag| tag.name == "input" && tag.attribute("type") != Some("hidden")) {
+            let id = input.attribute("id").expect("an input has an id");
+            assert!(tags.iter().any(|tag| tag.attribute("for") == Some(id)), "{}: no label for {id}", page.name);
+        }
+    }
+}
+
+#[test]
+fn headings_start_at_one_and_skip_nothing() {
+    for page in every_page() {
+        let tags = tags(&page.html);
+        let levels: Vec<&str> =
+            tags.iter().map(|tag| tag.name.as_str()).filter(|name| ["h1", "h2", "h3", "h4"].contains(name)).collect();
+        assert_eq!(levels.first(), Some(&"h1"), "{}", page.name);
+        assert!(levels.iter().skip(1).all(|level| *level == "h2"), "{}: {levels:?}", page.name);
+        assert_eq!(tags.iter().filter(|tag| tag.name == "main").count(), 1, "{}", page.name);
+    }
+}
+
+#[test]
+fn focus_goes_to_the_first_empty_field_of_the_sign_in() {
+    for page in every_page() {
+        let focused: Vec<String> = tags(&page.html)
+            .iter()
+            .filter(|tag| tag.attribute("autofocus").is_some())
+            .map(|tag| tag.attribute("name").expect("a field").to_owned())
+            .collect();
+        let expected: &[&str] = match page.name.as_str() {
+            name if name.starts_with("login without hint") => &["username"],
+            name if name.starts_with("login") => &["password"],
+            _ => &[],
+        };
+        assert_eq!(focused, expected, "{}", page.name);
+    }
+}
+
+#[test]
+fn a_problem_is_announced_and_marks_its_fields() {
+    for page in every_page().iter().filter(|page| page.name.starts_with("login")) {
+        let tags = tags(&page.html);
+        let alerts = tags.iter().filter(|tag| tag.attribute("role") == Some("alert")).count();
+        let wrong: Vec<&str> = tags
+            .iter()
+            .filter(|tag| tag.attribute("aria-invalid") == Some("true"))
+            .inspect(|tag| assert_eq!(tag.attribute("aria-describedby"), Some("problem")))
+            .filter_map(|tag| tag.attribute("name"))
+            .collect();
+        let problem = page.name.split(' ').nth(1).unwrap_or("");
+        let (expected_alerts, expected_wrong): (usize, &[&str]) = match problem {
+            "WrongCredentials" | "BothMissing" => (1, &["username", "password"]),
+            "UsernameMissing" => (1, &["username"]),
+            "PasswordMissing" => (1, &["password"]),
+            "TooManyAttempts" | "PageExpired" => (1, &[]),
+            _ => (0, &[]),
+        };
+        assert_eq!((alerts, wrong.as_slice()), (expected_alerts, expected_wrong), "{}", page.name);
+        assert_eq!(page.html.contains("<title>Error: ") || page.html.contains("<title>Fehler: "), alerts == 1);
+    }
+}
+
+#[test]
+fn the_password_is_never_prefilled_and_fields_say_what_they_are_for() {
+    for page in every_page().iter().filter(|page| page.name.starts_with("login")) {
+        let tags = tags(&page.html);
+        let field = |name| tags.iter().find(|tag| tag.attribute("name") == Some(name)).expect("the field");
+        assert_eq!(field("password").attribute("value"), None);
+        assert_eq!(field("password").attribute("type"), Some("password"));
+        assert_eq!(field("password").attribute("autocomplete"), Some("current-password"));
+        assert_eq!(field("username").attribute("autocomplete"), Some("username"));
+        assert_eq!(field("username").attribute("autocapitalize"), Some("none"));
+        assert_eq!(field("username").attribute("spellcheck"), Some("false"));
+        let buttons: Vec<_> =
+            tags.iter().filter(|tag| tag.name == "button").map(|tag| tag.attribute("value")).collect();
+        assert_eq!(buttons, [None, Some("cancel")], "Enter must press the sign-in");
+        assert!(field("decision").attribute("formnovalidate").is_some(), "going back needs no password");
+    }
+}
+
+#[test]
+fn the_chooser_asks_for_no_password() {
+    for page in every_page().iter().filter(|page| page.name.starts_with("chooser")) {
+        let tags = tags(&page.html);
+        assert!(tags.iter().all(|tag| tag.attribute("name") != Some("password")));
+        let buttons: Vec<_> =
+            tags.iter().filter(|tag| tag.name == "button").filter_map(|tag| tag.attribute("value")).collect();
+        assert_eq!(buttons, ["continue", "another", "cancel"]);
+    }
+}
+
+#[test]
+fn required_scopes_are_locked_and_only_those() {
+    for page in every_page().iter().filter(|page| page.name.starts_with("consent")) {
+        let tags = tags(&page.html);
+        let boxes: Vec<&Tag> = tags.iter().filter(|tag| tag.attribute("name") == Some("scope")).collect();
+        assert_eq!(boxes.len(), 4);
+        for scope in boxes {
+            assert!(scope.attribute("checked").is_some());
+            assert_eq!(scope.attribute("disabled").is_some(), scope.attribute("value") == Some("openid"));
+        }
+        let decisions: Vec<_> =
+            tags.iter().filter(|tag| tag.name == "button").filter_map(|tag| tag.attribute("value")).collect();
+        assert_eq!(decisions, ["another", "allow", "deny"]);
+        let remembers = tags.iter().any(|tag| tag.attribute("name") == Some("remember"));
+        assert_eq!(remembers, !page.name.starts_with("consent again"));
+        assert_eq!(page.html.matches("choice emphasized").count(), 2);
+    }
+}
+
+#[test]
+fn standard_scopes_and_claims_are_explained_in_the_pages_language() {
+    for (language, away, birth) in [
+        (Language::English, "while you are away", "Date of birth"),
+        (Language::German, "in Ihrer Abwesenheit", "Geburtsdatum"),
+    ] {
+        let consent = pages(language, "plain").into_iter().find(|page| page.name.starts_with("consent (")).expect("it");
+        let words = words(&consent.html);
+        assert!(words.contains(away) && words.contains(birth), "{language:?}: {words}");
+        assert!(words.contains("orders.read"), "a scope without words shows its name");
+    }
+}
+
+#[test]
+fn the_error_page_tells_reference_and_reason() {
+    let brand = Brand { name: "B", logo: None, color: None, privacy_url: None, terms_url: None };
+    for language in Language::ALL {
+        let chrome = Chrome {
+            brand: &brand,
+            texts: language.texts(),
+            base_path: "",
+            assets_version: "1",
+            request_id: "00c0ffee00c0ffee",
+        };
+        let mut headings = Vec::new();
+        for problem in FAILURES {
+            let view = ErrorView { chrome, problem, reason_code: Some("GP1207"), reason_text: None, home: None };
+            let html = error::page(&view).into_string();
+            assert!(html.contains("<code>00c0ffee00c0ffee</code>") && html.contains("<code>GP1207</code>"));
+            assert!(!html.contains("<form") && !html.contains("<a ") && !html.contains("lang=\"en\">B"));
+            assert!(!html.contains("brand.css"), "no colour, no second stylesheet");
+            headings.push(html.split_once("<h1>").expect("a heading").1.split_once('<').unwrap().0.to_owned());
+        }
+        headings.sort();
+        headings.dedup();
+        assert_eq!(headings.len(), FAILURES.len());
+    }
+    assert_eq!(FAILURES.map(Problem::status), [400, 403, 404, 405, 413, 429, 500, 503]);
+}

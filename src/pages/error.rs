@@ -1,0 +1,126 @@
+//! The page for what went wrong: what happened, what one can do, and what to tell whoever helps.
+
+use maud::{Markup, html};
+
+use crate::pages::frame::{Chrome, document, given};
+use crate::pages::texts::Texts;
+
+/// Everything the error page shows. The request id comes from the frame.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorView<'a> {
+    /// The frame.
+    pub chrome: Chrome<'a>,
+    /// What happened.
+    pub problem: Problem,
+    /// The reason's stable code, as `GP1207`.
+    pub reason_code: Option<&'a str>,
+    /// The reason's fixed public description, in English, for the application's developers.
+    pub reason_text: Option<&'a str>,
+    /// Where one can go from here: a path of ours.
+    pub home: Option<&'a str>,
+}
+
+/// What happened, as a person sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// 400
+    BadRequest,
+    /// 403
+    Forbidden,
+    /// 404
+    NotFound,
+    /// 405
+    MethodNotAllowed,
+    /// 413
+    TooLarge,
+    /// 429
+    TooManyRequests {
+        /// Whole minutes to wait, rounded up; at least 1.
+        minutes: u32,
+    },
+    /// 500
+    Internal,
+    /// 503
+    Unavailable,
+}
+
+impl Problem {
+    /// The HTTP status the page is sent with.
+    pub const fn status(self) -> u16 {
+        match self {
+            Problem::BadRequest => 400,
+            Problem::Forbidden => 403,
+            Problem::NotFound => 404,
+            Problem::MethodNotAllowed => 405,
+            Problem::TooLarge => 413,
+            Problem::TooManyRequests { .. } => 429,
+            Problem::Internal => 500,
+            Problem::Unavailable => 503,
+        }
+    }
+
+    fn heading(self, texts: &Texts) -> &'static str {
+        match self {
+            Problem::BadRequest => texts.bad_request,
+            Problem::Forbidden => texts.forbidden,
+            Problem::NotFound => texts.not_found,
+            Problem::MethodNotAllowed => texts.method_not_allowed,
+            Problem::TooLarge => texts.too_large,
+            Problem::TooManyRequests { .. } => texts.too_many_requests,
+            Problem::Internal => texts.internal,
+            Problem::Unavailable => texts.unavailable,
+        }
+    }
+
+    fn advice(self, texts: &Texts) -> String {
+        match self {
+            Problem::BadRequest => texts.bad_request_advice.to_owned(),
+            Problem::Forbidden => texts.forbidden_advice.to_owned(),
+            Problem::NotFound => texts.not_found_advice.to_owned(),
+            Problem::MethodNotAllowed => texts.method_not_allowed_advice.to_owned(),
+            Problem::TooLarge => texts.too_large_advice.to_owned(),
+            Problem::TooManyRequests { minutes } => texts.too_many_requests_advice.fill(&(texts.minutes)(minutes)),
+            Problem::Internal => texts.internal_advice.to_owned(),
+            Problem::Unavailable => texts.unavailable_advice.to_owned(),
+        }
+    }
+}
+
+/// The error page.
+pub fn page(view: &ErrorView<'_>) -> Markup {
+    let texts = view.chrome.texts;
+    let heading = view.problem.heading(texts);
+    document(
+        view.chrome,
+        &texts.error_in_title.fill(heading),
+        html! {
+            h1 { (heading) }
+            p { (view.problem.advice(texts)) }
+            @if let Some(home) = given(view.home) {
+                div .actions { a .button href=(home) { (texts.to_start_page) } }
+            }
+            (details(view))
+        },
+    )
+}
+
+fn details(view: &ErrorView<'_>) -> Markup {
+    let texts = view.chrome.texts;
+    html! {
+        div .details {
+            p { (texts.support_hint) }
+            dl {
+                dt { (texts.reference) }
+                dd { code { (view.chrome.request_id) } }
+                @if let Some(code) = given(view.reason_code) {
+                    dt { (texts.reason_code) }
+                    dd { code { (code) } }
+                }
+                @if let Some(text) = given(view.reason_text) {
+                    dt { (texts.for_developers) }
+                    dd lang="en" { (text) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The languages the pages speak, and the choice among them.
+
+use crate::pages::texts::Texts;
+use crate::pages::texts::english::ENGLISH;
+use crate::pages::texts::german::GERMAN;
+
+/// How many language ranges of one request are looked at; a browser sends fewer than ten.
+const MOST_RANGES: usize = 20;
+/// Longer ranges are no language: RFC 5646 §4.4.1 lets 35 characters suffice.
+const LONGEST_RANGE: usize = 35;
+/// The weight of a range that names none (RFC 9110 §12.4.2), in thousandths.
+const FULL_WEIGHT: u16 = 1_000;
+
+/// A language of the pages. Adding one means a variant here and a table under `texts/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// English, the language where nothing else matches.
+    English,
+    /// German.
+    German,
+}
+
+impl Language {
+    /// Every language, the default first.
+    pub const ALL: [Language; 2] = [Language::English, Language::German];
+
+    /// The tags of all of them.
+    pub const TAGS: &[&str] = &[Language::English.tag(), Language::German.tag()];
+
+    /// The BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Language::English => "en",
+            Language::German => "de",
+        }
+    }
+
+    /// The sentences of this language.
+    pub const fn texts(self) -> &'static Texts {
+        match self {
+            Language::English => &ENGLISH,
+            Language::German => &GERMAN,
+        }
+    }
+
+    /// The language a person most likely wants: the first of `ui_locales` (OpenID Connect Core §3.1.2.1, space-separated) we
+    /// speak, else the best weighted of `Accept-Language` (RFC 9110 §12.5.4), else English. Both may be empty or nonsense.
+    pub fn choose(ui_locales: &str, accept_language: &str) -> Language {
+        ui_locales
+            .split_ascii_whitespace()
+            .take(MOST_RANGES)
+            .find_map(look_up)
+            .or_else(|| heaviest(accept_language))
+            .unwrap_or(Language::English)
+    }
+}
+
+/// The first of the most heavily weighted ranges we speak.
+fn heaviest(accept_language: &str) -> Option<Language> {
+    let mut best = None;
+    for (language, weight) in accept_language.split(',').take(MOST_RANGES).filter_map(weighted) {
+        if weight > best.map_or(0, |(_, weight)| weight) {
+            best = Some((language, weight));
+        }
+    }
+    best.map(|(language, _)| language)
+}
+
+/// One member of `Accept-Language`. A weight that cannot be read makes the member void.
+fn weighted(member: &str) -> Option<(Language, u16)> {
+    let (range, parameter) = member.split_once(';').map_or((member, None), |(range, rest)| (range, Some(rest)));
+    let weight = parameter.map_or(Some(FULL_WEIGHT), thousandths)?;
+    Some((look_up(range.trim())?, weight))
+}
+
+/// Reads `q=0.8` as 800.
+fn thousandths(parameter: &str) -> Option<u16> {
+    let value = parameter.trim().strip_prefix(['q', 'Q'])?.strip_prefix('=')?;
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let fraction: u16 = format!("{fraction:0<3}").parse().ok()?;
+    match (whole, fraction) {
+        ("0", _) => Some(fraction),
+        ("1", 0) => Some(FULL_WEIGHT),
+        (_, _) => None,
+    }
+}
+
+/// Lookup by RFC 4647 §3.4: the range loses subtags from its end until it names a language of ours.
+fn look_up(range: &str) -> Option<Language> {
+    if range.len() > LONGEST_RANGE {
+        return None;
+    }
+    let mut rest = range;
+    loop {
+        if let Some(language) = Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(rest)) {
+            return Some(language);
+        }
+        rest = rest.rsplit_once(['-', '_'])?.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_has_its_tag_listed() {
+        assert_eq!(Language::TAGS, Language::ALL.map(Language::tag));
+    }
+
+    #[test]
+    fn the_first_known_ui_locale_wins_over_the_browser() {
+        for (ui_locales, expected) in [
+            ("de", Language::German),
+            ("de-CH-1996 en", Language::German),
+            ("DE-at", Language::German),
+            ("de_DE", Language::German),
+            ("fr-CA tlh de en", Language::German),
+            ("  en   de ", Language::English),
+            ("den deu english german", Language::English),
+        ] {
+            assert_eq!(Language::choose(ui_locales, "en"), expected, "{ui_locales:?}");
+        }
+        assert_eq!(Language::choose("en", "de"), Language::English);
+    }
+
+    #[test]
+    fn the_heaviest_known_range_wins_and_ties_go_to_the_first() {
+        for (accept_language, expected) in [
+            ("de-DE,de;q=0.9,en;q=0.8", Language::German),
+            ("en;q=0.8, de;q=0.81", Language::German),
+            ("en;q=0.8,de;q=0.8", Language::English),
+            ("fr, de;q=0.001", Language::German),
+            ("de ; q=1.000 , en", Language::German),
+            ("en;q=0.5,DE;Q=1", Language::German),
+            ("de;q=0", Language::English),
+            ("de;q=0.000, en;q=0.001", Language::English),
+            ("*", Language::English),
+            ("*, de;q=0.5", Language::German),
+        ] {
+            assert_eq!(Language::choose("", accept_language), expected, "{accept_language:?}");
+        }
+    }
+
+    #[test]
+    fn odd_input_gives_english() {
+        for odd in [
+            "",
+            " ",
+            ",,,;;;",
+            "de;q=",
+            "de;q=2",
+            "de;q=1.5",
+            "de;q=0.1234",
+            "de;q=-1",
+            "de;q=+.5",
+            "de;q=0.+5",
+            "-",
+            "--",
+            "-de",
+            "de;level=1",
+            "\u{202e}ed",
+            "dé",
+            "ｄｅ",
+            "de\0",
+            "de;q=٠",
+        ] {
+            assert_eq!(Language::choose("", odd), Language::English, "{odd:?}");
+        }
+        assert_eq!(Language::choose(&"-".repeat(100_000), &"-".repeat(100_000)), Language::English);
+        assert_eq!(Language::choose(&format!("de{}", "-x".repeat(50_000)), ""), Language::English);
+    }
+
+    #[test]
+    fn only_the_first_twenty_ranges_count() {
+        assert_eq!(Language::choose(&format!("{}de", "fr ".repeat(19)), ""), Language::German);
+        assert_eq!(Language::choose(&format!("{}de", "fr ".repeat(20)), ""), Language::English);
+        assert_eq!(Language::choose("", &format!("{}de", "fr,".repeat(20))), Language::English);
+    }
+}

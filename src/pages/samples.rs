@@ -1,0 +1,219 @@
+//! Test material: every page, filled with hostile names, and a strict reader of what comes out.
+
+use super::brand::Brand;
+use super::consent::{self, ConsentScope, ConsentView};
+use super::error::{self, ErrorView, Problem};
+use super::form_post::{self, FormPostView};
+use super::frame::{Account, Chrome, Client};
+use super::home;
+use super::language::Language;
+use super::login::{self, LoginProblem, LoginView};
+use super::logout::{self, BackLink, LogoutView, SignedOutView};
+
+pub(super) const ACTION: &str = "/auth/login?request=AAAA&x='\"<>";
+pub(super) const PAYLOADS: [&str; 7] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onfocus='alert(1)' autofocus x='",
+    "a&b&amp;c&lt;",
+    "\u{202e}\u{2066}gnp.exe\u{200b}\u{feff}",
+    "</title></textarea></style><!--",
+    "{}{{0}}${x}\r\n\t\0",
+];
+
+const PROBLEMS: [LoginProblem; 6] = [
+    LoginProblem::WrongCredentials,
+    LoginProblem::TooManyAttempts { minutes: 7 },
+    LoginProblem::PageExpired,
+    LoginProblem::UsernameMissing,
+    LoginProblem::PasswordMissing,
+    LoginProblem::BothMissing,
+];
+
+pub(super) const FAILURES: [Problem; 8] = [
+    Problem::BadRequest,
+    Problem::Forbidden,
+    Problem::NotFound,
+    Problem::MethodNotAllowed,
+    Problem::TooLarge,
+    Problem::TooManyRequests { minutes: 1 },
+    Problem::Internal,
+    Problem::Unavailable,
+];
+
+pub(super) struct Page {
+    pub(super) name: String,
+    pub(super) html: String,
+}
+
+/// Every page in one language, with `name` wherever a name from outside can stand.
+pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
+    let brand = Brand {
+        name,
+        logo: None,
+        color: Some("#884400"),
+        privacy_url: Some("https://brand.example/privacy"),
+        terms_url: Some("https://brand.example/terms"),
+    };
+    let logo_brand = Brand { logo: Some(name), color: None, privacy_url: Some(name), terms_url: None, ..brand };
+    let chrome =
+        Chrome { brand: &brand, texts: language.texts(), base_path: "/auth", assets_version: name, request_id: name };
+    let chromes = [("", chrome), (" with logo", Chrome { brand: &logo_brand, ..chrome })];
+    chromes.into_iter().flat_map(|(suffix, chrome)| pages_of(chrome, name, suffix)).collect()
+}
+
+fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
+    let mut pages = Vec::new();
+    let mut add = |page: &str, markup: maud::Markup| {
+        pages.push(Page { name: format!("{page}{suffix} ({:?})", chrome.texts.language), html: markup.into_string() });
+    };
+    let login = login_view(chrome, name);
+    add("login", login::page(&login));
+    add("login without hint", login::page(&LoginView { username: "", tenant: None, ..login }));
+    for problem in PROBLEMS {
+        add(&format!("login {problem:?}"), login::page(&LoginView { problem: Some(problem), ..login }));
+    }
+    let account = Account { name, username: name };
+    add("chooser", login::page(&LoginView { present_account: Some(account), ..login }));
+    let scopes = scopes(name);
+    let claims = ["birthdate", name];
+    let consent = consent_view(chrome, name, &scopes, &claims);
+    add("consent", consent::page(&consent));
+    add(
+        "consent again",
+        consent::page(&ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent }),
+    );
+    let client = Some(client(name));
+    let logout = LogoutView { chrome, action: ACTION, form_token: "TOKEN", account, client, drawn_again: false };
+    add("logout", logout::page(&logout));
+    add("logout again", logout::page(&LogoutView { drawn_again: true, client: None, ..logout }));
+    let back = BackLink { name, uri: "https://client.example/" };
+    add("signed out", logout::signed_out_page(&SignedOutView { chrome, back: Some(back) }));
+    for problem in FAILURES {
+        let view =
+            ErrorView { chrome, problem, reason_code: Some("GP1207"), reason_text: Some(name), home: Some("/auth/") };
+        add(&format!("error {problem:?}"), error::page(&view));
+    }
+    let fields = [("state", name), (name, "x"), ("code", "C")];
+    add(
+        "form_post",
+        form_post::page(&FormPostView { chrome, action: "https://client.example/cb?a=1&b='", fields: &fields }),
+    );
+    add("home", home::page(chrome));
+    pages
+}
+
+fn client(name: &str) -> Client<'_> {
+    Client {
+        name,
+        logo: Some("/auth/static/logos/x"),
+        home: Some("https://client.example/"),
+        policy: Some("https://client.example/policy?a&b"),
+        terms: Some(name),
+    }
+}
+
+fn login_view<'a>(chrome: Chrome<'a>, name: &'a str) -> LoginView<'a> {
+    LoginView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        client: client(name),
+        tenant: Some(name),
+        username: name,
+        problem: None,
+        present_account: None,
+    }
+}
+
+fn scopes(name: &str) -> [ConsentScope<'_>; 4] {
+    let plain = ConsentScope { name: "openid", display_name: "", description: "", required: true, emphasize: false };
+    [
+        plain,
+        ConsentScope { name: "offline_access", required: false, emphasize: true, ..plain },
+        ConsentScope { name, display_name: name, description: name, required: false, emphasize: true },
+        ConsentScope { name: "orders.read", required: false, ..plain },
+    ]
+}
+
+fn consent_view<'a>(
+    chrome: Chrome<'a>,
+    name: &'a str,
+    scopes: &'a [ConsentScope<'a>],
+    claims: &'a [&'a str],
+) -> ConsentView<'a> {
+    ConsentView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        client: client(name),
+        account: Account { name, username: "alice" },
+        scopes,
+        claims,
+        may_remember: true,
+        drawn_again: false,
+    }
+}
+
+/// One start tag: its name, and its attributes decoded.
+pub(super) struct Tag {
+    pub(super) name: String,
+    pub(super) attributes: Vec<(String, String)>,
+}
+
+impl Tag {
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(attribute, _)| attribute == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The start tags of a page, read as strictly as maud writes: a quote or bracket out of place is a failed test.
+pub(super) fn tags(html: &str) -> Vec<Tag> {
+    let mut tags = Vec::new();
+    let mut rest = html;
+    while let Some((_, after)) = rest.split_once('<') {
+        if after.starts_with(['/', '!']) {
+            rest = after;
+            continue;
+        }
+        let length = after.find([' ', '>']).expect("a tag ends");
+        let mut tag = Tag { name: after[..length].to_owned(), attributes: Vec::new() };
+        assert!(tag.name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "odd tag {:?}", tag.name);
+        rest = &after[length..];
+        while let Some(attribute) = rest.strip_prefix(' ') {
+            let length = attribute.find(['=', ' ', '>']).expect("an attribute ends");
+            let name = attribute[..length].to_owned();
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "odd attribute {name:?}");
+            rest = &attribute[length..];
+            let value = rest.strip_prefix("=\"").map(|quoted| {
+                let (value, after) = quoted.split_once('"').expect("a closing quote");
+                rest = after;
+                value
+            });
+            tag.attributes.push((name, decode(value.unwrap_or(""))));
+        }
+        rest = rest.strip_prefix('>').expect("a tag closes");
+        tags.push(tag);
+    }
+    tags
+}
+
+fn decode(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+/// What a reader sees of a page, with the tags taken out.
+pub(super) fn words(html: &str) -> String {
+    let mut words = String::new();
+    for piece in html.split('<').skip(1) {
+        words.push_str(piece.split_once('>').expect("a tag closes").1);
+    }
+    decode(&words)
+}
+
+pub(super) fn every_page() -> Vec<Page> {
+    Language::ALL
+        .into_iter()
+        .flat_map(|language| PAYLOADS.into_iter().flat_map(move |name| pages(language, name)))
+        .collect()
+}

@@ -1,0 +1,212 @@
+//! Every sentence a page can show, one field each. A language is one [`Texts`] table under `texts/`; the compiler refuses a
+//! table that lacks a sentence.
+
+pub mod english;
+pub mod german;
+
+use crate::pages::language::Language;
+
+/// A sentence with one place, written `{}`, for a name or a number that comes from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template(pub &'static str);
+
+impl Template {
+    /// What stands before and after the place.
+    pub fn parts(self) -> (&'static str, &'static str) {
+        self.0.split_once("{}").unwrap_or((self.0, ""))
+    }
+
+    /// The sentence as plain text.
+    pub fn fill(self, value: &str) -> String {
+        let (before, after) = self.parts();
+        [before, value, after].concat()
+    }
+}
+
+/// What a standard scope lets an application do: a short name and a sentence about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScopeText {
+    /// The wire name, as `profile`.
+    pub scope: &'static str,
+    /// Said in a few words.
+    pub name: &'static str,
+    /// Said in a sentence.
+    pub description: &'static str,
+}
+
+/// All sentences of one language.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "a field's name says which sentence it is; the English table shows it")]
+pub struct Texts {
+    pub language: Language,
+
+    // Every page
+    pub error_in_title: Template,
+    pub about_this_service: &'static str,
+    pub privacy_policy: &'static str,
+    pub terms_of_service: &'static str,
+    pub website: &'static str,
+    pub about_client: Template,
+    pub opens_in_new_tab: &'static str,
+    pub there_is_a_problem: &'static str,
+    pub cancel: &'static str,
+    pub minutes: fn(u32) -> String,
+
+    // Sign-in
+    pub sign_in_title: &'static str,
+    pub to_continue_to: Template,
+    pub with_account_of_tenant: Template,
+    pub username: &'static str,
+    pub password: &'static str,
+    pub sign_in: &'static str,
+    pub wrong_credentials: &'static str,
+    pub too_many_attempts: Template,
+    pub page_expired: &'static str,
+    pub username_missing: &'static str,
+    pub password_missing: &'static str,
+    pub choose_account_title: &'static str,
+    pub signed_in_here_as: Template,
+    pub continue_as: Template,
+    pub use_another_account: &'static str,
+
+    // Consent
+    pub consent_title: &'static str,
+    pub client_asks_for_access: Template,
+    pub signed_in_as: Template,
+    pub not_you: &'static str,
+    pub scopes_legend: &'static str,
+    pub scope_required: &'static str,
+    pub scope_required_hint: &'static str,
+    pub scope_emphasized: &'static str,
+    pub claims_heading: &'static str,
+    pub remember: &'static str,
+    pub remember_hint: &'static str,
+    pub consent_hint: Template,
+    pub allow: &'static str,
+    pub deny: &'static str,
+    pub session_changed: &'static str,
+    pub standard_scopes: [ScopeText; 6],
+    /// Standard claims (OpenID Connect Core §5.1) by wire name, in words.
+    pub standard_claims: [(&'static str, &'static str); 19],
+
+    // Sign-out
+    pub sign_out_title: &'static str,
+    pub client_asks_to_sign_out: Template,
+    pub sign_out_hint: &'static str,
+    pub sign_out: &'static str,
+    pub stay_signed_in: &'static str,
+    pub signed_out_title: &'static str,
+    pub signed_out_hint: &'static str,
+    pub back_to_client: Template,
+
+    // What went wrong, and what one can do
+    pub bad_request: &'static str,
+    pub bad_request_advice: &'static str,
+    pub forbidden: &'static str,
+    pub forbidden_advice: &'static str,
+    pub not_found: &'static str,
+    pub not_found_advice: &'static str,
+    pub method_not_allowed: &'static str,
+    pub method_not_allowed_advice: &'static str,
+    pub too_large: &'static str,
+    pub too_large_advice: &'static str,
+    pub too_many_requests: &'static str,
+    pub too_many_requests_advice: Template,
+    pub internal: &'static str,
+    pub internal_advice: &'static str,
+    pub unavailable: &'static str,
+    pub unavailable_advice: &'static str,
+    pub support_hint: &'static str,
+    pub reference: &'static str,
+    pub reason_code: &'static str,
+    pub for_developers: &'static str,
+    pub to_start_page: &'static str,
+
+    // Back to the application by form_post
+    pub form_post_title: &'static str,
+    pub form_post_hint: &'static str,
+    pub form_post_continue: &'static str,
+
+    // Start page
+    pub home_title: &'static str,
+    pub home_hint: Template,
+    pub home_advice: &'static str,
+}
+
+impl Texts {
+    /// Name and description of a standard scope; `None` for any other.
+    pub fn standard_scope(&self, scope: &str) -> Option<&ScopeText> {
+        self.standard_scopes.iter().find(|text| text.scope == scope)
+    }
+
+    /// A standard claim in words; `None` for any other.
+    pub fn standard_claim(&self, claim: &str) -> Option<&'static str> {
+        self.standard_claims.iter().find(|(name, _)| *name == claim).map(|(_, words)| *words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every field as (name, text): `Debug` prints all of them, also those added later.
+    fn fields(language: Language) -> Vec<String> {
+        let printed = format!("{:#?}", language.texts());
+        printed.lines().map(|line| line.trim().to_owned()).filter(|line| line.contains('"')).collect()
+    }
+
+    #[test]
+    fn no_sentence_is_empty() {
+        for language in Language::ALL {
+            assert_eq!(language.texts().language, language);
+            let fields = fields(language);
+            assert!(fields.len() > 100, "Debug no longer shows the fields");
+            for field in fields {
+                let text =
+                    field.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')).map_or("", |(text, _)| text);
+                assert!(!text.is_empty() && text == text.trim(), "{language:?}: {field}");
+            }
+        }
+    }
+
+    #[test]
+    fn templates_have_one_place_and_sentences_none() {
+        for language in Language::ALL {
+            let printed = format!("{:?}", language.texts());
+            let templates: Vec<&str> =
+                printed.split("Template(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+            assert!(templates.len() > 10, "Debug no longer shows the templates");
+            for template in &templates {
+                assert_eq!(template.matches("{}").count(), 1, "{language:?}: {template}");
+            }
+            assert_eq!(printed.matches("{}").count(), templates.len(), "{language:?}: a sentence with a place");
+        }
+    }
+
+    #[test]
+    fn languages_name_the_same_scopes_and_claims() {
+        let english = Language::English.texts();
+        for language in Language::ALL {
+            let texts = language.texts();
+            let scopes = |texts: &Texts| texts.standard_scopes.map(|text| text.scope);
+            let claims = |texts: &Texts| texts.standard_claims.map(|(claim, _)| claim);
+            assert_eq!(scopes(texts), scopes(english), "{language:?}");
+            assert_eq!(claims(texts), claims(english), "{language:?}");
+        }
+    }
+
+    #[test]
+    fn minutes_have_a_singular() {
+        for language in Language::ALL {
+            let minutes = language.texts().minutes;
+            assert_ne!(minutes(1).replace('1', "2"), minutes(2), "{language:?}");
+            assert!(minutes(12).contains("12"), "{language:?}");
+        }
+    }
+
+    #[test]
+    fn a_filled_place_is_not_read_again() {
+        assert_eq!(Template("to {}.").fill("{}"), "to {}.");
+        assert_eq!(Template("nowhere").fill("x"), "nowherex");
+    }
+}

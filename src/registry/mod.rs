@@ -1,0 +1,164 @@
+//! What is registered, held in memory: clients by `client_id`, the catalogue and the keys whole. Once a second the
+//! database is asked for its version; an entry counts only while it was read at the current one, so a change is in force
+//! everywhere a second after its commit.
+
+mod client_cache;
+mod key_ring;
+mod loading;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant as Monotonic};
+
+use crate::clock::Clock;
+use crate::crypto::master::{DerivedKeys, Purpose};
+use crate::crypto::sealing::Sealer;
+use crate::protocol::client::Client;
+use crate::protocol::client_secret::SecretDigest;
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::instant::Instant;
+use crate::protocol::registration::defaults::ClientDefaults;
+use crate::protocol::scope::Catalogue;
+use crate::store::clients::LongestLifetimes;
+use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys};
+
+use client_cache::ClientCache;
+pub use key_ring::KeyRing;
+
+/// A client with what it proves itself with.
+#[derive(Clone, Debug)]
+pub struct RegisteredClient {
+    /// The registration.
+    pub client: Client,
+    /// Digests of its secrets.
+    pub secrets: Vec<SecretDigest>,
+}
+
+/// Everything but the clients, as of one version.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The version it was read at.
+    pub version: i64,
+    /// Scopes, resources, tenants, providers.
+    pub catalogue: Catalogue,
+    /// Signing keys.
+    pub keys: KeyRing,
+    /// Origins that the scripts of any client may come from.
+    pub origins: BTreeSet<String>,
+    /// The longest lifetimes that any client registers.
+    pub longest_lifetimes: LongestLifetimes,
+}
+
+/// Opens what the registry keeps sealed.
+#[derive(Debug)]
+pub struct Sealers {
+    /// Digests of client secrets.
+    pub client_secrets: Sealer,
+    /// Private signing keys.
+    pub signing_keys: Sealer,
+}
+
+impl Sealers {
+    /// From the installation's keys.
+    pub fn new(derived: &DerivedKeys) -> Sealers {
+        Sealers {
+            client_secrets: Sealer::new(derived, Purpose::ClientSecret),
+            signing_keys: Sealer::new(derived, Purpose::SigningKey),
+        }
+    }
+}
+
+/// The cache. One per process.
+#[derive(Debug)]
+pub struct Registry {
+    store: Store,
+    clock: Arc<Clock>,
+    defaults: ClientDefaults,
+    sealers: Sealers,
+    snapshot: RwLock<Arc<Snapshot>>,
+    clients: ClientCache,
+    version: AtomicI64,
+    started: Monotonic,
+    /// Milliseconds after `started` at which the database last told its version.
+    confirmed_at: AtomicU64,
+}
+
+impl Registry {
+    /// Reads everything for the first time. `Refused` when a key that signs or is announced cannot be unwrapped.
+    pub fn load(
+        store: Store,
+        clock: Arc<Clock>,
+        defaults: ClientDefaults,
+        sealers: Sealers,
+    ) -> Result<Registry, StoreError> {
+        let reading = installation::read(&store)?;
+        clock.adjust(reading.now);
+        let snapshot = read_snapshot(&store, &sealers, clock.now())?;
+        Ok(Registry {
+            version: AtomicI64::new(snapshot.version),
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            clients: ClientCache::new(),
+            started: Monotonic::now(),
+            confirmed_at: AtomicU64::new(0),
+            store,
+            clock,
+            defaults,
+            sealers,
+        })
+    }
+
+    /// Asks the database for its version and clock, and reads anew what has changed. Called once a second.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        let reading = installation::read(&self.store)?;
+        self.clock.adjust(reading.now);
+        self.version.store(reading.registry_version, Ordering::Release);
+        if self.snapshot().version != reading.registry_version {
+            let snapshot = read_snapshot(&self.store, &self.sealers, self.clock.now())?;
+            *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        }
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.confirmed_at.store(elapsed, Ordering::Release);
+        Ok(())
+    }
+
+    /// How long ago the database last confirmed what is held here.
+    pub fn age(&self) -> Duration {
+        let confirmed_at = Duration::from_millis(self.confirmed_at.load(Ordering::Acquire));
+        self.started.elapsed().saturating_sub(confirmed_at)
+    }
+
+    /// Catalogue, keys and origins as of now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The client of that name, disabled ones too. One read when it is not held at the current version.
+    pub fn client(&self, client_id: &ClientId) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
+        let version = self.version.load(Ordering::Acquire);
+        if let Some(held) = self.clients.find(client_id, version) {
+            return Ok(held);
+        }
+        let found = clients::find(&self.store, client_id)?;
+        let client =
+            found.value.map(|row| loading::client(row, &self.defaults, &self.sealers.client_secrets)).transpose()?;
+        let client = client.map(Arc::new);
+        self.clients.keep(client_id, found.registry_version, client.clone());
+        Ok(client)
+    }
+}
+
+fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, StoreError> {
+    let catalogue = catalogue::load(store)?;
+    let keys = signing_keys::load(store)?;
+    let origins = clients::origins(store)?;
+    // The oldest of the three versions: if another was read later, the next refresh reads all of them again.
+    let version = catalogue.registry_version.min(keys.registry_version).min(origins.registry_version);
+    Ok(Snapshot {
+        version,
+        catalogue: loading::catalogue(catalogue.value)?,
+        keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
+        origins: loading::origins(&origins.value),
+        longest_lifetimes: clients::longest_lifetimes(store)?,
+    })
+}

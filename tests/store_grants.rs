@@ -1,0 +1,308 @@
+//! Redemption: one code, one grant, whoever comes and however often.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+
+mod support;
+
+use std::time::Duration;
+
+use gatepost::crypto::random;
+use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
+use gatepost::protocol::instant::Day;
+use gatepost::protocol::session_id;
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::grants::{self, NewGrant, Redemption};
+use gatepost::store::sessions::{self, SessionRow};
+use gatepost::store::users::{self, NewUser};
+use gatepost::store::{Store, StoreError, consents};
+use serde_json::json;
+use support::postgres::TestDatabase;
+
+/// A client, a user who signed in a second ago, and the store.
+struct Scene {
+    database: TestDatabase,
+    store: Store,
+    day: Day,
+    sid: Sid,
+}
+
+fn client_id() -> ClientId {
+    ClientId::new("web")
+}
+
+fn alice() -> Subject {
+    Subject::new("alice-sub")
+}
+
+fn scene() -> Scene {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
+    database.run("UPDATE clients SET tokens_valid_after = 'epoch'");
+    let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
+    let user =
+        NewUser { sub: alice(), username: "alice".into(), tenant: None, password_hash: None, enabled: true, claims };
+    users::insert(&store, &user, &named("user_added")).unwrap();
+    let now = database.now();
+    let day = now.plus(Duration::from_secs(40_000)).day();
+    let sid = session_id::compose(day, random::bytes());
+    let session = SessionRow {
+        day,
+        sid: sid.clone(),
+        sub: alice(),
+        auth_time: now,
+        amr: vec![String::from("pwd")],
+        acr: String::from("1"),
+        tenant: None,
+        identity_provider: String::from("local"),
+        created_at: now,
+        expires_at: now.plus(Duration::from_secs(36_000)),
+        ended_at: None,
+    };
+    sessions::insert(&store, &session, &random::bytes(), &named("signed_in")).unwrap();
+    Scene { database, store, day, sid }
+}
+
+impl Scene {
+    /// A grant as a code issued now would carry it.
+    fn grant(&self) -> NewGrant {
+        let now = self.database.now();
+        let expires_at = now.plus(Duration::from_secs(30 * 86_400));
+        NewGrant {
+            id: GrantId { day: expires_at.day(), random: random::bytes() },
+            attempt: random::bytes(),
+            client_id: client_id(),
+            sub: alice(),
+            scopes: vec![String::from("openid")],
+            resources: Vec::new(),
+            claims: json!({}),
+            session: Some((self.day, self.sid.clone())),
+            tenant: None,
+            identity_provider: None,
+            auth_time: now,
+            amr: vec![String::from("pwd")],
+            acr: String::from("1"),
+            offline: false,
+            issued_at: now,
+            expires_at,
+        }
+    }
+
+    fn redeem(&self, grant: &NewGrant) -> Redemption {
+        let fresh = NewGrant { attempt: random::bytes(), ..grant.clone() };
+        grants::redeem(&self.store, &fresh, &AuditEvent::default()).unwrap()
+    }
+
+    /// Rows and those among them that still live.
+    fn rows(&self) -> (i64, i64) {
+        let row = self
+            .database
+            .client()
+            .query_one("SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM grants", &[])
+            .unwrap();
+        (row.get(0), row.get(1))
+    }
+
+    fn events(&self, name: &str) -> i64 {
+        let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
+        self.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    }
+}
+
+fn named(event: &str) -> AuditEvent<'_> {
+    AuditEvent { event, ..AuditEvent::default() }
+}
+
+fn is_issued(redemption: &Redemption) -> bool {
+    match redemption {
+        Redemption::Issued(_) => true,
+        Redemption::Replayed | Redemption::NoLongerStands => false,
+    }
+}
+
+#[test]
+fn the_first_redemption_is_issued_with_the_user_as_stored() {
+    let scene = scene();
+    let Redemption::Issued(user) = scene.redeem(&scene.grant()) else { panic!("not issued") };
+    assert_eq!((user.sub, user.username.as_str()), (alice(), "alice"));
+    assert_eq!(user.claims.get("name"), Some(&json!("Alice")));
+    assert_eq!(scene.rows(), (1, 1));
+    assert_eq!(scene.events("code_redeemed"), 1);
+}
+
+#[test]
+fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
+    let scene = scene();
+    for round in 0..100 {
+        let grant = scene.grant();
+        let issued = std::thread::scope(|scope| {
+            let redemptions: Vec<_> = (0..16).map(|_| scope.spawn(|| is_issued(&scene.redeem(&grant)))).collect();
+            redemptions.into_iter().map(|thread| thread.join().unwrap()).filter(|issued| *issued).count()
+        });
+        assert_eq!(issued, 1, "round {round}");
+    }
+    assert_eq!(scene.rows(), (100, 0));
+    assert_eq!(scene.events("code_redeemed"), 100);
+    assert_eq!(scene.events("code_replayed"), 1_500);
+}
+
+#[test]
+fn a_second_redemption_revokes_what_the_first_gave() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.rows(), (1, 0));
+}
+
+#[test]
+fn the_same_attempt_twice_is_one_redemption() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    assert_eq!(scene.rows(), (1, 1));
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap(), Redemption::Replayed);
+}
+
+#[test]
+fn a_burnt_code_is_never_redeemed() {
+    let scene = scene();
+    let grant = scene.grant();
+    grants::burn(&scene.store, &grant, &AuditEvent::default()).unwrap();
+    assert_eq!(scene.rows(), (1, 0));
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.events("code_refused"), 1);
+}
+
+#[test]
+fn burning_a_redeemed_code_revokes_what_it_gave() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    let burning = NewGrant { attempt: random::bytes(), ..grant };
+    grants::burn(&scene.store, &burning, &AuditEvent::default()).unwrap();
+    assert_eq!(scene.rows(), (1, 0));
+}
+
+#[test]
+fn an_expired_code_that_was_never_redeemed_leaves_no_row() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(!grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default()).unwrap());
+    assert_eq!(scene.rows(), (0, 0));
+    assert_eq!(scene.events("code_replayed"), 0);
+}
+
+#[test]
+fn an_expired_code_that_was_redeemed_revokes_for_its_own_client_only() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    let stranger = ClientId::new("other");
+    assert!(!grants::revoke_replayed(&scene.store, grant.id, &stranger, &AuditEvent::default()).unwrap());
+    assert_eq!(scene.rows(), (1, 1));
+    assert!(grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default()).unwrap());
+    assert_eq!(scene.rows(), (1, 0));
+    assert_eq!(scene.events("code_replayed"), 1);
+}
+
+#[test]
+fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
+    let ways_to_end: [(&str, fn(&Scene)); 10] = [
+        ("session ended", |scene| {
+            assert!(sessions::end(&scene.store, scene.day, &scene.sid, &named("signed_out")).unwrap());
+        }),
+        ("session gone", |scene| scene.database.run("DELETE FROM sessions")),
+        ("session of another user", |scene| scene.database.run("UPDATE sessions SET sub = 'bob'")),
+        ("user disabled", |scene| scene.database.run("UPDATE users SET enabled = false")),
+        ("user gone", |scene| scene.database.run("DELETE FROM users")),
+        ("user revoked", |scene| {
+            scene.database.run("UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'")
+        }),
+        ("client disabled", |scene| {
+            scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), false)).unwrap();
+        }),
+        ("client gone", |scene| {
+            assert!(scene.store.change_registry(|writer| writer.remove_client(&client_id())).unwrap());
+        }),
+        ("consent withdrawn", |scene| {
+            consents::withdraw(&scene.store, &alice(), &client_id(), &named("consent_withdrawn")).unwrap();
+        }),
+        ("everything revoked", |scene| {
+            scene.database.run("UPDATE installation SET tokens_valid_after = clock_timestamp()")
+        }),
+    ];
+    for (name, end) in ways_to_end {
+        let scene = scene();
+        let grant = scene.grant();
+        end(&scene);
+        assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands, "{name}");
+        assert_eq!(scene.rows(), (1, 0), "{name}: spent, and nothing alive");
+        assert_eq!(scene.redeem(&grant), Redemption::Replayed, "{name}");
+    }
+}
+
+#[test]
+fn a_replay_after_the_session_ended_still_revokes() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    scene.database.run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.rows(), (1, 0));
+}
+
+#[test]
+fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
+    let scene = scene();
+    let grant = scene.grant();
+    scene.store.change_registry(|writer| writer.remove_client(&client_id())).unwrap();
+    scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
+    assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands);
+}
+
+#[test]
+fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
+    let scene = scene();
+    let given = consents::GivenConsent {
+        sub: &alice(),
+        client_id: &client_id(),
+        scopes: &[String::from("openid")],
+        claims: &[],
+        expires_at: None,
+    };
+    assert!(is_issued(&scene.redeem(&scene.grant())));
+    consents::give(&scene.store, &given, &named("consent_given")).unwrap();
+    assert!(is_issued(&scene.redeem(&scene.grant())));
+}
+
+#[test]
+fn a_redemption_is_one_transaction() {
+    let scene = scene();
+    let grant = scene.grant();
+    // Connections, statements and catalogue caches are warm after one.
+    assert!(is_issued(&scene.redeem(&scene.grant())));
+    let mut client = scene.database.client();
+    let mut assigned = || -> i64 { client.query_one("SELECT pg_current_xact_id()::text::int8", &[]).unwrap().get(0) };
+    // Another test's transactions count as well in a shared cluster: the least of several tries is ours alone.
+    let least = (0..50)
+        .map(|_| {
+            let before = assigned();
+            assert!(is_issued(&scene.redeem(&NewGrant { id: scene.grant().id, ..grant.clone() })));
+            assigned() - before
+        })
+        .min();
+    // One for the redemption, one for the second look.
+    assert_eq!(least, Some(2));
+}
+
+#[test]
+fn an_unmigrated_installation_is_an_error_not_an_issue() {
+    let scene = scene();
+    scene.database.run("DELETE FROM installation");
+    let answer = grants::redeem(&scene.store, &scene.grant(), &AuditEvent::default());
+    assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
+}

@@ -1,0 +1,141 @@
+//! The schema: migrations, levels, and every statement of the store against it.
+
+#![allow(clippy::unwrap_used, reason = "a panic here is a failed test")]
+
+mod support;
+
+use gatepost::store::migrate::{self, Migration};
+use gatepost::store::{StoreError, all_queries, installation};
+use support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
+
+#[test]
+fn every_query_prepares_against_the_migrated_schema() {
+    let database = TestDatabase::migrated();
+    let mut client = database.client();
+    let queries = all_queries();
+    assert!(queries.len() > 40, "{}", queries.len());
+    for (name, sql) in queries {
+        let prepared = client.prepare(sql);
+        assert!(prepared.is_ok(), "{name}: {:?}", prepared.err());
+    }
+}
+
+#[test]
+fn the_list_of_queries_names_every_statement_in_the_store() {
+    let listed = all_queries();
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines().filter(|line| line.contains("const ") && line.contains(": &str =")) {
+            let name = line.split("const ").nth(1).unwrap().split(':').next().unwrap();
+            let is_listed = listed.iter().any(|(query, _)| *query == format!("{module}::{name}"));
+            // Run once by `migrate`, which its own tests do.
+            let is_migration = module == "migrate" && ["MIGRATION_LOCK", "CREATE_TABLE", "FITNESS"].contains(&name);
+            assert!(is_listed || is_migration, "{module}::{name} is in no QUERIES list");
+        }
+    }
+}
+
+#[test]
+fn migrating_twice_applies_nothing_the_second_time() {
+    let database = TestDatabase::empty();
+    let mut client = database.client();
+    assert_eq!(migrate::migrate(&mut client).unwrap().len(), migrate::MIGRATIONS.len());
+    assert!(migrate::migrate(&mut client).unwrap().is_empty());
+    assert!(migrate::check_level(&database.store()).is_ok());
+}
+
+#[test]
+fn five_migrations_at_once_make_one_schema() {
+    let database = TestDatabase::empty();
+    let applied: Vec<usize> = std::thread::scope(|scope| {
+        let migrations: Vec<_> =
+            (0..5).map(|_| scope.spawn(|| migrate::migrate(&mut database.client()).unwrap().len())).collect();
+        migrations.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(applied.iter().sum::<usize>(), migrate::MIGRATIONS.len());
+}
+
+#[test]
+fn five_installations_at_once_agree_on_one_id() {
+    let database = TestDatabase::empty();
+    migrate::migrate(&mut database.client()).unwrap();
+    let ids: Vec<[u8; 16]> = std::thread::scope(|scope| {
+        let database = &database;
+        let installations: Vec<_> = (0..5_u8)
+            .map(|number| {
+                scope.spawn(move || installation::ensure(&mut database.client(), [number; 16], ISSUER).unwrap().id)
+            })
+            .collect();
+        installations.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+}
+
+#[test]
+fn an_edited_migration_is_refused() {
+    let database = TestDatabase::empty();
+    let mut client = database.client();
+    migrate::migrate(&mut client).unwrap();
+    let edited = [Migration { level: 1, name: "0001_foundation.sql", sql: "-- compatible_from: 1\nSELECT 1" }];
+    let refused = migrate::apply(&mut client, &edited).unwrap_err();
+    assert_eq!(refused, StoreError::Refused(String::from("schema level 1 was applied with another text")));
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing_behind() {
+    let database = TestDatabase::empty();
+    let mut client = database.client();
+    let failing = [
+        Migration { level: 1, name: "0001_a.sql", sql: "-- compatible_from: 1\nCREATE TABLE a (x int4)" },
+        Migration { level: 2, name: "0002_b.sql", sql: "-- compatible_from: 1\nCREATE TABLE b (x int4); SELECT 1/0" },
+    ];
+    assert!(migrate::apply(&mut client, &failing).is_err());
+    let left: i64 = client
+        .query_one("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", &[&database.schema])
+        .unwrap()
+        .get(0);
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_migration_must_name_the_level_it_works_with() {
+    let database = TestDatabase::empty();
+    let unnamed = [Migration { level: 1, name: "0001_a.sql", sql: "CREATE TABLE a (x int4)" }];
+    assert!(matches!(migrate::apply(&mut database.client(), &unnamed), Err(StoreError::Refused(_))));
+}
+
+#[test]
+fn an_unmigrated_or_newer_database_is_not_served() {
+    let database = TestDatabase::empty();
+    let store = database.store();
+    let refused = migrate::check_level(&store).unwrap_err().to_string();
+    assert!(refused.contains("run `gatepost migrate`"), "{refused}");
+    migrate::migrate(&mut database.client()).unwrap();
+    database.run("INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (9, 'x', '', 1)");
+    assert!(migrate::check_level(&store).is_ok());
+    database.run("UPDATE schema_migrations SET compatible_from = 9 WHERE level = 9");
+    assert!(matches!(migrate::check_level(&store), Err(StoreError::Refused(_))));
+}
+
+#[test]
+fn another_issuer_is_refused_and_both_are_named() {
+    let database = TestDatabase::migrated();
+    let refused = installation::ensure(&mut database.client(), INSTALLATION_ID, "https://other.example").unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains(ISSUER) && text.contains("https://other.example") && text.contains("--rename-issuer"),
+        "{text}"
+    );
+    assert_eq!(installation::find(&database.store()).unwrap().unwrap().id, INSTALLATION_ID);
+}
+
+#[test]
+fn the_version_is_read_together_with_the_databases_clock() {
+    let database = TestDatabase::migrated();
+    let (before, reading, after) = (database.now(), installation::read(&database.store()).unwrap(), database.now());
+    assert!(before <= reading.now && reading.now <= after);
+    assert_eq!(reading.registry_version, 1);
+}

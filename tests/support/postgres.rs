@@ -1,0 +1,136 @@
+//! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names. Without one a test fails.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+
+use std::time::Duration;
+
+use gatepost::crypto::random;
+use gatepost::protocol::instant::{Day, Instant};
+use gatepost::protocol::secret::SecretText;
+use gatepost::store::partitions::{self, Horizons};
+use gatepost::store::{DatabaseSettings, Store, installation, migrate};
+use postgres::{Client, NoTls};
+
+pub const ISSUER: &str = "https://id.example";
+pub const INSTALLATION_ID: [u8; 16] = [7; 16];
+
+/// Lifetimes as they are by default.
+pub const HORIZONS: Horizons = Horizons {
+    grants: Duration::from_secs(30 * 86_400),
+    sessions: Duration::from_secs(36_000 + 3_600),
+    revoked_tokens: Duration::from_secs(3_600),
+    used_assertions: Duration::from_secs(3_600),
+    audit_events: Duration::from_secs(400 * 86_400),
+};
+
+/// One schema; dropped with everything in it.
+pub struct TestDatabase {
+    pub schema: String,
+    /// The cluster's URL with the schema as search path.
+    pub url: String,
+}
+
+impl TestDatabase {
+    /// An empty schema.
+    pub fn empty() -> TestDatabase {
+        let random: String = random::bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+        let schema = format!("test_{random}");
+        connect(&cluster()).batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+        let url = with_options(&cluster(), &schema, "");
+        TestDatabase { schema, url }
+    }
+
+    /// Migrated, with its installation and partitions.
+    pub fn migrated() -> TestDatabase {
+        let database = TestDatabase::empty();
+        let mut client = database.client();
+        migrate::migrate(&mut client).unwrap();
+        installation::ensure(&mut client, INSTALLATION_ID, ISSUER).unwrap();
+        partitions::make_missing(&mut client, &HORIZONS, database.today()).unwrap();
+        database
+    }
+
+    /// A plain connection into the schema.
+    pub fn client(&self) -> Client {
+        connect(&self.url)
+    }
+
+    /// The store, as a server would open it.
+    pub fn store(&self) -> Store {
+        Store::open(&settings(&self.url)).unwrap()
+    }
+
+    /// The URL with further server settings: `-c name=value`.
+    pub fn url_with(&self, options: &str) -> String {
+        with_options(&cluster(), &self.schema, options)
+    }
+
+    /// The same, through another address.
+    pub fn url_through(&self, host: &str, port: u16, options: &str) -> String {
+        let config: postgres::Config = cluster().parse().unwrap();
+        let user = config.get_user().unwrap();
+        let password = config.get_password().map(|password| format!(":{}", String::from_utf8_lossy(password)));
+        let database = config.get_dbname().unwrap_or("postgres");
+        let url = format!("postgres://{user}{}@{host}:{port}/{database}", password.unwrap_or_default());
+        with_options(&url, &self.schema, options)
+    }
+
+    /// The database's clock.
+    pub fn now(&self) -> Instant {
+        let micros = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+        Instant::from_micros(self.client().query_one(micros, &[]).unwrap().get(0))
+    }
+
+    pub fn today(&self) -> Day {
+        self.now().day()
+    }
+
+    /// Rows in a table.
+    pub fn count(&self, table: &str) -> i64 {
+        self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
+    }
+
+    /// Runs a statement: what an operator, or time, does to the database.
+    pub fn run(&self, sql: &str) {
+        self.client().batch_execute(sql).unwrap();
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        if let Ok(mut client) = postgres::Client::connect(&cluster(), NoTls) {
+            let gone = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema));
+            drop(gone);
+        }
+    }
+}
+
+/// Settings of a small server.
+pub fn settings(url: &str) -> DatabaseSettings {
+    DatabaseSettings {
+        url: SecretText::new(url),
+        connections: 8,
+        workers: 20,
+        cancel_after: Duration::from_secs(3),
+        stuck_after: Duration::from_secs(8),
+        process: String::from("test"),
+        audit_days: 400,
+    }
+}
+
+/// The cluster's own URL.
+pub fn cluster() -> String {
+    std::env::var("TEST_DATABASE_URL")
+        .unwrap_or_else(|_| panic!("TEST_DATABASE_URL is not set: run make test, or tests/with-postgres cargo test"))
+}
+
+fn connect(url: &str) -> Client {
+    Client::connect(url, NoTls).unwrap()
+}
+
+fn with_options(url: &str, schema: &str, options: &str) -> String {
+    let options = format!("-c search_path={schema} {options}").trim_end().replace(' ', "%20").replace('=', "%3D");
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}application_name={schema}&options={options}")
+}
