@@ -20,6 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::config::Source;
+
+use super::command::{Command as CommandLine, Run};
+use super::failure::Failure;
 use demo_data::DemoData;
 use listeners::Listening;
 use options::{Command, Options};
@@ -54,6 +58,20 @@ impl fmt::Display for Trouble {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
+}
+
+pub(super) const COMMAND: CommandLine = CommandLine {
+    name: "dev",
+    values: &[],
+    options: &[],
+    summary: "Starts a private Postgres, demo data, the provider and a demo application, for trying out.",
+    example: "gatepost dev",
+    run: Run::ReadsArguments(run_as_configured),
+};
+
+fn run_as_configured(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let source = Source::from_environment(None, &[])?;
+    Ok(run(arguments, Provided { database: source.names_database(), secret: source.names_secret() }))
 }
 
 /// Runs the command with the arguments that follow `dev`, until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when

@@ -1,5 +1,165 @@
-//! The commands, one file each.
+//! The commands, one file each: what an operator types, and what is answered. Results go to standard output, all else to
+//! standard error.
 
+mod apply;
+mod arguments;
+mod client;
+mod command;
 pub mod dev;
+mod failure;
+mod healthcheck;
+mod key;
 pub mod logging;
+mod migrate;
+mod operator;
+mod output;
+mod prompt;
+mod secret;
 pub mod serve;
+mod user;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use arguments::{Invocation, Wanted, is_named, parse};
+use command::{Command, Run, overview};
+use failure::Failure;
+
+/// Every command, in the order of `--help`.
+const COMMANDS: &[&Command] = &[
+    &serve::COMMAND,
+    &dev::COMMAND,
+    &migrate::COMMAND,
+    &apply::COMMAND,
+    &secret::COMMAND,
+    &user::ADD,
+    &user::PASSWORD,
+    &user::LIST,
+    &client::LIST,
+    &client::SECRET,
+    &key::LIST,
+    &key::ROTATE,
+    &healthcheck::COMMAND,
+];
+
+/// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let outcome = dispatch(arguments);
+    outcome.unwrap_or_else(|failure| {
+        // Nobody is left to tell when standard error is closed.
+        let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");
+        failure.exit_code()
+    })
+}
+
+fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let first = arguments.first().and_then(|first| first.to_str());
+    for command in COMMANDS.iter().filter(|command| Some(command.name) == first) {
+        if let Run::ReadsArguments(run) = command.run {
+            return run(arguments.into_iter().skip(1).collect());
+        }
+    }
+    match parse(arguments, COMMANDS)? {
+        Wanted::Command(invocation) => perform(&invocation),
+        Wanted::Help(words) => help(&words).map(|()| ExitCode::SUCCESS),
+        Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    match invocation.command.run {
+        Run::Once(run) => {
+            logging::start_plainly();
+            run(invocation).map(|()| ExitCode::SUCCESS)
+        }
+        Run::Stays(run) => run(invocation),
+        Run::ReadsArguments(_) => {
+            Err(Failure::Usage(format!("`gatepost {}` must come first", invocation.command.name)))
+        }
+    }
+}
+
+fn help(words: &[String]) -> Result<(), Failure> {
+    if let Some(command) = COMMANDS.iter().find(|command| is_named(command, words)) {
+        return output::line(&command.help());
+    }
+    let group = words.first().map(|word| format!("{word} "));
+    let in_group = |command: &&&Command| group.as_ref().is_none_or(|group| command.name.starts_with(group.as_str()));
+    let listed: Vec<&Command> = COMMANDS.iter().filter(in_group).copied().collect();
+    if listed.is_empty() { help(&[]) } else { output::line(&overview(&listed, words.is_empty())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(words: &[&str]) -> Result<Wanted, Failure> {
+        parse(words.iter().map(OsString::from).collect(), COMMANDS)
+    }
+
+    fn usage_error(words: &[&str]) -> String {
+        match wanted(words) {
+            Err(Failure::Usage(text)) => text,
+            _ => panic!("{words:?} is taken"),
+        }
+    }
+
+    #[test]
+    fn what_is_nearly_a_command_is_told_the_nearest() {
+        for (words, nearest) in [
+            (&["user", "ad"][..], "the nearest is \"user add\""),
+            (&["aply", "x.json"], "the nearest is \"apply\""),
+            (&["keys", "list"], "the nearest is \"key list\""),
+            (&["migrate", "--chek"], "the nearest is --check"),
+            (&["migrate", "--lisen", "x"], "the nearest is --listen"),
+            (&[], "no command given"),
+            (&["migrate", "-x"], "is not a flag"),
+        ] {
+            assert!(usage_error(words).contains(nearest), "{words:?}: {}", usage_error(words));
+        }
+    }
+
+    #[test]
+    fn values_and_options_belong_to_their_command() {
+        for (words, rule) in [
+            (&["apply"][..], "needs FILE"),
+            (&["apply", "a", "b"], "does not take \"b\""),
+            (&["migrate", "now"], "does not take \"now\""),
+            (&["secret", "--json"], "has no option --json"),
+            (&["user", "add", "alice", "--tenant"], "missing argument"),
+            (&["migrate", "--check=yes"], "unexpected argument"),
+        ] {
+            assert!(usage_error(words).contains(rule), "{words:?}: {}", usage_error(words));
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_taken_from_the_command_line() {
+        for flag in ["--database-url", "--grants-database-url"] {
+            let text = usage_error(&["migrate", flag, "postgres://u:hunter2@db"]);
+            assert!(text.contains("can be read by every user") && !text.contains("hunter2"), "{text}");
+        }
+        assert!(usage_error(&["user", "add", "alice", "--password", "hunter2"]).contains("is not a flag"));
+    }
+
+    #[test]
+    fn flags_may_stand_before_and_behind_the_command() {
+        for words in [&["--listen", "x", "user", "list", "--json"][..], &["user", "list", "--json", "--listen=x"]] {
+            let Ok(Wanted::Command(invocation)) = wanted(words) else { panic!("{words:?} is refused") };
+            assert!(invocation.command.name == "user list" && invocation.has("--json"));
+        }
+    }
+
+    #[test]
+    fn every_command_has_help_with_an_example_that_parses() {
+        for command in COMMANDS {
+            assert!(command.help().contains(command.example));
+            let typed = command.example.split(" < ").next().unwrap().strip_prefix("gatepost ").unwrap();
+            let words: Vec<&str> = typed.split(' ').collect();
+            assert!(matches!(wanted(&words), Ok(Wanted::Command(_))), "{}", command.example);
+            let asked = [words.as_slice(), &["--help"]].concat();
+            assert!(matches!(wanted(&asked), Ok(Wanted::Help(_))));
+        }
+    }
+}

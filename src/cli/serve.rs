@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::SIGTERM;
 
+use super::arguments::Invocation;
+use super::command::{Command, CommandOption, Run};
+use super::failure::Failure;
 use super::logging;
 use crate::app::{App, LoadError};
 use crate::config::{Config, ListenAddress};
@@ -24,6 +27,24 @@ use crate::supervisor::{self, Listen, SupervisorSettings};
 
 /// Tells the binary that it is the server process of a supervisor.
 pub const SERVER_PROCESS: &str = "--server-process";
+
+pub(super) const COMMAND: Command = Command {
+    name: "serve",
+    values: &[],
+    options: &[CommandOption { name: SERVER_PROCESS, value: None, meaning: "" }],
+    summary: "Serves. Listens where GATEPOST_LISTEN says, or on its standard input when that is a socket.",
+    example: "gatepost serve --env-file /etc/gatepost/gatepost.env",
+    run: Run::Stays(run),
+};
+
+fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    let config = invocation.config()?;
+    if invocation.has(SERVER_PROCESS) {
+        return Ok(serve(config));
+    }
+    logging::start(&config);
+    Ok(supervise(&config, invocation.arguments.clone()))
+}
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIGURATION: i32 = 78;

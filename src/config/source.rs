@@ -77,6 +77,12 @@ impl Source {
             || self.credential("gatepost-database-url").is_some()
     }
 
+    /// Whether a master secret was named in either way.
+    pub fn names_secret(&self) -> bool {
+        self.given("GATEPOST_SECRET_FILE").is_some_and(|text| !text.is_empty())
+            || self.credential("gatepost-secret").is_some()
+    }
+
     /// The path of a systemd credential, where this process was given one of that name.
     pub(super) fn credential(&self, name: &str) -> Option<PathBuf> {
         let path = self.credentials_directory.as_ref()?.join(name);

@@ -28,6 +28,7 @@ pub mod instant;
 pub mod interaction;
 pub mod jwks;
 pub mod jwt;
+pub mod key_schedule;
 pub mod lengths;
 pub mod liveness;
 pub mod nearest;

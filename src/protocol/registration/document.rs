@@ -63,7 +63,7 @@ const KEYS: [&str; 9] = [
 
 impl Document {
     /// Reads a document and judges it against itself and against what is stored. The error holds every problem.
-    pub fn from_json(value: &Value, defaults: &ClientDefaults, stored: &Stored<'_>) -> Result<Document, Vec<Problem>> {
+    pub fn from_json(value: &Value, defaults: &ClientDefaults, stored: &Stored) -> Result<Document, Vec<Problem>> {
         let mut problems = Vec::new();
         find_nul(value, "", &mut problems);
         let document = Walker::open(value, "", &KEYS, &mut problems).map(|mut walker| read(&mut walker, defaults));

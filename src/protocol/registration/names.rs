@@ -82,7 +82,7 @@ pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
 }
 
 /// What people read: one line.
-pub(super) fn display_text(text: &str) -> Result<(), &'static str> {
+pub fn display_text(text: &str) -> Result<(), &'static str> {
     if text.chars().count() <= 200 && !text.chars().any(is_invisible) {
         return Ok(());
     }

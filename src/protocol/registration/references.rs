@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::protocol::client::GrantType;
 use crate::protocol::identifiers::TenantName;
-use crate::protocol::scope::{Catalogue, ScopeKind, ScopeSet};
+use crate::protocol::scope::{ScopeKind, ScopeSet};
 
 use super::client::ClientEntry;
 use super::document::Document;
@@ -12,12 +12,20 @@ use super::names::{BUILT_IN_SCOPES, LOCAL, not_registered};
 use super::problem::Problem;
 
 /// What is registered already, as far as a document can name it.
-#[derive(Clone, Copy, Debug)]
-pub struct Stored<'a> {
-    /// Everything but clients and users.
-    pub catalogue: &'a Catalogue,
-    /// Every registered client, and whether it has stored secrets.
-    pub clients: &'a BTreeMap<String, bool>,
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// Scopes and their kinds.
+    pub scopes: BTreeMap<String, ScopeKind>,
+    /// Names of resources.
+    pub resources: BTreeSet<String>,
+    /// Names of tenants.
+    pub tenants: BTreeSet<String>,
+    /// Names of identity providers.
+    pub identity_providers: BTreeSet<String>,
+    /// Names of extension grants.
+    pub extension_grants: BTreeSet<String>,
+    /// Every client, and whether it has stored secrets.
+    pub clients: BTreeMap<String, bool>,
 }
 
 /// Every name that will be there once the document is applied.
@@ -30,7 +38,7 @@ struct Known<'a> {
     clients: BTreeSet<&'a str>,
 }
 
-pub(super) fn check(document: &Document, stored: &Stored<'_>) -> Vec<Problem> {
+pub(super) fn check(document: &Document, stored: &Stored) -> Vec<Problem> {
     let known = Known::collect(document, stored);
     let mut problems = Vec::new();
     check_duplicates(document, &mut problems);
@@ -60,26 +68,25 @@ pub(super) fn check(document: &Document, stored: &Stored<'_>) -> Vec<Problem> {
 }
 
 impl<'a> Known<'a> {
-    fn collect(document: &'a Document, stored: &Stored<'a>) -> Known<'a> {
-        let catalogue = stored.catalogue;
+    fn collect(document: &'a Document, stored: &'a Stored) -> Known<'a> {
         let scopes = document.identity_scopes.iter().chain(&document.resource_scopes);
         Known {
             scopes: BTreeSet::from(BUILT_IN_SCOPES)
                 .into_iter()
-                .chain(catalogue.scopes.keys().map(String::as_str))
+                .chain(stored.scopes.keys().map(String::as_str))
                 .chain(scopes.map(|entry| entry.object.name.as_str()))
                 .collect(),
             resources: joined(
-                catalogue.resources.keys(),
+                stored.resources.iter(),
                 document.resources.iter().map(|entry| &entry.object.resource.name),
             ),
-            tenants: joined(catalogue.tenants.keys(), document.tenants.iter().map(|entry| &entry.object.name)),
+            tenants: joined(stored.tenants.iter(), document.tenants.iter().map(|entry| &entry.object.name)),
             identity_providers: joined(
-                catalogue.identity_providers.keys(),
+                stored.identity_providers.iter(),
                 document.identity_providers.iter().map(|entry| &entry.object.name),
             ),
             extension_grants: joined(
-                catalogue.extension_grants.iter(),
+                stored.extension_grants.iter(),
                 document.extension_grants.iter().map(|entry| &entry.object.name),
             ),
             clients: stored
@@ -99,7 +106,7 @@ fn joined<'a>(
     stored.chain(document).map(String::as_str).collect()
 }
 
-fn check_client(problems: &mut Vec<Problem>, place: &str, known: &Known<'_>, entry: &ClientEntry, stored: &Stored<'_>) {
+fn check_client(problems: &mut Vec<Problem>, place: &str, known: &Known<'_>, entry: &ClientEntry, stored: &Stored) {
     let client = &entry.client;
     check_scope(problems, place, known, &client.scope);
     let tenants = client.tenants.iter().flatten().map(TenantName::as_str);
@@ -159,7 +166,7 @@ fn each<'n>(
 }
 
 /// A scope is of one kind: the token rules go by it.
-fn check_scope_kinds(document: &Document, stored: &Stored<'_>, problems: &mut Vec<Problem>) {
+fn check_scope_kinds(document: &Document, stored: &Stored, problems: &mut Vec<Problem>) {
     let identity: BTreeSet<&str> = document.identity_scopes.iter().map(|entry| entry.object.name.as_str()).collect();
     for (list, entries, other) in [
         ("identity_scopes", &document.identity_scopes, ScopeKind::Resource),
@@ -169,7 +176,7 @@ fn check_scope_kinds(document: &Document, stored: &Stored<'_>, problems: &mut Ve
             let name = entry.object.name.as_str();
             let in_both = other == ScopeKind::Identity && identity.contains(name);
             let built_in = BUILT_IN_SCOPES.contains(&name);
-            if !built_in && (in_both || stored.catalogue.kind(name) == Some(other)) {
+            if !built_in && (in_both || stored.scopes.get(name) == Some(&other)) {
                 let rule = "is the name of a scope of the other kind";
                 problems.push(Problem::new(format!("{list}[{index}].name"), rule));
             }
@@ -178,12 +185,12 @@ fn check_scope_kinds(document: &Document, stored: &Stored<'_>, problems: &mut Ve
 }
 
 /// Resources and clients share one name space: both authenticate at introspection.
-fn check_name_space(document: &Document, stored: &Stored<'_>, problems: &mut Vec<Problem>) {
+fn check_name_space(document: &Document, stored: &Stored, problems: &mut Vec<Problem>) {
     let resources: BTreeSet<&str> =
         document.resources.iter().map(|entry| entry.object.resource.name.as_str()).collect();
     for (index, entry) in document.clients.iter().enumerate() {
         let name = entry.client.client_id.as_str();
-        if resources.contains(name) || stored.catalogue.resources.contains_key(name) {
+        if resources.contains(name) || stored.resources.contains(name) {
             let rule = "is the name of a resource; clients and resources share one name space";
             problems.push(Problem::new(format!("clients[{index}].client_id"), rule));
         }

@@ -26,6 +26,27 @@ pub fn parse(text: &str) -> Option<Instant> {
     in_range.then(|| Instant::from_seconds(seconds - offset))
 }
 
+/// Writes an instant as `2027-01-31T23:59:59Z`, rounded down to the second.
+pub fn format(instant: Instant) -> String {
+    let seconds = instant.seconds();
+    let (year, month, day) = civil(seconds.div_euclid(86_400));
+    let second = seconds.rem_euclid(86_400);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+}
+
+/// The inverse of `days_since_epoch`.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
 fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[i64; N]> {
     let mut parsed = [0; N];
     let mut pieces = text.split(separator);
@@ -88,6 +109,15 @@ mod tests {
         ] {
             assert_eq!(parse(text).map(Instant::seconds), Some(seconds), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for day in (-719_162..800_000).step_by(97) {
+            let instant = Instant::from_seconds(day * 86_400 + day.rem_euclid(86_400));
+            assert_eq!(parse(&format(instant)), Some(instant), "{}", format(instant));
+        }
+        assert_eq!(format(Instant::from_micros(1_795_132_800_999_999)), "2026-11-20T00:00:00Z");
     }
 
     #[test]

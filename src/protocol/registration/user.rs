@@ -9,7 +9,7 @@ use crate::protocol::password;
 use crate::protocol::secret::SecretText;
 
 use super::names::{is_invisible, own_claim, plain_name};
-use super::problem::Problem;
+use super::problem::{Problem, all_or_problems};
 use super::walker::Walker;
 
 /// One user.
@@ -39,6 +39,11 @@ pub enum Credential {
 }
 
 const KEYS: [&str; 7] = ["sub", "username", "password", "password_hash", "tenant", "enabled", "claims"];
+
+/// Reads one user by the rules of a document.
+pub fn from_json(value: &Value, path: &str) -> Result<UserEntry, Vec<Problem>> {
+    all_or_problems(|problems| entry(value, path, problems))
+}
 
 /// Reads one of `users`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {

@@ -3,12 +3,12 @@
 mod client;
 mod objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::scope::{Catalogue, RegisteredResource};
+use crate::protocol::scope::ScopeKind;
 
 use super::defaults::ClientDefaults;
 use super::document::Document;
@@ -17,8 +17,7 @@ use super::provider::ProviderKind;
 use super::references::Stored;
 
 fn read(value: &Value) -> Result<Document, Vec<Problem>> {
-    let (catalogue, clients) = (Catalogue::default(), BTreeMap::new());
-    Document::from_json(value, &ClientDefaults::default(), &Stored { catalogue: &catalogue, clients: &clients })
+    Document::from_json(value, &ClientDefaults::default(), &Stored::default())
 }
 
 fn problems(value: &Value) -> Vec<String> {
@@ -91,12 +90,13 @@ fn what_a_document_names_must_exist() {
 
 #[test]
 fn what_is_stored_counts_as_there() {
-    let mut catalogue = Catalogue::default();
-    let orders = RegisteredResource { name: "orders".into(), display_name: "Orders".into(), claims: vec![] };
-    catalogue.resources.insert("orders".into(), orders);
-    catalogue.extension_grants.insert("urn:x".into());
-    let clients = BTreeMap::from([("web".to_owned(), true), ("spa".to_owned(), false)]);
-    let stored = Stored { catalogue: &catalogue, clients: &clients };
+    let stored = Stored {
+        resources: BTreeSet::from(["orders".to_owned()]),
+        extension_grants: BTreeSet::from(["urn:x".to_owned()]),
+        scopes: BTreeMap::from([("orders.write".to_owned(), ScopeKind::Resource)]),
+        clients: BTreeMap::from([("web".to_owned(), true), ("spa".to_owned(), false)]),
+        ..Stored::default()
+    };
     let read = |value: &Value| Document::from_json(value, &ClientDefaults::default(), &stored);
     let scope = json!({"name": "orders.read", "resources": ["orders"]});
     let extension = json!({"client_id": "x", "grant_types": ["urn:x"]});
@@ -104,6 +104,7 @@ fn what_is_stored_counts_as_there() {
     for (document, place) in [
         (json!({"clients": [{"client_id": "orders", "grant_types": []}]}), "clients[0].client_id"),
         (json!({"resources": [{"name": "web"}]}), "resources[0].name"),
+        (json!({"identity_scopes": [{"name": "orders.write"}]}), "identity_scopes[0].name"),
         (json!({"clients": [{"client_id": "web", "grant_types": []}]}), "clients[0].token_endpoint_auth_method"),
     ] {
         let found = read(&document).expect_err("refused");

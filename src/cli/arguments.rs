@@ -1,0 +1,191 @@
+//! From what was typed to a command with its values, options and settings.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::Arg;
+
+use crate::config::settings::{SETTINGS, by_flag};
+use crate::config::{Config, Source};
+use crate::protocol::nearest::nearest;
+
+use super::command::Command;
+use super::failure::Failure;
+
+/// A command as typed.
+pub(super) struct Invocation {
+    pub(super) command: &'static Command,
+    values: Vec<String>,
+    options: BTreeMap<String, String>,
+    env_file: Option<PathBuf>,
+    settings: Vec<(&'static str, String)>,
+    /// All of it, as typed.
+    pub(super) arguments: Vec<OsString>,
+}
+
+/// What the arguments ask for.
+pub(super) enum Wanted {
+    Command(Invocation),
+    /// Help on these words: none, a group of commands, or a command.
+    Help(Vec<String>),
+    Version,
+}
+
+#[derive(Default)]
+struct Typed {
+    words: Vec<String>,
+    options: BTreeMap<String, String>,
+    env_file: Option<PathBuf>,
+    settings: Vec<(&'static str, String)>,
+    help: bool,
+    version: bool,
+}
+
+/// Reads the arguments that follow the program's name.
+pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Wanted, Failure> {
+    let typed = read(arguments.clone(), commands)?;
+    if typed.version {
+        return Ok(Wanted::Version);
+    }
+    if typed.help || typed.words.is_empty() {
+        let is_asked_for = typed.help;
+        return if is_asked_for { Ok(Wanted::Help(typed.words)) } else { Err(no_command(&typed.words, commands)) };
+    }
+    let command = commands.iter().copied().find(|command| is_named(command, &typed.words));
+    let command = command.ok_or_else(|| no_command(&typed.words, commands))?;
+    let values: Vec<String> = typed.words.iter().skip(command.name.split(' ').count()).cloned().collect();
+    check_values(command, &values)?;
+    for option in typed.options.keys() {
+        if !command.options.iter().any(|known| known.name == option) {
+            return Err(Failure::Usage(format!("`gatepost {}` has no option {option}", command.name)));
+        }
+    }
+    let Typed { options, env_file, settings, .. } = typed;
+    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments }))
+}
+
+/// Whether the words begin with the command's name.
+pub(super) fn is_named(command: &Command, words: &[String]) -> bool {
+    let name: Vec<&str> = command.name.split(' ').collect();
+    name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
+}
+
+fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed, Failure> {
+    let mut typed = Typed::default();
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(usage)? {
+        let name = match argument {
+            Arg::Value(word) => {
+                typed.words.push(text(word)?);
+                continue;
+            }
+            Arg::Short('h') => String::from("--help"),
+            Arg::Short('V') => String::from("--version"),
+            Arg::Short(letter) => format!("-{letter}"),
+            Arg::Long(name) => format!("--{name}"),
+        };
+        typed.take_flag(&name, &mut parser, commands)?;
+    }
+    Ok(typed)
+}
+
+impl Typed {
+    fn take_flag(
+        &mut self,
+        name: &str,
+        parser: &mut lexopt::Parser,
+        commands: &[&'static Command],
+    ) -> Result<(), Failure> {
+        let mut options = commands.iter().flat_map(|command| command.options);
+        if name == "--help" {
+            self.help = true;
+        } else if name == "--version" {
+            self.version = true;
+        } else if name == "--env-file" {
+            self.env_file = Some(PathBuf::from(parser.value().map_err(usage)?));
+        } else if let Some(option) = options.find(|option| option.name == name) {
+            let value = if option.value.is_some() { text(parser.value().map_err(usage)?)? } else { String::new() };
+            self.options.insert(name.to_owned(), value);
+        } else if let Some(setting) = by_flag(name) {
+            self.settings.push((setting.name, text(parser.value().map_err(usage)?)?));
+        } else {
+            return Err(no_flag(name, commands));
+        }
+        Ok(())
+    }
+}
+
+impl Invocation {
+    /// The value at that place after the command; `check_values` has seen that it is there.
+    pub(super) fn value(&self, index: usize) -> &str {
+        self.values.get(index).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The value of an option, if it was typed.
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    /// Whether an option was typed.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    /// The texts of the settings.
+    pub(super) fn source(&self) -> Result<Source, Failure> {
+        Ok(Source::from_environment(self.env_file.as_deref(), &self.settings)?)
+    }
+
+    /// The settings.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        Ok(Config::load(&self.source()?)?)
+    }
+}
+
+fn check_values(command: &Command, values: &[String]) -> Result<(), Failure> {
+    let expected = command.values.len();
+    if let Some(missing) = command.values.get(values.len()) {
+        return Err(Failure::Usage(format!("`gatepost {}` needs {missing}; try --help", command.name)));
+    }
+    match values.get(expected) {
+        Some(surplus) => {
+            let shown = surplus.escape_debug();
+            Err(Failure::Usage(format!("`gatepost {}` does not take \"{shown}\"; try --help", command.name)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
+    if words.is_empty() {
+        return Failure::Usage(String::from("no command given; `gatepost --help` lists them"));
+    }
+    let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
+    let known = nearest(&typed.join(" "), commands.iter().map(|command| command.name)).unwrap_or_default();
+    let shown = typed.join(" ").escape_debug().to_string();
+    Failure::Usage(format!("\"{shown}\" is not a command; the nearest is \"{known}\""))
+}
+
+fn no_flag(name: &str, commands: &[&'static Command]) -> Failure {
+    let secret = SETTINGS.iter().find(|setting| {
+        setting.flag().is_none() && setting.name.replace("GATEPOST_", "--").to_lowercase().replace('_', "-") == name
+    });
+    if let Some(secret) = secret {
+        let reason = "a secret, and arguments can be read by every user of this machine";
+        return Failure::Usage(format!("{name} is not a flag: it would be {reason}; set {}", secret.name));
+    }
+    let flags: Vec<String> = SETTINGS.iter().filter_map(|setting| setting.flag()).collect();
+    let options = commands.iter().flat_map(|command| command.options).map(|option| option.name);
+    let general = ["--help", "--version", "--env-file"].into_iter();
+    let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general)).unwrap_or_default();
+    Failure::Usage(format!("\"{}\" is not a flag; the nearest is {known}", name.escape_debug()))
+}
+
+fn text(value: OsString) -> Result<String, Failure> {
+    value.into_string().map_err(|_| Failure::Usage(String::from("arguments must be valid UTF-8")))
+}
+
+fn usage(error: lexopt::Error) -> Failure {
+    Failure::Usage(error.to_string())
+}

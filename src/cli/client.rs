@@ -1,0 +1,132 @@
+//! `gatepost client`: registered applications.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::crypto::master::Purpose;
+use crate::crypto::random;
+use crate::crypto::sealing::Sealer;
+use crate::protocol::client::ClientAuthenticationMethod;
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::instant::Instant;
+use crate::protocol::registration;
+use crate::protocol::registration::timestamp;
+use crate::protocol::secret::SecretText;
+use crate::store::clients::{self, ClientRow};
+
+use super::apply::secrets;
+use super::arguments::Invocation;
+use super::command::{Command, CommandOption, JSON, Run};
+use super::failure::Failure;
+use super::operator::{Operator, audit_event};
+use super::output::{self, time};
+
+pub(super) const LIST: Command = Command {
+    name: "client list",
+    values: &[],
+    options: &[JSON],
+    summary: "Lists all clients.",
+    example: "gatepost client list",
+    run: Run::Once(list),
+};
+
+pub(super) const SECRET: Command = Command {
+    name: "client secret",
+    values: &["CLIENT_ID"],
+    options: &[
+        CommandOption { name: "--description", value: Some("TEXT"), meaning: "what it is for" },
+        CommandOption {
+            name: "--expires-at",
+            value: Some("TIME"),
+            meaning: "as 2027-01-31T00:00:00Z; never otherwise",
+        },
+        CommandOption { name: "--replace", value: None, meaning: "remove all its other secrets" },
+    ],
+    summary: "Makes a new secret for a confidential client and prints it this once; older ones stay valid.",
+    example: "gatepost client secret web --replace",
+    run: Run::Once(secret),
+};
+
+fn list(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let clients = clients::list(&operator.store)?;
+    let rows: Vec<(Vec<String>, Value)> = clients.iter().map(row).collect();
+    output::list(invocation.has("--json"), &["CLIENT_ID", "NAME", "ENABLED", "SECRETS", "GRANT_TYPES", "SCOPE"], &rows)
+}
+
+fn row(row: &ClientRow) -> (Vec<String>, Value) {
+    let text = |key: &str| row.metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let grants = row
+        .metadata
+        .get("grant_types")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
+    let cells = vec![
+        row.client_id.to_string(),
+        text("client_name"),
+        String::from(if row.enabled { "yes" } else { "no" }),
+        row.secrets.len().to_string(),
+        grants.unwrap_or_default(),
+        text("scope"),
+    ];
+    let secrets: Vec<Value> = row
+        .secrets
+        .iter()
+        .map(|secret| json!({"description": secret.description, "expires_at": secret.expires_at.map(time)}))
+        .collect();
+    let value = json!({
+        "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": row.metadata,
+    });
+    (cells, value)
+}
+
+fn secret(invocation: &Invocation) -> Result<(), Failure> {
+    let expires_at = invocation.option("--expires-at").map(read_time).transpose()?;
+    let description = invocation.option("--description").unwrap_or_default();
+    registration::names::display_text(description).map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::ClientSecret);
+    let client_id = ClientId::new(invocation.value(0));
+    let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
+    let new = secrets::sealed_text(&text, description, expires_at, &sealer);
+    operator.store.change_registry(|writer| {
+        let shown = client_id.as_str().escape_debug();
+        let missing = || Failure::Refused(format!("there is no client \"{shown}\""));
+        let row = writer.client(&client_id)?.ok_or_else(missing)?;
+        check_takes_secrets(&operator, &row)?;
+        if invocation.has("--replace") {
+            for old in &row.secrets {
+                writer.remove_client_secret(&client_id, &old.id)?;
+            }
+        }
+        writer.upsert_client_secret(&client_id, &new)?;
+        let mut event = audit_event("client_secret_made", json!({"replaced": invocation.has("--replace")}));
+        event.client_id = Some(&client_id);
+        writer.audit(&event)?;
+        Ok::<(), Failure>(())
+    })?;
+    output::note("This secret is shown only now:");
+    output::line(text.expose())
+}
+
+fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
+    let client = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults)
+        .map_err(|problems| Failure::of_document(&problems))?;
+    match client.authentication {
+        ClientAuthenticationMethod::AnySecret
+        | ClientAuthenticationMethod::ClientSecretBasic
+        | ClientAuthenticationMethod::ClientSecretPost => Ok(()),
+        ClientAuthenticationMethod::None => Err(Failure::Refused(String::from(
+            "this client is public: register token_endpoint_auth_method client_secret_basic or client_secret_post first",
+        ))),
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            Err(Failure::Refused(String::from("this client authenticates with its own key (private_key_jwt)")))
+        }
+    }
+}
+
+fn read_time(text: &str) -> Result<Instant, Failure> {
+    let rule = "--expires-at must be a time as 2027-01-31T00:00:00Z";
+    timestamp::parse(text).ok_or_else(|| Failure::Usage(String::from(rule)))
+}

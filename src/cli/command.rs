@@ -1,0 +1,111 @@
+//! What a command is, and the texts of `--help`.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::config::settings::SETTINGS;
+
+use super::arguments::Invocation;
+use super::failure::Failure;
+
+/// A command: its line in the table.
+pub(super) struct Command {
+    /// As typed: `user add`.
+    pub(super) name: &'static str,
+    /// What follows it, for the usage line: `USERNAME`.
+    pub(super) values: &'static [&'static str],
+    /// Options of its own.
+    pub(super) options: &'static [CommandOption],
+    /// One sentence.
+    pub(super) summary: &'static str,
+    /// What somebody would type.
+    pub(super) example: &'static str,
+    /// Does it.
+    pub(super) run: Run,
+}
+
+/// How a command is run.
+pub(super) enum Run {
+    /// It does its work and is done.
+    Once(fn(&Invocation) -> Result<(), Failure>),
+    /// It stays, and ends with an exit code of its own.
+    Stays(fn(&Invocation) -> Result<ExitCode, Failure>),
+    /// It stays, and reads its own arguments.
+    ReadsArguments(fn(Vec<OsString>) -> Result<ExitCode, Failure>),
+}
+
+/// An option of a command.
+pub(super) struct CommandOption {
+    /// With its dashes.
+    pub(super) name: &'static str,
+    /// What its value is called; `None` takes none.
+    pub(super) value: Option<&'static str>,
+    /// A clause; empty for what only this program itself passes on.
+    pub(super) meaning: &'static str,
+}
+
+/// `--json`, on every list.
+pub(super) const JSON: CommandOption =
+    CommandOption { name: "--json", value: None, meaning: "print JSON instead of a table" };
+
+/// `--tenant`, wherever a user is named.
+pub(super) const TENANT: CommandOption =
+    CommandOption { name: "--tenant", value: Some("NAME"), meaning: "the tenant the user belongs to" };
+
+impl Command {
+    fn usage(&self) -> String {
+        let options = self.shown_options().map(|option| format!("[{}]", option.usage()));
+        let parts = self.values.iter().map(|value| (*value).to_owned()).chain(options);
+        [format!("gatepost {}", self.name)].into_iter().chain(parts).collect::<Vec<_>>().join(" ")
+    }
+
+    fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
+        self.options.iter().filter(|option| !option.meaning.is_empty())
+    }
+
+    /// What `--help` prints.
+    pub(super) fn help(&self) -> String {
+        let mut text = format!("Usage: {}\n\n{}\n", self.usage(), self.summary);
+        if self.shown_options().next().is_some() {
+            text.push_str("\nOptions:\n");
+        }
+        for option in self.shown_options() {
+            text.push_str(&format!("  {:<24} {}\n", option.usage(), option.meaning));
+        }
+        text.push_str(&format!("\nExample:\n  {}\n\n{SETTINGS_HINT}", self.example));
+        text
+    }
+}
+
+impl CommandOption {
+    fn usage(&self) -> String {
+        match self.value {
+            Some(value) => format!("{} {value}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+}
+
+const SETTINGS_HINT: &str = "\
+Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of the same names, as --base-url;
+`gatepost --help` lists them.";
+
+/// What `gatepost --help` prints, or `gatepost user --help` for a group of commands.
+pub(super) fn overview(commands: &[&Command], whole: bool) -> String {
+    let mut text = String::from("Usage: gatepost COMMAND [--env-file FILE] [--SETTING VALUE]...\n\nCommands:\n");
+    for command in commands {
+        text.push_str(&format!("  {:<18} {}\n", command.name, command.summary));
+    }
+    text.push_str(
+        "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
+    );
+    text.push_str("Exit codes: 0 done, 1 refused or failed, 2 usage, 3 (plan) there are changes, 78 configuration.\n");
+    if whole {
+        text.push_str("\nSettings:\n");
+        for setting in SETTINGS {
+            let flag = setting.flag().unwrap_or_else(|| String::from("(no flag: it is a secret)"));
+            text.push_str(&format!("  {:<52} {flag}\n", setting.name));
+        }
+    }
+    text
+}

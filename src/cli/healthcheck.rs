@@ -1,0 +1,93 @@
+//! `gatepost healthcheck`: asks the running server whether it is ready, for containers and scripts.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config::{ListenAddress, Listeners};
+
+use super::arguments::Invocation;
+use super::command::{Command, Run};
+use super::failure::Failure;
+use super::output;
+
+pub(super) const COMMAND: Command = Command {
+    name: "healthcheck",
+    values: &[],
+    options: &[],
+    summary: "Asks the running server whether it is ready (the admin listener), or alive where that is off.",
+    example: "gatepost healthcheck",
+    run: Run::Once(run),
+};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let listeners = Listeners::load(&invocation.source()?)?;
+    let (answer, word) = match (listeners.admin, listeners.main) {
+        (Some(address), _) => (over_tcp(address, "/readyz"), "ready"),
+        (None, ListenAddress::Tcp(address)) => (over_tcp(address, "/healthz"), "alive"),
+        (None, ListenAddress::Unix(path)) => (over_unix(&path, "/healthz"), "alive"),
+    };
+    match answer {
+        Ok(status) if status.starts_with("HTTP/1.1 200 ") => output::line(word),
+        Ok(status) => Err(Failure::Refused(format!("not {word}: the server answers \"{}\"", status.escape_debug()))),
+        Err(error) => Err(Failure::Refused(format!("not {word}: {error}"))),
+    }
+}
+
+fn over_tcp(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    ask(stream, path)
+}
+
+fn over_unix(socket: &Path, path: &str) -> std::io::Result<String> {
+    let stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    ask(stream, path)
+}
+
+/// A server that listens on every address is asked on this machine's own.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// The status line of the answer; at most the first kilobyte is read.
+fn ask(mut stream: impl Read + Write, path: &str) -> std::io::Result<String> {
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(1_024).read_to_end(&mut answer)?;
+    let text = String::from_utf8_lossy(&answer);
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn a_listener_on_every_address_is_asked_on_loopback() {
+        for (listens, asked) in
+            [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("192.0.2.1:80", "192.0.2.1:80")]
+        {
+            assert_eq!(reachable(listens.parse().unwrap()), asked.parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn an_empty_answer_is_no_status() {
+        assert_eq!(ask(Cursor::new(Vec::new()), "/healthz").unwrap(), "");
+    }
+}

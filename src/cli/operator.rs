@@ -1,0 +1,115 @@
+//! What most commands stand on: the settings, the database they name, and the keys of its installation.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::crypto::master::{DerivedKeys, MasterSecret};
+use crate::crypto::password::{Cost, PasswordHashing};
+use crate::crypto::random;
+use crate::protocol::instant::Instant;
+use crate::protocol::key_schedule::KeySeasons;
+use crate::store::audit_events::AuditEvent;
+use crate::store::clients::LongestLifetimes;
+use crate::store::installation::{self, Installation};
+use crate::store::partitions::Horizons;
+use crate::store::{DatabaseSettings, Store, migrate};
+
+use super::arguments::Invocation;
+use super::failure::Failure;
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// The longest assertion accepted, and a day for clocks.
+const ASSERTION_HORIZON: Duration = DAY;
+
+/// Settings and database.
+pub(super) struct Operator {
+    pub(super) config: Config,
+    pub(super) store: Store,
+}
+
+impl Operator {
+    /// Reads the settings; connects to nothing yet.
+    pub(super) fn open(invocation: &Invocation) -> Result<Operator, Failure> {
+        let config = invocation.config()?;
+        let settings = DatabaseSettings {
+            url: config.database_url.clone(),
+            connections: 1,
+            workers: 5,
+            cancel_after: Duration::from_secs(30),
+            stuck_after: Duration::from_secs(60),
+            process: format!("command-{:016x}", u64::from_be_bytes(random::bytes())),
+            audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
+        };
+        let unusable = |error| Failure::Configuration(format!("GATEPOST_DATABASE_URL {error}"));
+        let store = Store::open(&settings).map_err(unusable)?;
+        Ok(Operator { config, store })
+    }
+
+    /// The same, for a database that this program and these settings fit.
+    pub(super) fn open_installed(invocation: &Invocation) -> Result<(Operator, Installation), Failure> {
+        let operator = Operator::open(invocation)?;
+        migrate::check_level(&operator.store)?;
+        let found = installation::find(&operator.store)?;
+        let found = found.ok_or_else(|| Failure::Refused(String::from("no installation: run `gatepost migrate`")))?;
+        let moved = |error: crate::store::StoreError| Failure::Configuration(error.to_string());
+        installation::check_issuer(&found, operator.config.base_url.as_str()).map_err(moved)?;
+        Ok((operator, found))
+    }
+
+    /// The keys derived from the master secret for this installation.
+    pub(super) fn derived_keys(&self, installation: &Installation) -> Result<DerivedKeys, Failure> {
+        Ok(self.master_secret()?.derive(&installation.id, &installation.issuer))
+    }
+
+    /// The master secret.
+    pub(super) fn master_secret(&self) -> Result<MasterSecret, Failure> {
+        let missing =
+            "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, readable by its owner only";
+        let path = self.config.secret_file.as_ref().ok_or_else(|| Failure::Configuration(String::from(missing)))?;
+        MasterSecret::read(path).map_err(Failure::Configuration)
+    }
+
+    /// Password hashing at the configured cost.
+    pub(super) fn password_hashing(&self) -> Result<PasswordHashing, Failure> {
+        let argon2 = self.config.argon2;
+        let cost = Cost { memory_kib: argon2.memory_kib, passes: argon2.passes, lanes: argon2.lanes };
+        PasswordHashing::new(cost).map_err(Failure::Configuration)
+    }
+
+    /// How far ahead partitions must reach, given the longest lifetimes that clients register.
+    pub(super) fn horizons(&self, registered: LongestLifetimes) -> Horizons {
+        let defaults = &self.config.client_defaults;
+        let access = registered.access_token.unwrap_or_default().max(defaults.access_token_lifetime);
+        let refresh = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
+        Horizons {
+            grants: refresh.max(access),
+            sessions: self.config.session_lifetime + access,
+            revoked_tokens: access,
+            used_assertions: ASSERTION_HORIZON,
+            audit_events: DAY * self.config.audit_days,
+        }
+    }
+
+    /// The seasons of a signing key.
+    pub(super) fn key_seasons(&self) -> KeySeasons {
+        let days = self.config.key_days;
+        KeySeasons {
+            announce: DAY * days.announce,
+            sign: DAY * days.sign,
+            publish: DAY * days.publish,
+            hint: DAY * days.hint,
+        }
+    }
+
+    /// The database's clock.
+    pub(super) fn now(&self) -> Result<Instant, Failure> {
+        Ok(installation::read(&self.store)?.now)
+    }
+}
+
+/// An event of a command.
+pub(super) fn audit_event(event: &str, detail: Value) -> AuditEvent<'_> {
+    AuditEvent { event, detail, ..AuditEvent::default() }
+}

@@ -1,0 +1,81 @@
+//! What commands print.
+
+use std::io::{self, ErrorKind, Write};
+
+use serde_json::Value;
+
+use crate::protocol::instant::Instant;
+use crate::protocol::registration::timestamp;
+
+use super::failure::Failure;
+
+/// Prints a line, or several. A reader that closed its end early is no failure.
+pub(super) fn line(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::from(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Prints what is no result: what was done, what to do next.
+pub(super) fn note(text: &str) {
+    // A closed standard error is no reason to stop.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Prints a list: as JSON, or as a table with these headings.
+pub(super) fn list(json: bool, headings: &[&str], rows: &[(Vec<String>, Value)]) -> Result<(), Failure> {
+    if json {
+        let values: Vec<&Value> = rows.iter().map(|(_, value)| value).collect();
+        let text = serde_json::to_string_pretty(&values).map_err(|error| Failure::Refused(error.to_string()))?;
+        return line(&text);
+    }
+    let cells: Vec<&[String]> = rows.iter().map(|(cells, _)| cells.as_slice()).collect();
+    line(&table(headings, &cells))
+}
+
+fn table(headings: &[&str], rows: &[&[String]]) -> String {
+    let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
+    let all: Vec<&Vec<String>> = std::iter::once(&headings).chain(&rows).collect();
+    let width = |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..headings.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
+    let lines = all.iter().map(|row| row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  "));
+    lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Names come from documents: nothing in them may move the cursor or colour the terminal.
+fn printable(cell: &str) -> String {
+    let unsafe_for_terminals = |character: char| character.is_control();
+    cell.chars()
+        .flat_map(|character| {
+            let escaped = unsafe_for_terminals(character).then(|| character.escape_default());
+            let plain = escaped.is_none().then_some(character);
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}
+
+/// An instant as people and programs read it.
+pub(super) fn time(instant: Instant) -> String {
+    timestamp::format(instant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let rows = [vec![String::from("alice"), String::from("yes")], vec![String::from("b"), String::new()]];
+        let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
+        assert_eq!(table(&["USERNAME", "ON"], &rows), "USERNAME  ON\nalice     yes\nb");
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\n\u{9b}é"), "a\\u{1b}[31mb\\n\\u{9b}é");
+    }
+}

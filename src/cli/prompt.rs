@@ -1,0 +1,29 @@
+//! Passwords, typed without echo or piped in; never from the command line.
+
+use std::io::{self, BufRead, IsTerminal, Read};
+
+use crate::protocol::password::{LONGEST_PASSWORD, check_new};
+use crate::protocol::secret::SecretText;
+
+use super::failure::Failure;
+
+/// Asks twice at a terminal; otherwise takes the first line of standard input.
+pub(super) fn new_password() -> Result<SecretText, Failure> {
+    let password = if io::stdin().is_terminal() { typed_twice()? } else { piped()? };
+    check_new(password.expose()).map_err(|rule| Failure::Refused(format!("the password {rule}")))?;
+    Ok(password)
+}
+
+fn typed_twice() -> Result<SecretText, Failure> {
+    let first = SecretText::new(rpassword::prompt_password("Password: ")?);
+    let second = SecretText::new(rpassword::prompt_password("Once more: ")?);
+    if first == second { Ok(first) } else { Err(Failure::Refused(String::from("the two passwords differ"))) }
+}
+
+fn piped() -> Result<SecretText, Failure> {
+    let longest = u64::try_from(LONGEST_PASSWORD).unwrap_or(u64::MAX).saturating_add(2);
+    let mut line = Vec::new();
+    io::stdin().lock().take(longest).read_until(b'\n', &mut line)?;
+    let text = String::from_utf8(line).map_err(|_| Failure::Refused(String::from("the password must be UTF-8")))?;
+    Ok(SecretText::new(text.trim_end_matches(['\r', '\n'])))
+}
