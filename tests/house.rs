@@ -197,6 +197,12 @@ fn every_dependency_is_argued_for_in_the_readme() {
 }
 
 #[test]
+fn the_readme_lists_every_setting() {
+    let table = gatepost::config::settings::settings_table();
+    assert!(read("README.md").contains(table.trim_end()), "put this into the README:\n{table}");
+}
+
+#[test]
 fn the_crate_budget_holds() {
     let crates = crates_in_the_binary();
     assert!(crates.len() <= CRATE_BUDGET, "{} crates, {CRATE_BUDGET} allowed", crates.len());
