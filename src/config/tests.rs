@@ -151,7 +151,7 @@ fn unknown_names_get_the_nearest_known_one() {
         ("GATEPOST_BRAND_COLOUR", "GATEPOST_BRAND_COLOR"),
         ("gatepost_workers", "GATEPOST_WORKERS"),
     ] {
-        let problem = Source::empty().set(unknown, String::new()).map(|()| ()).unwrap_err();
+        let problem = Source::empty().set(unknown, String::new()).unwrap_err();
         assert_eq!(problem.name, unknown);
         if unknown.starts_with("GATEPOST") {
             assert!(problem.rule.ends_with(&format!("the nearest is {known}")), "{}", problem.rule);

@@ -67,7 +67,7 @@ impl Document {
         if let Some(document) = document.as_ref().filter(|_| items_are_objects(value)) {
             problems.extend(references::check(document, stored));
         }
-        problems.sort_by(|one, other| place_order(one).cmp(&place_order(other)));
+        problems.sort_by_key(place_order);
         document.filter(|_| problems.is_empty()).ok_or(problems)
     }
 }
