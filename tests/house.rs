@@ -1,6 +1,14 @@
 //! The rules of the house that no compiler checks: who may use whom, what the core must not touch, how long things may
 //! be, and that every dependency is argued for.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic is how a test fails"
+)]
+
 #[path = "house/source.rs"]
 mod source;
 
