@@ -33,4 +33,5 @@ check: ## Everything that must pass before a change goes in: lint, e2e, test
 clean-dev: ## Remove the private Postgres and secret that `make run` made
 	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \
 	    echo "gatepost dev is running here: end it first"; exit 1; fi
+	@if [ -L .gatepost/elsewhere ]; then rm -rf "$$(readlink -f .gatepost/elsewhere)"; fi
 	rm -rf .gatepost

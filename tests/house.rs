@@ -1,6 +1,14 @@
 //! The rules of the house that no compiler checks: who may use whom, what the core must not touch, how long things may
 //! be, and that every dependency is argued for.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic is how a test fails"
+)]
+
 #[path = "house/source.rs"]
 mod source;
 
@@ -194,6 +202,12 @@ fn every_dependency_is_argued_for_in_the_readme() {
     for (name, reason) in argued {
         assert!(reason.len() >= 20, "{name} has no reason but {reason:?}");
     }
+}
+
+#[test]
+fn the_readme_lists_every_setting() {
+    let table = gatepost::config::settings::settings_table();
+    assert!(read("README.md").contains(table.trim_end()), "put this into the README:\n{table}");
 }
 
 #[test]

@@ -41,10 +41,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         output::line(&format!("applied {name}"))?;
     }
     let issuer = operator.config.base_url.as_str();
-    let installed = installation::ensure(&mut client, random::bytes(), issuer).map_err(|error| match error {
-        StoreError::Refused(text) => Failure::Configuration(text),
-        other => Failure::from(other),
-    })?;
+    let installed = installation::ensure(&mut client, random::bytes(), issuer).map_err(unless_ours)?;
     let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
     partitions::make_missing(&mut client, &horizons, operator.now()?.day())?;
     drop(client);
@@ -53,6 +50,11 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         output::line(&format!("made signing key {kid}"))?;
     }
     output::line(&format!("The database is ready for {issuer}."))
+}
+
+/// A database of another issuer is a matter of settings.
+fn unless_ours(error: StoreError) -> Failure {
+    if let StoreError::Refused(text) = error { Failure::Configuration(text) } else { Failure::from(error) }
 }
 
 /// One key per algorithm that has none; signing at once, as nobody can hold an older key set yet.

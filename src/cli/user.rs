@@ -114,13 +114,13 @@ fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
 }
 
 fn taken(error: StoreError) -> Failure {
-    match error {
-        StoreError::Taken(constraint) if constraint.contains("sub") || constraint == "users_pkey" => {
-            Failure::Refused(String::from("that sub is somebody's already, or once was"))
-        }
-        StoreError::Taken(_) => Failure::Refused(String::from("that user name is taken in this tenant")),
-        other => Failure::from(other),
-    }
+    let StoreError::Taken(constraint) = &error else { return Failure::from(error) };
+    let rule = if constraint == "users_pkey" || constraint == "removed_subjects" {
+        "that sub is somebody's already, or once was"
+    } else {
+        "that user name is taken in this tenant"
+    };
+    Failure::Refused(String::from(rule))
 }
 
 fn password(invocation: &Invocation) -> Result<(), Failure> {

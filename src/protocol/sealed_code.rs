@@ -151,7 +151,7 @@ mod tests {
             user.identity_provider = idp;
             AuthorizationCode {
                 grant: GrantId { day: Day(day), random },
-                redirect_uri_hash: hash,
+                redirect_uri_hash: sha256,
                 challenge: method.map(|method| CodeChallengeDigest { method, sha256 }),
                 nonce,
                 scope: scope.iter().map(String::as_str).collect(),

@@ -1,7 +1,7 @@
 //! Runs the real binary against an empty schema of its own.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic here is a failed test")]
 
 use std::fs;
 use std::io::Write;

@@ -61,10 +61,14 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
   test("a busy port is named, with the flag that changes it", async () => {
     const squatter = createServer().listen(0, "127.0.0.1");
     await once(squatter, "listening");
-    const { port } = squatter.address();
-    await assert.rejects(startDev(directory, ["--demo-listen", String(port)]), new RegExp(`${port} is in use.*--demo-listen`, "s"));
-    assert.ok(!existsSync(join(directory, ".gatepost/postgres")), "something was started for nothing");
-    squatter.close();
+    try {
+      const { port } = squatter.address();
+      const refusal = new RegExp(`${port} is in use.*--demo-listen`, "s");
+      await assert.rejects(startDev(directory, ["--demo-listen", String(port)]), refusal);
+      assert.ok(!existsSync(join(directory, ".gatepost/postgres")), "something was started for nothing");
+    } finally {
+      squatter.close();
+    }
   });
 
   test("client_credentials of the demo service are good at the token endpoint", async () => {

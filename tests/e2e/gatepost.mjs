@@ -14,6 +14,13 @@ const binary =
 
 const startPatience = 90_000;
 
+// Whatever holds a test file up, it ends.
+const wholePatience = 600_000;
+setTimeout(() => {
+  console.error("the browser tests hang");
+  process.exit(1);
+}, wholePatience).unref();
+
 // Settings of the person who runs the tests must not decide them.
 function environment() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEPOST_")));

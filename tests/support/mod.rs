@@ -1,3 +1,6 @@
 //! What the black-box tests share.
 
+pub mod flow;
+pub mod gatepost;
+pub mod http;
 pub mod postgres;

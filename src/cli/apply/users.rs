@@ -43,10 +43,7 @@ enum Change {
 
 impl From<StoreError> for Change {
     fn from(error: StoreError) -> Change {
-        match error {
-            StoreError::Taken(_) => Change::Taken,
-            other => Change::Failed(Failure::from(other)),
-        }
+        if matches!(error, StoreError::Taken(_)) { Change::Taken } else { Change::Failed(Failure::from(error)) }
     }
 }
 

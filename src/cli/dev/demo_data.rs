@@ -95,6 +95,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::protocol::registration::defaults::ClientDefaults;
+    use crate::protocol::registration::document::Document;
+    use crate::protocol::registration::references::Stored;
 
     /// Every standard claim of OpenID Connect Core §5.1, but `sub`.
     const STANDARD_CLAIMS: [&str; 19] = [
@@ -124,6 +127,14 @@ mod tests {
         let data = DemoData::following("http://localhost:41999").unwrap();
         assert!(data.document.contains("\"http://localhost:41999/callback\""));
         assert!(!data.document.contains(":8081"));
+    }
+
+    #[test]
+    fn apply_takes_the_document_as_it_is() {
+        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        let stored = Stored::default();
+        let read = Document::from_json(&document, &ClientDefaults::default(), &stored);
+        assert!(read.is_ok(), "{:#?}", read.err());
     }
 
     #[test]

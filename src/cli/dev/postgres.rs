@@ -152,6 +152,8 @@ fn tail(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::super::project::tests::Scratch;
     use super::*;
 
@@ -175,6 +177,19 @@ mod tests {
         let word: String =
             connect(&again.connection_string()).unwrap().query_one("SELECT word FROM kept", &[]).unwrap().get(0);
         assert_eq!(word, "here");
+    }
+
+    #[test]
+    fn a_project_that_only_its_owner_can_enter_is_served_too() {
+        let scratch = Scratch::new("closed");
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o700)).unwrap();
+        let project = scratch.project();
+        let postgres = PrivatePostgres::start(&project).unwrap();
+        let home = postgres.cluster.home.clone();
+        // For root Postgres runs as somebody else, who cannot come here.
+        assert_eq!(home == project.directory, project.owner != 0);
+        drop(postgres);
+        fs::remove_dir_all(home).unwrap();
     }
 
     #[test]

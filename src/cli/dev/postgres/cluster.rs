@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -38,6 +38,7 @@ impl Cluster {
             return Ok(cluster);
         }
         let home = elsewhere(project)?;
+        point_to(&home, &project.directory.join("elsewhere"))?;
         let cluster = Cluster { home, run_as };
         if !cluster.is_usable()? {
             return Err(Trouble::new(format!("Postgres's user cannot work in {}", cluster.home.display())));
@@ -171,6 +172,14 @@ fn elsewhere(project: &Project) -> Result<PathBuf, Trouble> {
     Ok(home)
 }
 
+/// Leaves a link, so that whoever clears up the project finds the rest.
+fn point_to(home: &Path, link: &Path) -> Result<(), Trouble> {
+    match symlink(home, link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(trouble_with(link, &error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Whether the process is a Postgres on this data: it works in its data directory. A number alone proves nothing; after
 /// a crash or a reboot it may be anybody's.
 fn serves(pid: &str, data_directory: &Path) -> bool {
@@ -204,6 +213,7 @@ mod tests {
         let cluster = Cluster::of(&project).unwrap();
         assert!(!cluster.home.starts_with(&scratch.0), "{}", cluster.home.display());
         assert_eq!(Cluster::of(&project).unwrap().home, cluster.home);
+        assert_eq!(fs::read_link(project.directory.join("elsewhere")).unwrap(), cluster.home);
         fs::remove_dir_all(&cluster.home).unwrap();
     }
 
@@ -223,7 +233,7 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let this = std::process::id().to_string();
         assert!(serves(&this, &here));
-        assert!(!serves(&this, &std::env::temp_dir()));
+        assert!(!serves(&this, Path::new("/usr")));
         assert!(!serves("1/../self", &here));
         assert!(!serves("", &here));
     }

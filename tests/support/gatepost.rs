@@ -1,0 +1,250 @@
+//! The real binary over a schema of its own: migrated, with a document applied, serving on a free port.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::http::{Answer, Browser, Connection};
+use super::postgres::TestDatabase;
+
+/// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
+pub const CONF1_SECRET: &str = "conf1-secret-with-some-length";
+pub const CONF2_SECRET: &str = "conf2-secret-with-some-length";
+pub const ALICE_PASSWORD: &str = "correct horse battery staple";
+pub const BOB_PASSWORD: &str = "bob's quite long password";
+pub const RP1: &str = "https://rp1.example/cb";
+pub const RP2: &str = "https://rp2.example/cb";
+pub const RPS: &str = "https://app.example/cb";
+
+/// A running Gatepost.
+pub struct Gatepost {
+    pub database: TestDatabase,
+    /// `http://localhost:PORT`, the issuer.
+    pub base_url: String,
+    pub port: u16,
+    directory: PathBuf,
+    settings: Vec<(String, String)>,
+    serving: Option<Serving>,
+}
+
+/// `gatepost serve` below a shell that ends it when this process is gone, however it goes.
+struct Serving {
+    shell: Child,
+    leash: Option<ChildStdin>,
+}
+
+impl Gatepost {
+    /// Serves [`document`].
+    pub fn start() -> Gatepost {
+        Gatepost::start_with(&document(), &[])
+    }
+
+    /// Serves a document of one's own under further settings.
+    pub fn start_with(document: &Value, settings: &[(&str, &str)]) -> Gatepost {
+        let mut gatepost = Gatepost::prepare(settings);
+        gatepost.apply(document);
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Migrated, nothing applied, not serving.
+    pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
+        let database = TestDatabase::empty();
+        let port = free_port();
+        let base_url = format!("http://localhost:{port}");
+        let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
+        std::fs::create_dir_all(&directory).unwrap();
+        let secret_file = directory.join("secret");
+        write_private(&secret_file, &STANDARD.encode([42; 32]));
+        let own = [
+            ("GATEPOST_DATABASE_URL", database.url.clone()),
+            ("GATEPOST_BASE_URL", base_url.clone()),
+            ("GATEPOST_LISTEN", format!("127.0.0.1:{port}")),
+            ("GATEPOST_ADMIN_LISTEN", String::new()),
+            ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
+            ("GATEPOST_DATABASE_CONNECTIONS", String::from("8")),
+            // Cheap, so that tests sign in quickly; the parameters have a test of their own.
+            ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
+            ("GATEPOST_ARGON2_PASSES", String::from("1")),
+        ];
+        let given: Vec<(String, String)> = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
+        let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
+        let settings = kept.chain(given.clone()).collect();
+        let gatepost = Gatepost { database, base_url, port, directory, settings, serving: None };
+        gatepost.run_well(&["migrate"], "");
+        gatepost
+    }
+
+    /// Runs a command; its exit code and output.
+    pub fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command();
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that does not read its input closes it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs a command that must succeed; what it printed.
+    pub fn run_well(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.run(arguments, input);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "gatepost {arguments:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Applies a document, and waits until a running server goes by it.
+    pub fn apply(&self, document: &Value) {
+        self.run_well(&["apply", "-"], &document.to_string());
+        if self.serving.is_some() {
+            sleep(Duration::from_millis(1_300));
+        }
+    }
+
+    /// The binary with this installation's settings.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatepost"));
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub fn serve(&mut self) {
+        let log = std::fs::File::create(self.directory.join("log")).unwrap();
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
+        shell.arg(env!("CARGO_BIN_EXE_gatepost")).env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        shell.envs(self.settings.iter().map(|(name, value)| (name, value)));
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        let mut shell = shell.spawn().unwrap();
+        let leash = shell.stdin.take();
+        self.serving = Some(Serving { shell, leash });
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.is_ready() {
+            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        Connection::open(self.port).is_ok_and(|mut connection| {
+            let answer = connection.try_send("GET", "/.well-known/openid-configuration", &[], b"");
+            answer.is_ok_and(|answer| answer.status == 200)
+        })
+    }
+
+    /// Ends the server in order.
+    pub fn stop(&mut self) {
+        if let Some(mut serving) = self.serving.take() {
+            drop(serving.leash.take());
+            serving.shell.wait().unwrap();
+        }
+    }
+
+    /// What the server has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// A connection without cookies.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.port).unwrap()
+    }
+
+    /// A GET on a connection of its own.
+    pub fn get(&self, path: &str) -> Answer {
+        self.connect().send("GET", path, &[], b"")
+    }
+
+    /// A form post on a connection of its own.
+    pub fn post(&self, path: &str, headers: &[(&str, &str)], form: &[(&str, &str)]) -> Answer {
+        self.connect().post(path, headers, form)
+    }
+
+    /// A browser with an empty cookie jar.
+    pub fn browser(&self) -> Browser {
+        Browser::new(self.port, &self.base_url)
+    }
+}
+
+impl Drop for Gatepost {
+    fn drop(&mut self) {
+        self.stop();
+        if std::thread::panicking() {
+            eprintln!("--- log of the server ---\n{}", self.log());
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn write_private(path: &std::path::Path, text: &str) {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// Two confidential clients, two public ones, a service, two users: what most tests work with.
+pub fn document() -> Value {
+    json!({
+        "identity_scopes": [
+            {"name": "roles", "display_name": "Your roles", "description": "What you may do", "claims": ["role"]}
+        ],
+        "resource_scopes": [
+            {"name": "orders.read", "display_name": "Read orders", "resources": ["https://orders.example"], "claims": ["role"]},
+            {"name": "orders.write", "display_name": "Change orders", "resources": ["https://orders.example"]},
+            {"name": "stock.read", "display_name": "Read stock", "resources": ["https://stock.example"]}
+        ],
+        "resources": [{"name": "https://orders.example"}, {"name": "https://stock.example"}],
+        "clients": [
+            {
+                "client_id": "conf1", "client_name": "First shop", "redirect_uris": [RP1, "https://rp1.example/other?a=b"],
+                "response_types": ["code"], "grant_types": ["authorization_code", "client_credentials"],
+                "scope": "openid profile email roles orders.read orders.write stock.read",
+                "secrets": [{"value": CONF1_SECRET}]
+            },
+            {
+                "client_id": "conf2", "client_name": "Second shop", "redirect_uris": [RP2],
+                "response_types": ["code"], "grant_types": ["authorization_code"], "scope": "openid profile",
+                "access_token_type": "reference", "require_consent": true, "secrets": [{"value": CONF2_SECRET}]
+            },
+            {
+                "client_id": "pub1", "client_name": "Browser app", "redirect_uris": [RPS],
+                "response_types": ["code"], "grant_types": ["authorization_code"], "scope": "openid profile",
+                "token_endpoint_auth_method": "none"
+            },
+            {
+                "client_id": "native", "client_name": "Native app", "application_type": "native",
+                "redirect_uris": ["http://127.0.0.1/cb", "com.example.app:/cb"],
+                "response_types": ["code"], "grant_types": ["authorization_code"], "scope": "openid profile",
+                "token_endpoint_auth_method": "none"
+            },
+            {
+                "client_id": "service", "client_name": "Nightly job", "grant_types": ["client_credentials"], "response_types": [],
+                "scope": "orders.read orders.write stock.read", "access_token_type": "reference",
+                "secrets": [{"value": CONF1_SECRET}]
+            }
+        ],
+        "users": [
+            {"username": "alice", "password": ALICE_PASSWORD, "claims": {
+                "name": "Alice Smith", "given_name": "Alice", "family_name": "Smith", "role": ["admin"],
+                "email": "alice@example.com", "email_verified": true}},
+            {"username": "bob", "password": BOB_PASSWORD, "claims": {"name": "Bob", "role": "user"}}
+        ]
+    })
+}

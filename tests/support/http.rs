@@ -1,0 +1,267 @@
+//! A plain HTTP/1.1 client that keeps to the bytes, a browser that keeps cookies, and the headers that every answer owes.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// In the order received, names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The only value of a header; a header sent twice is a failure.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let values = self.headers_named(name);
+        assert!(values.len() <= 1, "{name} was sent {} times", values.len());
+        values.first().copied()
+    }
+
+    pub fn headers_named(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(field, _)| field == name).map(|(_, value)| value.as_str()).collect()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.text());
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub fn location(&self) -> &str {
+        self.header("location").unwrap_or_else(|| panic!("no Location in {} {}", self.status, self.text()))
+    }
+
+    /// Parameters in the query of `Location`, decoded; repeated ones are a failure.
+    pub fn query(&self) -> BTreeMap<String, String> {
+        let location = self.location();
+        let (_, query) = location.split_once('?').unwrap_or((location, ""));
+        decode(query.split('#').next().unwrap())
+    }
+
+    /// Parameters in the fragment of `Location`, decoded.
+    pub fn fragment(&self) -> BTreeMap<String, String> {
+        let location = self.location();
+        decode(location.split_once('#').map_or("", |(_, fragment)| fragment))
+    }
+
+    /// The value of an attribute in the first tag that contains `marker`, entities undone.
+    pub fn attribute(&self, marker: &str, attribute: &str) -> Option<String> {
+        let text = self.text();
+        let tag = text.split('<').find(|tag| tag.contains(marker))?;
+        let start = format!("{attribute}=\"");
+        let (_, rest) = tag.split_once(&start)?;
+        Some(unescape(rest.split_once('"')?.0))
+    }
+
+    /// What every answer owes, whatever it is.
+    fn assert_headers(&self, path: &str) {
+        assert_eq!(self.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert!(self.header("date").is_some(), "{path}");
+        assert_eq!(self.header("server"), None, "{path}");
+        let content_type = self.header("content-type").unwrap_or_default().to_owned();
+        let cache = self.header("cache-control").unwrap_or_default();
+        if content_type.starts_with("text/html") {
+            let policy = self.header("content-security-policy").unwrap_or_else(|| panic!("{path}: no policy"));
+            assert!(policy.contains("default-src 'none'") && policy.contains("base-uri 'none'"), "{path}: {policy}");
+            assert!(!policy.contains("unsafe"), "{path}: {policy}");
+            assert!(policy.contains("frame-ancestors"), "{path}: {policy}");
+            assert!(matches!(self.header("referrer-policy"), Some("same-origin" | "no-referrer")), "{path}");
+            assert_eq!(cache, "no-store", "{path}");
+        }
+        if (300..400).contains(&self.status) {
+            assert_eq!(self.status, 303, "{path}");
+            assert_eq!(self.header("referrer-policy"), Some("no-referrer"), "{path}");
+            assert_eq!((cache, self.header("pragma")), ("no-store", Some("no-cache")), "{path}");
+        }
+        if path.starts_with("/connect/") && self.status != 204 {
+            assert_eq!(cache, "no-store", "{path}");
+        }
+        for cookie in self.headers_named("set-cookie") {
+            assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=") && cookie.contains("; Path=/"), "{cookie}");
+        }
+    }
+}
+
+fn decode(encoded: &str) -> BTreeMap<String, String> {
+    assert!(!encoded.contains('+'), "a space must be %20: {encoded}");
+    let mut decoded = BTreeMap::new();
+    for (name, value) in form_urlencoded::parse(encoded.as_bytes()).into_owned() {
+        assert!(decoded.insert(name.clone(), value).is_none(), "{name} twice in {encoded}");
+    }
+    decoded
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("&quot;", "\"").replace("&#39;", "'").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+/// Name and value pairs as a form body or query.
+pub fn encode(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// One kept-alive connection.
+pub struct Connection {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+impl Connection {
+    pub fn open(port: u16) -> io::Result<Connection> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream: BufReader::new(stream), host: format!("localhost:{port}") })
+    }
+
+    /// Sends a request and reads its answer, whose headers must be in order.
+    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let answer = self.try_send(method, path, headers, body).unwrap();
+        answer.assert_headers(path.split('?').next().unwrap());
+        answer
+    }
+
+    /// The same, without looking at the headers.
+    pub fn try_send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.host);
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() || method == "POST" {
+            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        request.push_str("\r\n");
+        self.stream.get_mut().write_all(&[request.as_bytes(), body].concat())?;
+        self.read(method)
+    }
+
+    /// Posts a form.
+    pub fn post(&mut self, path: &str, headers: &[(&str, &str)], form: &[(&str, &str)]) -> Answer {
+        self.post_raw(path, headers, encode(form).as_bytes())
+    }
+
+    /// Posts bytes as a form.
+    pub fn post_raw(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let content_type = [("Content-Type", "application/x-www-form-urlencoded")];
+        self.send("POST", path, &[&content_type, headers].concat(), body)
+    }
+
+    fn read(&mut self, method: &str) -> io::Result<Answer> {
+        let broken = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        let status_line = self.line()?;
+        let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status: u16 = status.ok_or_else(|| broken("status line"))?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| broken("header line"))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+        let length: usize = if method == "HEAD" || status == 204 || status == 304 { 0 } else { length.unwrap_or(0) };
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok(Answer { status, headers, body })
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+}
+
+/// A person's browser: cookies, `Origin` on posts, no redirects followed by itself.
+pub struct Browser {
+    port: u16,
+    origin: String,
+    pub cookies: BTreeMap<String, String>,
+    /// Sent with every request.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Browser {
+    pub fn new(port: u16, origin: &str) -> Browser {
+        Browser { port, origin: origin.to_owned(), cookies: BTreeMap::new(), headers: Vec::new() }
+    }
+
+    pub fn get(&mut self, address: &str) -> Answer {
+        let path = self.path(address);
+        self.send("GET", &path, &[], b"")
+    }
+
+    /// Posts a form as a page of the provider's own origin would.
+    pub fn post(&mut self, address: &str, form: &[(&str, &str)]) -> Answer {
+        let path = self.path(address);
+        let origin = self.origin.clone();
+        self.send("POST", &path, &[("Origin", &origin), ("Sec-Fetch-Site", "same-origin"), FORM], encode(form).as_bytes())
+    }
+
+    /// Posts a form from somewhere else, with headers of one's own choosing.
+    pub fn post_from(&mut self, address: &str, headers: &[(&str, &str)], form: &[(&str, &str)]) -> Answer {
+        let path = self.path(address);
+        self.send("POST", &path, &[headers, &[FORM]].concat(), encode(form).as_bytes())
+    }
+
+    /// Follows `Location` while it stays here.
+    pub fn follow(&mut self, mut answer: Answer) -> Answer {
+        for _ in 0..10 {
+            match answer.header("location").map(str::to_owned) {
+                Some(location) if location.starts_with('/') || location.starts_with(&self.origin) => answer = self.get(&location),
+                Some(_) | None => return answer,
+            }
+        }
+        panic!("a redirect loop")
+    }
+
+    /// GET, following redirects that stay here.
+    pub fn visit(&mut self, address: &str) -> Answer {
+        let answer = self.get(address);
+        self.follow(answer)
+    }
+
+    fn path(&self, address: &str) -> String {
+        address.strip_prefix(&self.origin).unwrap_or(address).to_owned()
+    }
+
+    fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies = cookies.join("; ");
+        let own: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut all = [headers, &own].concat();
+        if !cookies.is_empty() {
+            all.push(("Cookie", &cookies));
+        }
+        let answer = Connection::open(self.port).unwrap().send(method, path, &all, body);
+        for cookie in answer.headers_named("set-cookie") {
+            let (pair, attributes) = cookie.split_once(';').unwrap();
+            let (name, value) = pair.split_once('=').unwrap();
+            if attributes.contains("Max-Age=0") {
+                self.cookies.remove(name);
+            } else {
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        answer
+    }
+}
+
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
