@@ -240,6 +240,7 @@ fn what_is_no_document_is_refused() {
         ("{", "is not JSON"),
         ("[]", "expected an object, found an array"),
         ("{} {}", "is not JSON"),
+        (r#"{"users": [], "users": []}"#, "key \"users\" stands twice"),
     ] {
         let answer = installation.run_with(&["apply", "-"], input);
         assert!(answer.code == 1 && answer.stderr.contains(problem), "{input}: {answer:?}");

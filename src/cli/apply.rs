@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::crypto::master::Purpose;
 use crate::crypto::password::PasswordHashing;
@@ -16,6 +16,7 @@ use crate::crypto::sealing::Sealer;
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::client::ClientEntry;
 use crate::protocol::registration::document::Document;
+use crate::protocol::registration::json;
 use crate::protocol::registration::references::Stored;
 use crate::protocol::scope::ScopeKind;
 use crate::store::catalogue::{CatalogueKind, CatalogueRow};
@@ -77,7 +78,7 @@ fn read(file: &str) -> Result<Value, Failure> {
         fs::read_to_string(file).map(|read| text = read)
     };
     outcome.map_err(|error| Failure::Refused(format!("{file} cannot be read: {error}")))?;
-    serde_json::from_str(&text).map_err(|error| Failure::Refused(format!("{file} is not JSON: {error}")))
+    json::parse(&text).map_err(|error| Failure::Refused(format!("{file} is not JSON: {error}")))
 }
 
 fn report(outcomes: &[(String, Outcome)]) -> Result<(), Failure> {
@@ -184,7 +185,8 @@ impl Application {
         if !registration_changed && !secrets_changed {
             return Ok(Outcome::Unchanged);
         }
-        let mut event = audit_event("client_changed", json!({"enabled": enabled, "secrets": secrets_changed}));
+        let mut event =
+            audit_event("client_changed", serde_json::json!({"enabled": enabled, "secrets": secrets_changed}));
         event.client_id = Some(client_id);
         writer.audit(&event)?;
         Ok(if stored.is_some() { Outcome::Changed } else { Outcome::Added })

@@ -123,7 +123,8 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
         }
         Value::Object(members) => {
             for (key, member) in members {
-                let place = if path.is_empty() { key.clone() } else { format!("{path}.{}", key.escape_debug()) };
+                let shown = key.escape_debug();
+                let place = if path.is_empty() { shown.to_string() } else { format!("{path}.{shown}") };
                 if key.contains('\0') {
                     problems.push(Problem::new(&place, rule));
                 }

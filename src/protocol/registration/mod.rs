@@ -11,6 +11,7 @@ pub mod client_secret;
 pub mod defaults;
 pub mod document;
 pub mod extension_grant;
+pub mod json;
 mod keys;
 pub mod names;
 pub mod problem;
