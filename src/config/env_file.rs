@@ -60,6 +60,8 @@ fn unescape(rest: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -90,6 +92,17 @@ mod tests {
             assert_eq!(pairs.len(), 1, "{line}");
             assert_eq!(problems[0].name, "line 2", "{line}");
             assert!(!format!("{problems:?}").contains("hun"), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_reads_back(value in "[^\n\r]{0,20}", text in ".{0,60}") {
+            let quoted = value.replace('\\', "\\\\").replace('"', "\\\"");
+            prop_assert_eq!(parse(&format!("A=\"{quoted}\"")).0, [(String::from("A"), value)]);
+            let lines = text.lines().count();
+            let (pairs, problems) = parse(&text);
+            prop_assert!(pairs.len() + problems.len() <= lines);
         }
     }
 

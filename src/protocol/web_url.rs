@@ -102,6 +102,8 @@ fn check_host(host: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -150,6 +152,18 @@ mod tests {
             "https://example.com/%e",
         ] {
             assert!(WebUrl::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_put_together_give_the_text(text in "https?://[a-z0-9.\\[\\]:@/?#%&-]{0,24}|.{0,24}") {
+            if let Ok(url) = WebUrl::parse(&text) {
+                let query = url.query.map(|query| format!("?{query}")).unwrap_or_default();
+                prop_assert_eq!(format!("{}{}{query}", url.origin, url.path), text.as_str());
+                prop_assert!(url.path.is_empty() || url.path.starts_with('/'));
+                prop_assert!(url.origin.ends_with(url.host) || url.port.is_some());
+            }
         }
     }
 
