@@ -161,6 +161,8 @@ where
     let state = State { settings, stats, control, nonce, doubtful, draining, successor_not_before };
     let state: &'static State = Box::leak(Box::new(state));
     note_panics(state);
+    // tiny_http accepts as soon as it is there, so that everything else has its descriptors first.
+    catch_signals(state)?;
     serve_admin(state, admin_handler)?;
     serve(state, listener, handler)?;
     watch(state, &address)?;
@@ -239,19 +241,19 @@ fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartF
     server.map_err(|error| StartFailure::new(1, "tiny_http does not start", error))
 }
 
+/// The listener's own callers: the knocks and the probe.
 fn watch(state: &'static State, address: &SockAddr) -> Result<(), StartFailure> {
     let (knocked, probed) = (address.clone(), address.clone());
     start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
-    start_thread("probe", move || probe::beat(state, &probed))?;
+    start_thread("probe", move || probe::beat(state, &probed))
+}
+
+/// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the supervisor, too.
+fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| StartFailure::new(1, "signals cannot be caught", error))?;
     start_thread("signals", move || {
-        for signal in signals.forever() {
-            // Whoever means this process alone gets what the supervisor would do; whoever means both tells it, too.
-            if signal != SIGHUP {
-                state.control.report(Report::Recycle);
-            }
-        }
+        signals.forever().filter(|signal| *signal != SIGHUP).for_each(|_| state.control.report(Report::Recycle));
     })
 }
 

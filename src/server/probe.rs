@@ -130,12 +130,13 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                 (is_ready, silent_since) = (true, None);
             }
             Err(error) => {
-                let since = *silent_since.get_or_insert_with(|| {
+                if silent_since.is_none() {
                     log::warn!("the own listener does not answer: {error}");
-                    started
-                });
-                if is_doubtful && since.elapsed() >= DOUBT {
+                }
+                let silence = silent_since.get_or_insert(started).elapsed();
+                if is_doubtful && silence >= DOUBT {
                     state.control.report(Report::Deaf);
+                    silent_since = None;
                 }
             }
         }
