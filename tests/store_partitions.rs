@@ -83,11 +83,13 @@ fn a_detachment_that_was_interrupted_is_finished_later() {
     let mut reading = reader.transaction().unwrap();
     reading.query("SELECT * FROM revoked_tokens", &[]).unwrap();
     let later = Day(today.0 + 2);
-    let error = partitions::maintain(&store, &HORIZONS, later).unwrap_err();
-    assert!(matches!(error, StoreError::Conflict(_)), "{error:?}");
-    reading.rollback().unwrap();
     let maintained = partitions::maintain(&store, &HORIZONS, later).unwrap();
-    assert!(maintained.dropped.iter().any(|name| name.starts_with("revoked_tokens_")), "{maintained:?}");
+    let name = format!("revoked_tokens_{}_{}", today.0, today.0 + 1);
+    assert!(maintained.postponed.contains(&name), "{maintained:?}");
+    reading.rollback().unwrap();
+    // Other tests' snapshots may be in the way for a moment.
+    let dropped = |_| partitions::maintain(&store, &HORIZONS, later).unwrap().dropped.contains(&name);
+    assert!((0..50).any(dropped));
 }
 
 #[test]
