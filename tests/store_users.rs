@@ -7,13 +7,15 @@ mod support;
 use std::time::Duration;
 
 use gatepost::crypto::random;
+use gatepost::protocol::access_token::{AccessToken, AccessTokenUser, Jti};
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use gatepost::protocol::scope::ScopeSet;
 use gatepost::protocol::secret::SecretText;
-use gatepost::protocol::session_id;
+
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sessions::{self, SessionRenewal, SessionRow};
 use gatepost::store::sign_in_failures::{self, FailureBucket};
-use gatepost::store::token_standing::{self, TokenNames};
+use gatepost::store::token_standing;
 use gatepost::store::users::{self, NewUser};
 use gatepost::store::{Store, StoreError, consents, revoked_tokens};
 use serde_json::{Map, json};
@@ -132,7 +134,7 @@ fn session(database: &TestDatabase, store: &Store) -> (SessionRow, [u8; 32]) {
     let day = now.plus(Duration::from_secs(40_000)).day();
     let session = SessionRow {
         day,
-        sid: session_id::compose(day, random::bytes()),
+        sid: Sid::of_day(day, random::bytes()),
         sub: Subject::new("s"),
         auth_time: now,
         amr: vec![String::from("pwd")],
@@ -229,42 +231,46 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let (session, _) = session(&database, &store);
     let client_id = ClientId::new("web");
     store.change_registry(|writer| writer.upsert_client(&client_id, &json!({}), true)).unwrap();
-    let jti = random::bytes::<16>();
-    let names = TokenNames {
-        day: database.today(),
-        jti: &jti,
-        client_id: &client_id,
-        sub: Some(&session.sub),
-        grant: Some(GrantId { day: database.today(), random: random::bytes() }),
-        session: Some((session.day, &session.sid)),
-    };
-    let standing = token_standing::find(&store, &names).unwrap();
-    assert!(!standing.revoked && standing.grant.is_none() && standing.consent_revoked_before.is_none());
-    assert!(standing.client.unwrap().enabled);
+    let token = token_of(&session, &client_id, &database);
+    let standing = token_standing::find(&store, &token).unwrap();
+    let facts = &standing.facts;
+    assert!(!facts.token_revoked && facts.grant.is_none() && facts.consent_revoked_before.is_none());
+    assert!(facts.client.unwrap().enabled && !facts.session.unwrap().ended);
     assert_eq!(standing.user.unwrap().sub, session.sub);
-    assert_eq!(standing.session.unwrap().ended_at, None);
-    revoked_tokens::insert(&store, database.today(), &jti, &event()).unwrap();
-    revoked_tokens::insert(&store, database.today(), &jti, &event()).unwrap();
+    revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
+    revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
-    let standing = token_standing::find(&store, &names).unwrap();
-    assert!(standing.revoked && standing.session.unwrap().ended_at.is_some());
-    let bob = Subject::new("bob");
-    let stranger = token_standing::find(&store, &TokenNames { sub: Some(&bob), ..names }).unwrap();
-    assert!(stranger.user.is_none() && stranger.session.is_none());
-    let own = TokenNames {
-        sub: None,
-        grant: None,
-        session: None,
-        client_id: &ClientId::new("gone"),
-        ..stranger_names(&jti, &database)
+    let facts = token_standing::find(&store, &token).unwrap().facts;
+    assert!(facts.token_revoked && facts.session.unwrap().ended);
+    let of_bob = AccessToken {
+        user: token.user.clone().map(|user| AccessTokenUser { subject: Subject::new("bob"), ..user }),
+        ..token.clone()
     };
-    let standing = token_standing::find(&store, &own).unwrap();
-    assert!(standing.client.is_none() && standing.user.is_none() && standing.session.is_none());
+    let strangers = token_standing::find(&store, &of_bob).unwrap();
+    assert!(strangers.user.is_none() && strangers.facts.session.is_none());
+    let of_nobody = AccessToken { client_id: ClientId::new("gone"), user: None, ..token };
+    let standing = token_standing::find(&store, &of_nobody).unwrap();
+    assert!(standing.facts.client.is_none() && standing.user.is_none() && standing.facts.session.is_none());
 }
 
-fn stranger_names<'a>(jti: &'a [u8], database: &TestDatabase) -> TokenNames<'a> {
-    static NOBODY: std::sync::LazyLock<ClientId> = std::sync::LazyLock::new(|| ClientId::new("nobody"));
-    TokenNames { day: database.today(), jti, client_id: &NOBODY, sub: None, grant: None, session: None }
+fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase) -> AccessToken {
+    let now = database.now();
+    AccessToken {
+        jti: Jti { grant: Some(GrantId { day: database.today(), random: random::bytes() }), random: random::bytes() },
+        client_id: client_id.clone(),
+        user: Some(AccessTokenUser {
+            subject: session.sub.clone(),
+            sid: Some(session.sid.clone()),
+            tenant: None,
+            auth_time: session.auth_time,
+            amr: session.amr.clone(),
+        }),
+        scope: ScopeSet::parse("openid").unwrap(),
+        audience: vec![String::from("api")],
+        userinfo_claims: Vec::new(),
+        issued_at: now,
+        expires_at: now.plus(Duration::from_secs(60)),
+    }
 }
 
 #[test]
