@@ -1,6 +1,6 @@
 //! `gatepost healthcheck`: asks the running server whether it is ready, for containers and scripts.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -62,13 +62,14 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The status line of the answer; at most the first kilobyte is read.
+/// The status line of the answer; at most a kilobyte is waited for.
 fn ask(mut stream: impl Read + Write, path: &str) -> std::io::Result<String> {
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.take(1_024).read_to_end(&mut answer)?;
-    let text = String::from_utf8_lossy(&answer);
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    // In one piece: a server may answer, and close, once it has seen the beginning.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(1_024)).read_until(b'\n', &mut line)?;
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        for day in (-719_162..800_000).step_by(97) {
+        for day in (-719_162_i64..800_000).step_by(97) {
             let instant = Instant::from_seconds(day * 86_400 + day.rem_euclid(86_400));
             assert_eq!(parse(&format(instant)), Some(instant), "{}", format(instant));
         }
