@@ -92,13 +92,12 @@ impl DemoClient {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use super::*;
     use crate::protocol::registration::defaults::ClientDefaults;
     use crate::protocol::registration::document::Document;
     use crate::protocol::registration::references::Stored;
-    use crate::protocol::scope::Catalogue;
 
     /// Every standard claim of OpenID Connect Core §5.1, but `sub`.
     const STANDARD_CLAIMS: [&str; 19] = [
@@ -133,7 +132,7 @@ mod tests {
     #[test]
     fn apply_takes_the_document_as_it_is() {
         let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
-        let stored = Stored { catalogue: &Catalogue::default(), clients: &BTreeMap::new() };
+        let stored = Stored::default();
         let read = Document::from_json(&document, &ClientDefaults::default(), &stored);
         assert!(read.is_ok(), "{:#?}", read.err());
     }
