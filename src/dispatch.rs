@@ -80,14 +80,7 @@ impl<'a> Route<'a> {
     }
 
     fn allows(self, method: Method) -> bool {
-        let name = match method {
-            Method::Get => "GET",
-            Method::Head => "HEAD",
-            Method::Post => "POST",
-            Method::Options => "OPTIONS",
-            Method::Other => return false,
-        };
-        self.allow().split(", ").any(|allowed| allowed == name)
+        self.allow().split(", ").any(|allowed| allowed == method.as_str())
     }
 
     fn audience(self) -> Audience {
@@ -272,9 +265,9 @@ fn log_line(request: &Request, response: &Response, started: Instant) {
     let path: String = request.path.chars().take(200).flat_map(char::escape_default).collect();
     log::info!(
         target: "gatepost::request",
-        "id={} method={:?} path={path} status={} ms={} source={}{}{}{}{}",
+        "id={} method={} path={path} status={} ms={} source={}{}{}{}{}",
         request.id,
-        request.method,
+        request.method.as_str(),
         response.status,
         started.elapsed().as_millis(),
         request.source,

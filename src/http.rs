@@ -43,6 +43,19 @@ pub enum Method {
     Other,
 }
 
+impl Method {
+    /// The method's name; `other` for those that are not told apart.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Options => "OPTIONS",
+            Method::Other => "other",
+        }
+    }
+}
+
 /// Header fields of a request. Names compare without case (RFC 9110 §5.1).
 #[derive(Clone, Debug, Default)]
 pub struct Headers(pub Vec<(String, String)>);

@@ -87,6 +87,8 @@ struct State {
     stats: Arc<ServerStats>,
     control: Control,
     nonce: String,
+    /// Whether the listener may have ended without a word.
+    doubtful: AtomicBool,
     draining: AtomicBool,
     /// When a successor may be asked for (again).
     successor_not_before: Mutex<Instant>,
@@ -148,28 +150,34 @@ where
     H: Fn(Request) -> Response + Send + Sync + 'static,
     A: Fn(Request) -> Response + Send + Sync + 'static,
 {
-    log_panics_without_their_text();
     let (control, orders) = Control::from_stdout()
         .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process needs a supervisor", error))?;
     let listener = Inherited::from_stdin()
         .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process inherits its listener", error))?;
     let address = listener.address.clone();
     let nonce = format!("{:032x}", rand::random::<u128>());
-    let draining = AtomicBool::new(false);
+    let (doubtful, draining) = (AtomicBool::new(false), AtomicBool::new(false));
     let successor_not_before = Mutex::new(Instant::now() + LEAST_LIFE);
-    let state = State { settings, stats, control, nonce, draining, successor_not_before };
+    let state = State { settings, stats, control, nonce, doubtful, draining, successor_not_before };
     let state: &'static State = Box::leak(Box::new(state));
+    note_panics(state);
+    // tiny_http accepts as soon as it is there, so that everything else has its descriptors first.
+    catch_signals(state)?;
     serve_admin(state, admin_handler)?;
     serve(state, listener, handler)?;
     watch(state, &address)?;
     obey(state, &address, orders)
 }
 
-/// The default hook prints the panic's text, which may quote what a client sent.
-fn log_panics_without_their_text() {
+/// The default hook prints the panic's text, which may quote what a client sent. tiny_http's threads, which alone have no
+/// name, panic when descriptors or threads are short, and the one that accepts may be among them.
+fn note_panics(state: &'static State) {
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, |location| location.to_string());
         log::error!("panic at {place}");
+        if thread::current().name().is_none() {
+            state.doubtful.store(true, Ordering::Relaxed);
+        }
     }));
 }
 
@@ -233,19 +241,19 @@ fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartF
     server.map_err(|error| StartFailure::new(1, "tiny_http does not start", error))
 }
 
+/// The listener's own callers: the knocks and the probe.
 fn watch(state: &'static State, address: &SockAddr) -> Result<(), StartFailure> {
     let (knocked, probed) = (address.clone(), address.clone());
-    start_thread("knock", move || probe::knock(state, &knocked))?;
-    start_thread("probe", move || probe::beat(state, &probed))?;
+    start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
+    start_thread("probe", move || probe::beat(state, &probed))
+}
+
+/// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the supervisor, too.
+fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| StartFailure::new(1, "signals cannot be caught", error))?;
     start_thread("signals", move || {
-        for signal in signals.forever() {
-            // Whoever means this process alone gets what the supervisor would do; whoever means both tells it, too.
-            if signal != SIGHUP {
-                state.control.report(Report::Recycle);
-            }
-        }
+        signals.forever().filter(|signal| *signal != SIGHUP).for_each(|_| state.control.report(Report::Recycle));
     })
 }
 

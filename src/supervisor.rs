@@ -69,6 +69,7 @@ pub fn run(settings: SupervisorSettings) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    log::info!("listening on {}", listening.describe(&settings.listen));
     let (sender, events) = mpsc::channel();
     if let Err(error) = forward_signals(sender.clone()) {
         log::error!("signals cannot be caught: {error}");
@@ -152,7 +153,9 @@ impl Supervisor {
                 let earliest = self.pace.earliest_recycling(Instant::now());
                 self.want_start(earliest);
             }
-            Report::Deaf if process.stage != Stage::Draining => {
+            // It will never be ready; its end leads to the next attempt.
+            Report::Deaf if process.stage == Stage::Starting => process.kill(),
+            Report::Deaf if process.stage == Stage::Serving => {
                 log::error!("server process {} is deaf", process.id());
                 self.want_start(Instant::now());
             }

@@ -346,6 +346,32 @@ fn a_unix_socket_handed_over_is_served_and_its_path_stays() {
     fs::remove_dir_all(directory).unwrap();
 }
 
+#[test]
+fn a_lane_jammed_by_silent_senders_on_a_unix_socket_costs_a_process() {
+    let directory = scratch("jam");
+    let socket = directory.join("http.sock");
+    let mut command = serve_command(PROGRAM, &directory);
+    // Nothing limits how long a read on a Unix socket waits, and one thread reads bodies.
+    command.env("GATEPOST_LISTEN", format!("unix:{}", socket.display())).env("GATEPOST_WORKERS", "2");
+    let service = OnUnixSocket(command.spawn().unwrap());
+    await_that("the socket is served", SOON, || is_served(&socket));
+    let process = serving::children_of(service.0.id())[0];
+    let silent: Vec<_> = (0..2)
+        .map(|_| {
+            let mut wire = Wire::over(UnixStream::connect(&socket).unwrap());
+            wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
+            wire
+        })
+        .collect();
+    sleep(Duration::from_secs(20));
+    assert!(is_served(&socket) && is_alive(process));
+    await_that("the jammed process ends", Duration::from_secs(30), || !is_alive(process));
+    assert!(is_served(&socket));
+    drop(silent);
+    drop(service);
+    fs::remove_dir_all(directory).unwrap();
+}
+
 fn next_notice(socket: &UnixDatagram) -> String {
     let mut buffer = [0; 256];
     let length = socket.recv(&mut buffer).unwrap();

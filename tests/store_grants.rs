@@ -9,7 +9,7 @@ use std::time::Duration;
 use gatepost::crypto::random;
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::instant::Day;
-use gatepost::protocol::session_id;
+
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::grants::{self, NewGrant, Redemption};
 use gatepost::store::sessions::{self, SessionRow};
@@ -45,7 +45,7 @@ fn scene() -> Scene {
     users::insert(&store, &user, &named("user_added")).unwrap();
     let now = database.now();
     let day = now.plus(Duration::from_secs(40_000)).day();
-    let sid = session_id::compose(day, random::bytes());
+    let sid = Sid::of_day(day, random::bytes());
     let session = SessionRow {
         day,
         sid: sid.clone(),

@@ -79,7 +79,11 @@ impl LoginPage<'_> {
             (Some("another"), Some(_)) if of_chooser => Ok(self.draw(200, "", None)),
             (None, _) if of_login => self.sign_in(&form),
             (Some(_) | None, _) if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
-            (Some(_) | None, _) => Ok(self.draw(200, typed_username(&form), Some(LoginProblem::PageExpired))),
+            (Some(_) | None, _) => {
+                let mut response = self.draw(200, typed_username(&form), Some(LoginProblem::PageExpired));
+                response.note.reason = Some(Reason::PageExpired.code());
+                Ok(response)
+            }
         }
     }
 

@@ -64,7 +64,8 @@ pub enum Next {
 impl Visit {
     /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
-        let visit = Visit::validate(app, parameters, app.now())?;
+        let received_at = app.now();
+        let visit = Visit::validate(app, parameters, received_at, seal(app, parameters, received_at))?;
         if visit.sealed.len() > lengths::SEALED_REQUEST {
             return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
         }
@@ -80,10 +81,10 @@ impl Visit {
         if app.now() >= received_at.plus(app.config.authorization_request_lifetime) {
             return Err(Failure::bad_request(Reason::PageExpired));
         }
-        Visit::validate(app, &parameters, received_at)
+        Visit::validate(app, &parameters, received_at, sealed.to_owned())
     }
 
-    fn validate(app: &App, parameters: &Parameters, received_at: Instant) -> Result<Visit, Failure> {
+    fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
         let client_id = authorize_request::client_id(parameters)?;
         let page = |reason| Failure::Authorize(AuthorizeError::Page { reason, detail: None });
         let client = app.registry.client(&client_id)?.ok_or_else(|| page(Reason::UnknownClient))?;
@@ -98,7 +99,7 @@ impl Visit {
             &SERVED_RESPONSE_TYPES,
             received_at,
         )?;
-        Ok(Visit { sealed: seal(app, parameters, received_at), request, client, snapshot })
+        Ok(Visit { sealed, request, client, snapshot })
     }
 
     /// Decides what comes next, with what is stored now.

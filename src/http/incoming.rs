@@ -29,7 +29,6 @@ pub enum Persistence {
 }
 
 /// What the request line and the header fields say, checked.
-#[derive(Debug)]
 pub struct Head {
     method: Method,
     path: String,
@@ -189,6 +188,8 @@ fn is_field_value(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn length_of(fields: &[(&str, &str)]) -> Result<u64, u16> {
@@ -249,6 +250,17 @@ mod tests {
         }
         for bad in ["a\nb", "a\rb", "\0", "\u{7f}", "ä"] {
             assert!(!is_field_value(bad), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_path_begins_with_a_slash_and_a_target_is_kept_as_it_is(target in "(http://[a-z]{0,3})?[/*]?\\PC{0,40}") {
+            if let Ok((path, query)) = read_target(&target) {
+                prop_assert!(path.starts_with('/') || path == "*" || path.starts_with("*?"), "{}", path);
+                prop_assert!(target.contains(&query) && (path == "/" || target.contains(&path)));
+                prop_assert!(target.is_ascii() && !path.contains('?'));
+            }
         }
     }
 }

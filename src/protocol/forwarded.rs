@@ -82,7 +82,7 @@ pub fn loopback_proxies() -> Vec<Cidr> {
 /// `peer` is the other end of the connection; `None` for a Unix socket, whose file permissions say who may connect, so
 /// that it is trusted. `values` are the `X-Forwarded-For` fields in the order received. The answer is the right-most
 /// address that is not a trusted proxy; where all are trusted, the left-most; where an entry is no address, the last
-/// one before it. A trusted peer that forwarded nothing is itself the source.
+/// one before it. A trusted peer that forwarded nothing is itself the source; a Unix socket's then counts as 127.0.0.1.
 pub fn source<'a>(
     peer: Option<IpAddr>,
     values: impl DoubleEndedIterator<Item = &'a str>,

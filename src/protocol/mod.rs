@@ -47,7 +47,6 @@ pub mod scope;
 pub mod sealed_code;
 pub mod secret;
 pub mod session;
-pub mod session_id;
 pub mod throttle;
 pub mod token_request;
 pub mod token_response;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use socket2::SockAddr;
 
 use super::State;
-use super::probe::free_waiting_connections;
+use super::probe::Knocker;
 use super::resources::open_connections;
 
 /// Connections accepted just before the successor was ready get this long to send their request.
@@ -26,10 +26,11 @@ pub fn drain(state: &'static State, address: &SockAddr) {
     }
     let deadline = Instant::now() + PATIENCE;
     thread::sleep(GRACE);
+    let mut knocker = Knocker::new(address);
     let mut quiet_looks = 0;
     while Instant::now() < deadline && quiet_looks < 2 {
         thread::sleep(LOOK_EVERY);
-        free_waiting_connections(state, address);
+        knocker.free_waiting_connections(state);
         let is_quiet = state.stats.in_flight.load(Ordering::SeqCst) == 0 && open_connections().unwrap_or(0) == 0;
         // Between two threads of tiny_http a request is in nobody's hands for a moment: one look is not enough.
         quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };

@@ -2,11 +2,12 @@
 //! a second, whose answer is the heartbeat.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use socket2::SockAddr;
+use socket2::{SockAddr, Socket};
 
 use super::State;
 use super::control::Report;
@@ -17,12 +18,16 @@ use super::resources::{Limits, connection_threads, open_connections};
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
 /// Time between two requests.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Time between two requests until the first one was answered.
-const FIRST_PROBE_EVERY: Duration = Duration::from_millis(10);
+/// Time between two requests in doubt, and between two looks whether there is doubt.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long one connection, or the answer on it, is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same until the first one was answered: the predecessor may take connections and answer nothing.
-const FIRST_PATIENCE: Duration = Duration::from_millis(200);
+/// The same in doubt: the predecessor may take connections and answer nothing.
+const SHORT_PATIENCE: Duration = Duration::from_millis(200);
+/// Silence after which doubt is certainty.
+const DOUBT: Duration = Duration::from_secs(2);
+/// Knocks that may be unanswered.
+const UNANSWERED_LIMIT: usize = 8;
 /// Connections that tiny_http's pool never leaves waiting: it keeps that many threads.
 const NEVER_STUCK: usize = 4;
 /// After so many connections given up with unread bodies a successor is asked for.
@@ -38,30 +43,65 @@ pub fn is_own_probe(request: &tiny_http::Request, nonce: &str) -> bool {
         && request.headers().iter().any(|header| header.field.equiv(NONCE_FIELD) && header.value.as_str() == nonce)
 }
 
-/// Connects every 50 ms, and at once again while connections wait for a thread.
+/// Knocks every 50 ms, and at once again while connections wait for a thread.
 ///
 /// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised the same one, and the
 /// rest wait until it is free. Each further connection makes a thread that afterwards takes one of those.
-pub fn knock(state: &'static State, address: &SockAddr) {
+pub fn keep_knocking(state: &'static State, address: &SockAddr) {
+    let mut knocker = Knocker::new(address);
     let mut count_not_before = Instant::now();
     while !state.is_draining() {
         thread::sleep(KNOCK_EVERY);
-        drop(connect(address, PATIENCE));
+        knocker.knock();
         let started = Instant::now();
         if started < count_not_before {
             continue;
         }
-        free_waiting_connections(state, address);
+        knocker.free_waiting_connections(state);
         // Counting thousands of connections takes time: never more than a fiftieth of a core.
         count_not_before = Instant::now() + started.elapsed() * 50;
     }
 }
 
-/// Connects once for every connection that waits for a thread.
-pub fn free_waiting_connections(state: &State, address: &SockAddr) {
-    for _ in 0..waiting_connections(state) {
-        drop(connect(address, PATIENCE));
+/// Makes connections that say nothing and end when the listener has taken notice.
+pub struct Knocker<'a> {
+    address: &'a SockAddr,
+    /// Those it has not yet taken notice of. They are few, lest the successor of a process that no longer accepts finds
+    /// hundreds in its queue.
+    unanswered: Vec<Socket>,
+}
+
+impl Knocker<'_> {
+    /// Knocks at `address`.
+    pub fn new(address: &SockAddr) -> Knocker<'_> {
+        Knocker { address, unanswered: Vec::new() }
     }
+
+    /// Knocks once for every connection that waits for a thread.
+    pub fn free_waiting_connections(&mut self, state: &State) {
+        for _ in 0..waiting_connections(state) {
+            self.knock();
+        }
+    }
+
+    fn knock(&mut self) {
+        self.unanswered.retain(is_unanswered);
+        if self.unanswered.len() < UNANSWERED_LIMIT {
+            self.unanswered.extend(begin_knock(self.address).ok());
+        }
+    }
+}
+
+fn begin_knock(address: &SockAddr) -> io::Result<Socket> {
+    let socket = connect(address, PATIENCE)?;
+    socket.shutdown(Shutdown::Write)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// tiny_http closes a connection as soon as a thread has read its end.
+fn is_unanswered(mut socket: &Socket) -> bool {
+    socket.read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 fn waiting_connections(state: &State) -> usize {
@@ -73,26 +113,45 @@ fn waiting_connections(state: &State) -> usize {
     connections.saturating_sub(connection_threads().unwrap_or(connections))
 }
 
-/// Asks for `/healthz` once a second and reports each answer; looks after resources in the same round.
+/// Asks for `/healthz` once a second and reports each answer; looks after resources in the same round. In doubt, that is
+/// before the first answer and after a panic in one of tiny_http's threads, it asks at once and takes no for an answer.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
     let mut lane_watch = LaneWatch { bodies: 0, moved_at: Instant::now() };
     let mut is_ready = false;
+    let mut silent_since: Option<Instant> = None;
     while !state.is_draining() {
         let started = Instant::now();
-        let patience = if is_ready { PATIENCE } else { FIRST_PATIENCE };
-        match probe(address, &state.nonce, patience) {
+        let is_doubtful = !is_ready || state.doubtful.load(Ordering::Relaxed);
+        match probe(address, &state.nonce, if is_doubtful { SHORT_PATIENCE } else { PATIENCE }) {
             Ok(()) => {
                 state.control.report(if is_ready { Report::Beat } else { Report::Ready });
-                is_ready = true;
+                state.doubtful.store(false, Ordering::Relaxed);
+                (is_ready, silent_since) = (true, None);
             }
-            Err(error) => log::warn!("the own listener does not answer: {error}"),
+            Err(error) => {
+                if silent_since.is_none() {
+                    log::warn!("the own listener does not answer: {error}");
+                }
+                let silence = silent_since.get_or_insert(started).elapsed();
+                if is_doubtful && silence >= DOUBT {
+                    state.control.report(Report::Deaf);
+                    silent_since = None;
+                }
+            }
         }
         if let Some(reason) = shortage(state, &limits).or_else(|| lane_watch.jam(state)) {
             state.ask_for_successor(reason);
         }
-        let pause = if is_ready { PROBE_EVERY } else { FIRST_PROBE_EVERY };
-        thread::sleep(pause.saturating_sub(started.elapsed()));
+        wait_for_next_round(state, started, is_ready);
+    }
+}
+
+fn wait_for_next_round(state: &State, started: Instant, is_ready: bool) {
+    let is_early = || started.elapsed() < PROBE_EVERY;
+    thread::sleep(LOOK_EVERY);
+    while is_ready && is_early() && !state.doubtful.load(Ordering::Relaxed) {
+        thread::sleep(LOOK_EVERY);
     }
 }
 

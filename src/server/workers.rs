@@ -163,7 +163,9 @@ where
         let now = SystemTime::now();
         let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
             log::error!("the answer's header {name} cannot be sent; answered 500");
-            serialise(&Response::empty(500), method, Persistence::Close, now)
+            let refusal = (self.state.settings.refusal)(500);
+            serialise(&refusal, method, persistence, now)
+                .or_else(|_| serialise(&Response::empty(500), method, persistence, now))
         });
         let mut writer = request.into_writer();
         let sent = bytes.map(|bytes| writer.write_all(&bytes).and_then(|()| writer.flush()));

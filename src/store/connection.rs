@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use postgres::error::Severity;
 use postgres::types::ToSql;
 use postgres::{Client, Config, Row, Statement};
-use r2d2::ManageConnection;
+use r2d2::{CustomizeConnection, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -24,6 +24,8 @@ pub struct Connection {
     last_used: Instant,
     generation: u64,
     discarded: bool,
+    /// Found broken while in use: others may be, too.
+    lost: bool,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
     pub(super) cancelled: Arc<AtomicBool>,
     /// Set by a WARNING from the server: a commit that no standby acknowledged looks like success otherwise.
@@ -76,7 +78,7 @@ impl Connection {
             }
             Ok(value) => Ok(value),
             Err(error) => {
-                self.discarded |= error.code().is_none_or(ends_connection);
+                self.lost |= error.code().is_none_or(ends_connection);
                 Err(StoreError::from(error))
             }
         }
@@ -96,8 +98,10 @@ impl Connection {
         self.client.is_valid(PROOF_OF_LIFE).is_ok()
     }
 
-    pub(super) fn used(&mut self) {
+    /// Notes that somebody just used it; answers whether it broke meanwhile.
+    pub(super) fn used(&mut self) -> bool {
         self.last_used = Instant::now();
+        self.lost
     }
 
     /// Keeps it from going back to the pool.
@@ -159,6 +163,7 @@ impl ManageConnection for Connections {
             last_used: Instant::now(),
             generation,
             discarded: false,
+            lost: false,
             cancelled: Arc::new(AtomicBool::new(false)),
             warned,
         })
@@ -170,8 +175,23 @@ impl ManageConnection for Connections {
 
     fn has_broken(&self, connection: &mut Connection) -> bool {
         connection.discarded
+            || connection.lost
             || connection.cancelled.load(Ordering::SeqCst)
             || connection.client.is_closed()
             || self.generation.is_after(connection)
+    }
+}
+
+/// Closes connections beside the requests: closing one that still waits for an answer waits for it too, and with a
+/// frozen server that would hold up whoever found it dead.
+#[derive(Debug)]
+pub(super) struct ClosedElsewhere;
+
+impl CustomizeConnection<Connection, postgres::Error> for ClosedElsewhere {
+    fn on_release(&self, connection: Connection) {
+        let closing = std::thread::Builder::new().name(String::from("store-close"));
+        if closing.spawn(move || drop(connection)).is_err() {
+            log::warn!("no thread to close a database connection with");
+        }
     }
 }

@@ -40,6 +40,8 @@ pub struct Maintained {
     pub made: Vec<String>,
     /// Partitions dropped.
     pub dropped: Vec<String>,
+    /// Partitions that are over but in use by a long transaction: left for the next time.
+    pub postponed: Vec<String>,
 }
 
 /// The days `from..to` of one partition.
@@ -81,8 +83,8 @@ impl Table {
 
     /// What is missing up to today, longest lifetime and two widths.
     fn missing(&self, present: &[Range], today: Day) -> Vec<Range> {
-        // Yesterday as well: clocks around midnight need not agree.
-        let mut from = present.iter().map(|range| range.to).max().unwrap_or(today.0 - 1);
+        // Yesterday as well: clocks around midnight need not agree. Days missed while nobody served are left out.
+        let mut from = present.iter().map(|range| range.to).max().unwrap_or(i32::MIN).max(today.0 - 1);
         let mut missing = Vec::new();
         while from <= today.0 + self.longest_days + 2 * self.width() {
             missing.push(Range { from, to: from + self.width() });
@@ -185,7 +187,7 @@ impl RegistryWriter<'_> {
     /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that is under way.
     pub fn make_partitions(&mut self, horizons: &Horizons, today: Day) -> Result<Vec<String>, StoreError> {
         let transaction = self.transaction();
-        transaction.query_one("SELECT only_row FROM leader FOR UPDATE", &[])?;
+        transaction.query_one(LEAD_PATIENTLY, &[])?;
         make_missing(transaction, horizons, today)
     }
 }
@@ -200,6 +202,8 @@ fn make_sql(table: &Table, range: Range) -> String {
     )
 }
 
+const LEAD_PATIENTLY: &str = "SELECT only_row FROM leader FOR UPDATE";
+
 const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 
 /// Makes what is missing and drops what is over, unless another process is at it. Meant to run every minute or so; what
@@ -211,36 +215,49 @@ pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Mainta
         return Ok(Maintained { left_to_another: true, ..Maintained::default() });
     }
     let mut worker = store.connect_for_partitions()?;
-    let made = patiently(|| make_missing(&mut worker, horizons, today))?;
-    let mut dropped = Vec::new();
+    let mut maintained = Maintained { made: make_missing(&mut worker, horizons, today)?, ..Maintained::default() };
     for table in horizons.tables() {
         // Keeps the lead from timing out as idle, and ends the work should it be lost.
         leadership.simple_query("SELECT")?;
-        dropped.extend(drop_over(&mut worker, &table, today)?);
+        drop_over(&mut worker, &table, today, &mut maintained)?;
     }
     leadership.commit()?;
-    Ok(Maintained { left_to_another: false, made, dropped })
+    Ok(maintained)
 }
 
-fn drop_over(client: &mut Client, table: &Table, today: Day) -> Result<Vec<String>, StoreError> {
-    let over = list(client, table)?.into_iter().filter(|partition| partition.range.is_over(today));
-    over.map(|partition| drop_one(client, table, partition)).collect()
+/// One partition at a time can be half detached: while that one is held up, so are those behind it.
+fn drop_over(client: &mut Client, table: &Table, today: Day, maintained: &mut Maintained) -> Result<(), StoreError> {
+    let mut over: Vec<Partition> =
+        list(client, table)?.into_iter().filter(|partition| partition.range.is_over(today)).collect();
+    over.sort_by_key(|partition| (!partition.detaching, partition.range));
+    let mut held_up = false;
+    for partition in over {
+        let dropped = if held_up { Ok(()) } else { drop_one(client, table, &partition) };
+        held_up |= dropped.as_ref().is_err_and(StoreError::is_conflict);
+        match dropped {
+            Ok(()) if !held_up => maintained.dropped.push(partition.name),
+            Err(error) if !held_up => return Err(error),
+            Ok(()) | Err(_) => maintained.postponed.push(partition.name),
+        }
+    }
+    Ok(())
 }
 
 /// Detached first, beside running requests; a detachment that was interrupted is finished.
-fn drop_one(client: &mut Client, table: &Table, partition: Partition) -> Result<String, StoreError> {
-    let (parent, name) = (table.name, partition.name);
-    if partition.attached {
-        let manner = if partition.detaching { "FINALIZE" } else { "CONCURRENTLY" };
-        let detached =
-            patiently(|| Ok(client.batch_execute(&format!("ALTER TABLE {parent} DETACH PARTITION {name} {manner}"))?));
-        if detached.is_err() {
-            // Half detached, CONCURRENTLY would be refused for ever; FINALIZE is what finishes it.
-            patiently(|| Ok(client.batch_execute(&format!("ALTER TABLE {parent} DETACH PARTITION {name} FINALIZE"))?))?;
+fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result<(), StoreError> {
+    let detach = format!("ALTER TABLE {} DETACH PARTITION {}", table.name, partition.name);
+    if partition.attached && !partition.detaching {
+        // Interrupted half-way it cannot be begun again, only finished; that it is so far shows in the list.
+        match client.batch_execute(&format!("{detach} CONCURRENTLY")).map_err(StoreError::from) {
+            Err(error) if !error.is_conflict() => return Err(error),
+            Ok(()) | Err(_) => {}
         }
     }
-    patiently(|| Ok(client.batch_execute(&format!("DROP TABLE IF EXISTS {name}"))?))?;
-    Ok(name)
+    let is_half_detached = list(client, table)?.iter().any(|other| other.name == partition.name && other.detaching);
+    if is_half_detached {
+        patiently(|| Ok(client.batch_execute(&format!("{detach} FINALIZE"))?))?;
+    }
+    patiently(|| Ok(client.batch_execute(&format!("DROP TABLE IF EXISTS {}", partition.name))?))
 }
 
 /// Tries again while another transaction's lock is in the way.
@@ -254,7 +271,8 @@ fn patiently<T>(mut step: impl FnMut() -> Result<T, StoreError>) -> Result<T, St
     step()
 }
 
-pub(super) const QUERIES: &[NamedQuery] = &[("partitions::LIST", LIST), ("partitions::LEAD", LEAD)];
+pub(super) const QUERIES: &[NamedQuery] =
+    &[("partitions::LIST", LIST), ("partitions::LEAD", LEAD), ("partitions::LEAD_PATIENTLY", LEAD_PATIENTLY)];
 
 #[cfg(test)]
 mod tests {
@@ -286,6 +304,14 @@ mod tests {
         }
         assert!(present[0].from < TODAY.0);
         assert!(table(80).is_ahead(&present, TODAY));
+    }
+
+    #[test]
+    fn after_a_long_stop_the_days_missed_get_no_partitions() {
+        let present = table(1).missing(&[], TODAY);
+        let later = Day(TODAY.0 + 500);
+        let made = table(1).missing(&present, later);
+        assert!(made.len() <= 13 && made[0].from == later.0 - 1, "{made:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use postgres::Client;
 use r2d2::{HandleError, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::connection::{Connection, Connections, Generation};
+use super::connection::{ClosedElsewhere, Connection, Connections, Generation};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::error::{StoreError, while_connecting};
 use super::tls;
@@ -77,6 +77,7 @@ impl Store {
             .min_idle(Some(settings.connections.min(2)))
             .test_on_check_out(false)
             .connection_timeout(CHECK_OUT_PATIENCE)
+            .connection_customizer(Box::new(ClosedElsewhere))
             .error_handler(Box::new(ConnectFailures))
             .build_unchecked(connections);
         let watchdog = Watchdog::start(settings.cancel_after, settings.stuck_after, tls.clone())
@@ -150,7 +151,9 @@ impl Store {
         let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled));
         let answer = work(&mut connection);
         drop(watched);
-        connection.used();
+        if connection.used() {
+            self.0.generation.advance();
+        }
         answer
     }
 

@@ -298,6 +298,8 @@ impl RegistryWriter<'_> {
     }
 }
 
+const VERSION: &str = "SELECT registry_version FROM installation";
+
 impl<'a> RegistryWriter<'a> {
     /// Writes an event with this change.
     pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
@@ -307,7 +309,7 @@ impl<'a> RegistryWriter<'a> {
 
     /// The version the registry will have after this change.
     pub fn registry_version(&mut self) -> Result<i64, StoreError> {
-        column(&self.transaction.query_one("SELECT registry_version FROM installation", &[])?, "registry_version")
+        column(&self.transaction.query_one(VERSION, &[])?, "registry_version")
     }
 
     /// The transaction itself, for what belongs to the same change without being registry: partitions.
@@ -340,4 +342,5 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_writer::RESCHEDULE_KEY", RESCHEDULE_KEY),
     ("registry_writer::REMOVE_KEY", REMOVE_KEY),
     ("registry_writer::RENAME_ISSUER", RENAME_ISSUER),
+    ("registry_writer::VERSION", VERSION),
 ];

@@ -59,6 +59,7 @@ impl fmt::Display for Listen {
 #[derive(Debug)]
 pub struct Listening {
     socket: OwnedFd,
+    is_handed_over: bool,
     path: Option<OwnedPath>,
 }
 
@@ -76,12 +77,18 @@ impl Listening {
     /// When the address cannot be bound, or a Unix socket's path is taken by a living process or by another kind of file.
     pub fn open(listen: &Listen) -> io::Result<Listening> {
         if SockRef::from(&io::stdin()).is_listener().unwrap_or(false) {
-            return Ok(Listening { socket: io::stdin().as_fd().try_clone_to_owned()?, path: None });
+            let socket = io::stdin().as_fd().try_clone_to_owned()?;
+            return Ok(Listening { socket, is_handed_over: true, path: None });
         }
         match listen {
             Listen::Tcp(address) => bind_tcp(*address),
             Listen::Unix(path) => bind_unix(path),
         }
+    }
+
+    /// What to call it in the log, where `listen` is the setting.
+    pub fn describe(&self, listen: &Listen) -> String {
+        if self.is_handed_over { String::from("the socket handed over as standard input") } else { listen.to_string() }
     }
 
     /// A further handle on the same socket.
@@ -107,7 +114,7 @@ fn bind_tcp(address: SocketAddr) -> io::Result<Listening> {
     socket.set_reuse_address(true)?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(BACKLOG)?;
-    Ok(Listening { socket: OwnedFd::from(socket), path: None })
+    Ok(Listening { socket: OwnedFd::from(socket), is_handed_over: false, path: None })
 }
 
 fn bind_unix(path: &Path) -> io::Result<Listening> {
@@ -119,7 +126,7 @@ fn bind_unix(path: &Path) -> io::Result<Listening> {
     fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
     socket.listen(BACKLOG)?;
     let path = Some(OwnedPath { path: path.to_owned(), inode: inode(path)? });
-    Ok(Listening { socket: OwnedFd::from(socket), path })
+    Ok(Listening { socket: OwnedFd::from(socket), is_handed_over: false, path })
 }
 
 /// Removes the path of a socket whose process is gone. Anything else stays, and is an error.

@@ -77,7 +77,8 @@ impl Gatepost {
             ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
-        let given: Vec<(String, String)> = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let given: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();

@@ -90,7 +90,10 @@ impl Answer {
             assert_eq!(cache, "no-store", "{path}");
         }
         for cookie in self.headers_named("set-cookie") {
-            assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=") && cookie.contains("; Path=/"), "{cookie}");
+            assert!(
+                cookie.contains("; HttpOnly") && cookie.contains("; SameSite=") && cookie.contains("; Path=/"),
+                "{cookie}"
+            );
         }
     }
 }
@@ -173,7 +176,8 @@ impl Connection {
             let (name, value) = line.split_once(':').ok_or_else(|| broken("header line"))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+        let length =
+            headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
         let length: usize = if method == "HEAD" || status == 204 || status == 304 { 0 } else { length.unwrap_or(0) };
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
@@ -212,7 +216,12 @@ impl Browser {
     pub fn post(&mut self, address: &str, form: &[(&str, &str)]) -> Answer {
         let path = self.path(address);
         let origin = self.origin.clone();
-        self.send("POST", &path, &[("Origin", &origin), ("Sec-Fetch-Site", "same-origin"), FORM], encode(form).as_bytes())
+        self.send(
+            "POST",
+            &path,
+            &[("Origin", &origin), ("Sec-Fetch-Site", "same-origin"), FORM],
+            encode(form).as_bytes(),
+        )
     }
 
     /// Posts a form from somewhere else, with headers of one's own choosing.
@@ -225,7 +234,9 @@ impl Browser {
     pub fn follow(&mut self, mut answer: Answer) -> Answer {
         for _ in 0..10 {
             match answer.header("location").map(str::to_owned) {
-                Some(location) if location.starts_with('/') || location.starts_with(&self.origin) => answer = self.get(&location),
+                Some(location) if location.starts_with('/') || location.starts_with(&self.origin) => {
+                    answer = self.get(&location)
+                }
                 Some(_) | None => return answer,
             }
         }
