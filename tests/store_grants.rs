@@ -1,6 +1,6 @@
 //! Redemption: one code, one grant, whoever comes and however often.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
