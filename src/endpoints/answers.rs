@@ -33,8 +33,8 @@ pub struct Presentation<'a> {
 impl Presentation<'_> {
     /// Draws a page in the language that `ui_locales` or the browser asks for.
     pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
-        let color = self.config.brand.color.map(|color| color.to_string());
-        let brand = brand(self.config, color.as_deref());
+        let texts = BrandTexts::of(self.config);
+        let brand = texts.view(self.config);
         let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
         page(Chrome {
             brand: &brand,
@@ -46,14 +46,33 @@ impl Presentation<'_> {
     }
 }
 
-/// How this installation presents itself. `color` is the configured one as `#rrggbb`.
-pub fn brand<'a>(config: &'a Config, color: Option<&'a str>) -> Brand<'a> {
-    Brand {
-        name: &config.brand.name,
-        logo: None,
-        color,
-        privacy_url: config.brand.privacy_url.as_deref(),
-        terms_url: config.brand.terms_url.as_deref(),
+/// What of the brand is not in the settings as pages need it.
+pub struct BrandTexts {
+    /// `#rrggbb`
+    color: Option<String>,
+    /// The address we serve the logo at.
+    logo: Option<String>,
+}
+
+impl BrandTexts {
+    /// As configured.
+    pub fn of(config: &Config) -> BrandTexts {
+        let logo = config.brand.logo.as_ref();
+        BrandTexts {
+            color: config.brand.color.map(|color| color.to_string()),
+            logo: logo.map(|_| format!("{}/static/{}", config.base_url.path(), static_files::BRAND_LOGO)),
+        }
+    }
+
+    /// How this installation presents itself.
+    pub fn view<'a>(&'a self, config: &'a Config) -> Brand<'a> {
+        Brand {
+            name: &config.brand.name,
+            logo: self.logo.as_deref(),
+            color: self.color.as_deref(),
+            privacy_url: config.brand.privacy_url.as_deref(),
+            terms_url: config.brand.terms_url.as_deref(),
+        }
     }
 }
 
