@@ -2,6 +2,7 @@
 
 pub mod answers;
 pub mod authorize;
+pub mod brand;
 pub mod client_login;
 pub mod consent;
 pub mod cookies;
