@@ -3,11 +3,12 @@
 pub mod answers;
 pub mod authorize;
 pub mod brand;
-pub mod client_login;
+pub mod client_authentication;
 pub mod consent;
 pub mod cookies;
 pub mod discovery;
 pub mod form_tokens;
+pub mod forms;
 pub mod health;
 pub mod home;
 pub mod jwks;
