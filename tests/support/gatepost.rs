@@ -63,9 +63,26 @@ impl Gatepost {
         gatepost
     }
 
+    /// Serves [`document`] by a clock that [`Gatepost::travel`] sets forward.
+    pub fn start_with_a_clock_of_its_own() -> Gatepost {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Sets the clock forward, and waits until the server has seen it.
+    pub fn travel(&self, seconds: u32) {
+        self.database.travel(seconds);
+        sleep(Duration::from_millis(1_300));
+    }
+
     /// Migrated, nothing applied, not serving.
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
-        let database = TestDatabase::empty();
+        Gatepost::prepare_over(TestDatabase::empty(), settings)
+    }
+
+    fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
         let base_url = format!("http://localhost:{port}");
         let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));

@@ -41,6 +41,24 @@ impl TestDatabase {
         TestDatabase { schema, url }
     }
 
+    /// An empty schema whose clock [`TestDatabase::travel`] sets forward, for everything made in it later.
+    pub fn with_a_clock_of_its_own() -> TestDatabase {
+        let mut database = TestDatabase::empty();
+        // Functions of a schema named before pg_catalog are found first.
+        database.url = with_options(&cluster(), &format!("{},pg_catalog", database.schema), "");
+        database.run(
+            "CREATE TABLE travelled (seconds int NOT NULL); INSERT INTO travelled VALUES (0);
+             CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+             'SELECT pg_catalog.clock_timestamp() + seconds * interval ''1 second'' FROM travelled'",
+        );
+        database
+    }
+
+    /// Sets the clock of its own forward.
+    pub fn travel(&self, seconds: u32) {
+        self.run(&format!("UPDATE travelled SET seconds = seconds + {seconds}"));
+    }
+
     /// Migrated, with its installation and partitions.
     pub fn migrated() -> TestDatabase {
         let database = TestDatabase::empty();
