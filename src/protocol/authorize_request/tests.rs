@@ -176,10 +176,10 @@ fn a_later_refusal_travels_as_the_success_would() {
 fn only_known_parameters_are_kept() {
     let asked = asking().also("extra", "1").with("request", "x").with("state", "a b&c").also("resource", "urn:x");
     let kept = known(&asked.parameters());
-    assert_eq!(kept.iter().skip_while(|(name, _)| *name != "state").collect::<Vec<_>>(), [
-        ("state", "a b&c"),
-        ("resource", "urn:x")
-    ]);
+    assert_eq!(
+        kept.iter().skip_while(|(name, _)| *name != "state").collect::<Vec<_>>(),
+        [("state", "a b&c"), ("resource", "urn:x")]
+    );
     assert!(!kept.was_sent("extra") && !kept.was_sent("request"));
 }
 
