@@ -177,6 +177,12 @@ impl Gatepost {
         }
     }
 
+    /// Changes a setting, for the next start.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
     /// What the server has logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
