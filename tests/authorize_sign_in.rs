@@ -224,6 +224,12 @@ fn a_sign_in_stays_within_its_tenant() {
     assert!(page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"), "{}", page.text());
     let wrong = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asks_to_sign_in(&wrong));
+    // A form cannot say where it signs in.
+    let token = wrong.fields().remove("form_token").unwrap();
+    let form = [("form_token", token.as_str()), ("username", "alice"), ("password", ALICE_PASSWORD)];
+    for outside in [("tenant", ""), ("tenant", "globex"), ("acr_values", "tenant:globex"), ("client_id", "conf2")] {
+        assert!(asks_to_sign_in(&browser.post(&wrong.action(), &[&form[..], &[outside]].concat())), "{outside:?}");
+    }
     let answer = sign_in(&mut browser, &wrong, "alice", BOB_PASSWORD);
     assert_eq!(id_token(&gatepost, &answer.query()["code"])["tenant"], "acme");
     code(&mut browser, &path(&[("acr_values", "tenant:acme")]));

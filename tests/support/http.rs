@@ -66,7 +66,7 @@ impl Answer {
         Some(unescape(rest.split_once('"')?.0))
     }
 
-    /// The hidden fields of the page's form, entities undone; repeated ones are a failure.
+    /// The hidden fields of the page's forms, entities undone; two values of one name are a failure.
     pub fn fields(&self) -> BTreeMap<String, String> {
         let mut fields = BTreeMap::new();
         let text = self.text();
@@ -75,7 +75,8 @@ impl Answer {
                 let (_, rest) = tag.split_once(&format!(" {attribute}=\"")).unwrap();
                 unescape(rest.split_once('"').unwrap().0)
             };
-            assert!(fields.insert(value("name"), value("value")).is_none(), "{tag}");
+            let before = fields.insert(value("name"), value("value"));
+            assert!(before.is_none_or(|before| before == value("value")), "{tag}");
         }
         fields
     }
