@@ -20,6 +20,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 
@@ -69,6 +70,17 @@ impl Gatepost {
         gatepost.apply(&document());
         gatepost.serve();
         gatepost
+    }
+
+    /// Serves [`document`] over a database behind a door.
+    pub fn start_behind_a_door() -> (Gatepost, Door) {
+        let database = TestDatabase::empty();
+        let door = database.door();
+        let url = database.url_through("127.0.0.1", door.port, "");
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        (gatepost, door)
     }
 
     /// Sets the clock forward, and waits until the server has seen it.
