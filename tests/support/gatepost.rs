@@ -20,6 +20,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 
@@ -63,9 +64,37 @@ impl Gatepost {
         gatepost
     }
 
+    /// Serves [`document`] by a clock that [`Gatepost::travel`] sets forward.
+    pub fn start_with_a_clock_of_its_own() -> Gatepost {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Serves [`document`] over a database behind a door.
+    pub fn start_behind_a_door() -> (Gatepost, Door) {
+        let database = TestDatabase::empty();
+        let door = database.door();
+        let url = database.url_through("127.0.0.1", door.port, "");
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        (gatepost, door)
+    }
+
+    /// Sets the clock forward, and waits until the server has seen it.
+    pub fn travel(&self, seconds: u32) {
+        self.database.travel(seconds);
+        sleep(Duration::from_millis(1_300));
+    }
+
     /// Migrated, nothing applied, not serving.
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
-        let database = TestDatabase::empty();
+        Gatepost::prepare_over(TestDatabase::empty(), settings)
+    }
+
+    fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
         let base_url = format!("http://localhost:{port}");
         let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
@@ -158,6 +187,12 @@ impl Gatepost {
             drop(serving.leash.take());
             serving.shell.wait().unwrap();
         }
+    }
+
+    /// Changes a setting, for the next start.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// What the server has logged so far.
