@@ -35,7 +35,7 @@ pub const RPS: &str = "https://app.example/cb";
 /// A running Gatepost.
 pub struct Gatepost {
     pub database: TestDatabase,
-    /// `http://localhost:PORT`, the issuer.
+    /// The issuer: `http://localhost:PORT` unless the settings say otherwise.
     pub base_url: String,
     pub port: u16,
     directory: PathBuf,
@@ -63,11 +63,16 @@ impl Gatepost {
         gatepost
     }
 
-    /// Migrated, nothing applied, not serving.
+    /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
         let database = TestDatabase::empty();
         let port = free_port();
-        let base_url = format!("http://localhost:{port}");
+        let given: Vec<(String, String)> = settings
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string())))
+            .collect();
+        let base_url = given.iter().find(|(name, _)| name == "GATEPOST_BASE_URL").map(|(_, value)| value.clone());
+        let base_url = base_url.unwrap_or_else(|| format!("http://localhost:{port}"));
         let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
@@ -83,8 +88,6 @@ impl Gatepost {
             ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
-        let given: Vec<(String, String)> =
-            settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
@@ -145,9 +148,21 @@ impl Gatepost {
         }
     }
 
+    /// The path of the issuer; empty when it has none.
+    pub fn base_path(&self) -> &str {
+        let authority = self.base_url.trim_start_matches("http://");
+        authority.find('/').and_then(|start| authority.get(start..)).unwrap_or_default()
+    }
+
+    /// Scheme, host and port of the issuer.
+    pub fn origin(&self) -> &str {
+        self.base_url.trim_end_matches(self.base_path())
+    }
+
     fn is_ready(&self) -> bool {
         Connection::open(self.port).is_ok_and(|mut connection| {
-            let answer = connection.try_send("GET", "/.well-known/openid-configuration", &[], b"");
+            let path = format!("{}/.well-known/openid-configuration", self.base_path());
+            let answer = connection.try_send("GET", &path, &[], b"");
             answer.is_ok_and(|answer| answer.status == 200)
         })
     }
@@ -182,7 +197,7 @@ impl Gatepost {
 
     /// A browser with an empty cookie jar.
     pub fn browser(&self) -> Browser {
-        Browser::new(self.port, &self.base_url)
+        Browser::new(self.port, self.origin())
     }
 }
 
