@@ -228,7 +228,8 @@ fn secrets_count_as_registered_and_until_they_expire() {
     ];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
     let header = |client_id: &str, secret: &str| ask(&gatepost, Some(&basic(client_id, secret)), &[]);
-    let body = |client_id: &str, secret: &str| ask(&gatepost, None, &[("client_id", client_id), ("client_secret", secret)]);
+    let body =
+        |client_id: &str, secret: &str| ask(&gatepost, None, &[("client_id", client_id), ("client_secret", secret)]);
     for (client_id, secret) in [
         ("several", old),
         ("several", new),
@@ -308,7 +309,9 @@ fn only_wrong_secrets_count_as_guesses() {
 #[test]
 fn old_clients_may_be_told_everything_with_400() {
     let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_INVALID_CLIENT_STATUS", "400")]);
-    for authorization in [basic("conf1", "wrong"), basic("nobody", "x"), String::from("Basic ???"), String::from("Bearer x")] {
+    for authorization in
+        [basic("conf1", "wrong"), basic("nobody", "x"), String::from("Basic ???"), String::from("Bearer x")]
+    {
         assert_unproven(&ask(&gatepost, Some(&authorization), &[]), &authorization);
     }
     assert_unproven(&ask(&gatepost, None, &[]), "nobody");

@@ -24,12 +24,8 @@ fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
 
 /// Redeems as `conf1` (or a client like it) with changes to an otherwise right request.
 fn post(gatepost: &Gatepost, client_id: &str, code: &str, changes: &[(&str, &str)]) -> Answer {
-    let usual = [
-        ("grant_type", "authorization_code"),
-        ("code", code),
-        ("redirect_uri", RP1),
-        ("code_verifier", VERIFIER),
-    ];
+    let usual =
+        [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", RP1), ("code_verifier", VERIFIER)];
     let authorization = basic(client_id, CONF1_SECRET);
     gatepost.post("/connect/token", &[("Authorization", &authorization)], &changed(&usual, changes))
 }
@@ -94,12 +90,8 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let (short, long, longer) = (&VERIFIER[..42], "a".repeat(129), "a".repeat(9_000));
-    let (plus, kelvin, line, nul) = (
-        format!("{VERIFIER}+"),
-        VERIFIER.replace('c', "\u{212a}"),
-        format!("{VERIFIER}\n"),
-        format!("{VERIFIER} "),
-    );
+    let (plus, kelvin, line, nul) =
+        (format!("{VERIFIER}+"), VERIFIER.replace('c', "\u{212a}"), format!("{VERIFIER}\n"), format!("{VERIFIER} "));
     let challenge = support::flow::challenge();
     let cases: Vec<(&str, &str)> = vec![
         ("redirect_uri", "https://rp1.example/other?a=b"),
@@ -157,7 +149,12 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
     let without = path("plain", &[("code_challenge", ""), ("code_challenge_method", "")]);
     for verifier in [VERIFIER, ""] {
         let code = code(&mut browser, &without);
-        assert_refused(&post(&gatepost, "plain", &code, &[("code_verifier", verifier)]), 400, "invalid_grant", verifier);
+        assert_refused(
+            &post(&gatepost, "plain", &code, &[("code_verifier", verifier)]),
+            400,
+            "invalid_grant",
+            verifier,
+        );
         let answer = post(&gatepost, "plain", &code, &[("code_verifier", LEFT_OUT)]);
         assert_refused(&answer, 400, "invalid_grant", "spent");
     }
@@ -372,9 +369,7 @@ fn tokens_carry_exactly_what_they_should() {
     assert_eq!((&header["alg"], &header["typ"]), (&json!("RS256"), &json!("at+jwt")));
     assert_eq!(
         names(&claims),
-        [
-            "amr", "aud", "auth_time", "client_id", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sid", "sub"
-        ]
+        ["amr", "aud", "auth_time", "client_id", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sid", "sub"]
     );
     assert_eq!(claims["iss"], gatepost.base_url);
     assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
@@ -385,10 +380,7 @@ fn tokens_carry_exactly_what_they_should() {
 
     let (header, id) = verified(&gatepost, text(&response, "id_token"));
     assert_eq!((names(&header), &header["typ"]), (vec!["alg", "kid", "typ"], &json!("JWT")));
-    assert_eq!(
-        names(&id),
-        ["acr", "amr", "at_hash", "aud", "auth_time", "exp", "iat", "iss", "nonce", "sid", "sub"]
-    );
+    assert_eq!(names(&id), ["acr", "amr", "at_hash", "aud", "auth_time", "exp", "iat", "iss", "nonce", "sid", "sub"]);
     assert_eq!((&id["iss"], &id["aud"], &id["acr"]), (&json!(gatepost.base_url), &json!("conf1"), &json!("1")));
     assert_eq!((&id["sub"], &id["sid"], &id["auth_time"]), (&claims["sub"], &claims["sid"], &claims["auth_time"]));
     assert_eq!(id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(), 300);
@@ -432,9 +424,7 @@ fn a_nonce_comes_back_byte_for_byte_and_only_when_sent() {
 
 #[test]
 fn tokens_are_signed_with_the_algorithm_the_client_registered() {
-    let registered = |id: &str, access: &str| {
-        json!({"id_token_signed_response_alg": id, "access_token_signed_response_alg": access})
-    };
+    let registered = |id: &str, access: &str| json!({"id_token_signed_response_alg": id, "access_token_signed_response_alg": access});
     let clients = [
         ("rs", registered("RS256", "ES256")),
         ("es", registered("ES256", "EdDSA")),
@@ -478,7 +468,10 @@ fn a_client_shapes_its_tokens_by_its_registration() {
     assert_eq!(access["exp"].as_i64().unwrap() - access["iat"].as_i64().unwrap(), 120);
     let (_, id) = verified(&gatepost, text(&response, "id_token"));
     assert_eq!(id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(), 60);
-    assert_eq!((&id["name"], &id["email_verified"], &id["role"]), (&json!("Alice Smith"), &json!(true), &json!(["admin"])));
+    assert_eq!(
+        (&id["name"], &id["email_verified"], &id["role"]),
+        (&json!("Alice Smith"), &json!(true), &json!(["admin"]))
+    );
     assert_eq!(id.get("department"), None);
     // The user's own value goes before the client's.
     let both = code(&mut browser, &path("shaped", &[("scope", "openid orders.read")]));

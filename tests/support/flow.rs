@@ -124,11 +124,18 @@ pub const LEFT_OUT: &str = "<left out>";
 /// Asserts a JSON refusal, which nobody may keep and which says nothing of what was sent.
 pub fn assert_refused(answer: &Answer, status: u16, error: &str, case: &str) {
     assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(error)), "{case}: {}", answer.text());
-    assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")), "{case}");
+    assert_eq!(
+        (answer.header("cache-control"), answer.header("pragma")),
+        (Some("no-store"), Some("no-cache")),
+        "{case}"
+    );
     let members = answer.json().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(members, ["error", "error_description"], "{case}");
     let description = answer.json()["error_description"].as_str().unwrap().to_owned();
-    assert!(description.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'), "{description}");
+    assert!(
+        description.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'),
+        "{description}"
+    );
 }
 
 /// Adds clients to a document: each is as `conf1`, with changes.

@@ -67,10 +67,8 @@ impl Gatepost {
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
         let database = TestDatabase::empty();
         let port = free_port();
-        let given: Vec<(String, String)> = settings
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string())))
-            .collect();
+        let given: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
         let base_url = given.iter().find(|(name, _)| name == "GATEPOST_BASE_URL").map(|(_, value)| value.clone());
         let base_url = base_url.unwrap_or_else(|| format!("http://localhost:{port}"));
         let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
