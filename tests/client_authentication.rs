@@ -1,6 +1,6 @@
 //! Client authentication at the token endpoint: who is believed, and how the others are told.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
@@ -332,4 +332,24 @@ fn no_secret_reaches_the_log() {
     let log = gatepost.log();
     assert!(log.contains("client_id=\"canary\"") && !log.contains(canary), "{log}");
     assert!(!log.contains(&STANDARD.encode(format!("canary:{canary}"))), "{log}");
+}
+
+#[test]
+fn a_stranger_cannot_invent_where_it_comes_from() {
+    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_TRUSTED_PROXIES", "10.0.0.0/8")]);
+    let from = |address: &str, secret: &str| {
+        let authorization = basic("conf1", secret);
+        let headers = [
+            ("X-Forwarded-For", address),
+            ("Forwarded", "for=192.0.2.1"),
+            ("X-Real-IP", address),
+            ("Connection", "X-Forwarded-For"),
+            ("Authorization", &authorization),
+        ];
+        gatepost.post("/connect/token", &headers, &[GRANT])
+    };
+    for guess in 0..20 {
+        assert_challenged(&from(&format!("192.0.2.{guess}"), "wrong"), "a guess");
+    }
+    assert_refused(&from("198.51.100.1", CONF1_SECRET), 429, "temporarily_unavailable", "still the same peer");
 }

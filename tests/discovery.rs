@@ -1,6 +1,6 @@
 //! The two documents every client starts from, and what changes in them while the server runs.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

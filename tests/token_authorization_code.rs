@@ -1,7 +1,6 @@
 //! `grant_type=authorization_code`: what a code gives, once, to its own client, and to nobody else.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
-#![allow(clippy::indexing_slicing, reason = "so is this one")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
@@ -11,38 +10,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::flow::{
-    LEFT_OUT, VERIFIER, assert_refused, authorize_path, basic, changed, code, decide, redeem, redeem_as, signed_in,
-    userinfo, with_clients,
+    LEFT_OUT, VERIFIER, assert_refused, authorize_path, changed, code, decide, issued, redeem, redeem_as, redeem_with,
+    signed_in, text, userinfo, with_clients,
 };
-use support::gatepost::{CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
+use support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use support::http::{Answer, Browser};
-use support::jwt::{half_hash, verified};
 
 fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
     authorize_path(client_id, RP1, changes)
-}
-
-/// Redeems as `conf1` (or a client like it) with changes to an otherwise right request.
-fn post(gatepost: &Gatepost, client_id: &str, code: &str, changes: &[(&str, &str)]) -> Answer {
-    let usual =
-        [("grant_type", "authorization_code"), ("code", code), ("redirect_uri", RP1), ("code_verifier", VERIFIER)];
-    let authorization = basic(client_id, CONF1_SECRET);
-    gatepost.post("/connect/token", &[("Authorization", &authorization)], &changed(&usual, changes))
-}
-
-fn tokens(answer: &Answer) -> Value {
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()
-}
-
-fn text<'a>(tokens: &'a Value, name: &str) -> &'a str {
-    tokens[name].as_str().unwrap_or_else(|| panic!("no {name} in {tokens}"))
-}
-
-fn names(value: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    names.sort_unstable();
-    names
 }
 
 fn grants(gatepost: &Gatepost, condition: &str) -> i64 {
@@ -69,6 +44,7 @@ fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usab
         (&[("redirect_uri", RP1), ("redirect_uri", RP1)], "invalid_request"),
         (&[("redirect_uri", &overlong_uri)], "invalid_request"),
         (&[("code_verifier", VERIFIER), ("code_verifier", VERIFIER)], "invalid_request"),
+        (&[("scope", "openid"), ("scope", "openid")], "invalid_request"),
         (&[("grant_type", LEFT_OUT)], "invalid_request"),
         (&[("grant_type", "")], "invalid_request"),
         (&[("grant_type", &unregistered)], "invalid_request"),
@@ -77,12 +53,12 @@ fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usab
         (&[("Code", &code), ("code", LEFT_OUT)], "invalid_request"),
     ];
     for (changes, error) in cases {
-        assert_refused(&post(&gatepost, "conf1", &code, changes), 400, error, &format!("{changes:?}"));
+        assert_refused(&redeem_with(&gatepost, "conf1", &code, changes), 400, error, &format!("{changes:?}"));
     }
     assert_eq!(gatepost.database.count("grants"), 0);
     // Unknown parameters and a scope do no harm, repeated or not.
-    let answer = post(&gatepost, "conf1", &code, &[("scope", "nope"), ("x", "1"), ("x", "2")]);
-    assert_eq!(text(&tokens(&answer), "scope"), "openid profile");
+    let answer = redeem_with(&gatepost, "conf1", &code, &[("scope", "nope"), ("x", "1"), ("x", "2")]);
+    assert_eq!(text(&issued(&answer), "scope"), "openid profile");
 }
 
 #[test]
@@ -117,7 +93,7 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
     let mut descriptions = Vec::new();
     for (index, case) in cases.iter().enumerate() {
         let code = code(&mut browser, &path("conf1", &[]));
-        let answer = post(&gatepost, "conf1", &code, &[*case]);
+        let answer = redeem_with(&gatepost, "conf1", &code, &[*case]);
         assert_refused(&answer, 400, "invalid_grant", &format!("{case:?}"));
         descriptions.push(answer.json()["error_description"].clone());
         assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), index as i64 + 1, "{case:?}");
@@ -134,9 +110,9 @@ fn a_wrong_attempt_after_redemption_revokes_what_the_redemption_gave() {
     let mut browser = signed_in(&gatepost);
     for case in [("redirect_uri", RP2), ("code_verifier", LEFT_OUT)] {
         let code = code(&mut browser, &path("conf1", &[]));
-        let first = tokens(&redeem(&gatepost, &code));
+        let first = issued(&redeem(&gatepost, &code));
         assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
-        assert_refused(&post(&gatepost, "conf1", &code, &[case]), 400, "invalid_grant", case.0);
+        assert_refused(&redeem_with(&gatepost, "conf1", &code, &[case]), 400, "invalid_grant", case.0);
         assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401, "{case:?}");
     }
 }
@@ -150,19 +126,24 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
     for verifier in [VERIFIER, ""] {
         let code = code(&mut browser, &without);
         assert_refused(
-            &post(&gatepost, "plain", &code, &[("code_verifier", verifier)]),
+            &redeem_with(&gatepost, "plain", &code, &[("code_verifier", verifier)]),
             400,
             "invalid_grant",
             verifier,
         );
-        let answer = post(&gatepost, "plain", &code, &[("code_verifier", LEFT_OUT)]);
+        let answer = redeem_with(&gatepost, "plain", &code, &[("code_verifier", LEFT_OUT)]);
         assert_refused(&answer, 400, "invalid_grant", "spent");
     }
     let fresh = code(&mut browser, &without);
-    tokens(&post(&gatepost, "plain", &fresh, &[("code_verifier", LEFT_OUT)]));
+    issued(&redeem_with(&gatepost, "plain", &fresh, &[("code_verifier", LEFT_OUT)]));
     // Sent by choice, the challenge binds all the same.
     let bound = code(&mut browser, &path("plain", &[]));
-    assert_refused(&post(&gatepost, "plain", &bound, &[("code_verifier", LEFT_OUT)]), 400, "invalid_grant", "bound");
+    assert_refused(
+        &redeem_with(&gatepost, "plain", &bound, &[("code_verifier", LEFT_OUT)]),
+        400,
+        "invalid_grant",
+        "bound",
+    );
 }
 
 #[test]
@@ -175,7 +156,12 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
         let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), redirect_uri, &code);
         assert_refused(&answer, 400, "invalid_grant", redirect_uri);
     }
-    assert_refused(&post(&gatepost, "twin", &code, &[]), 400, "invalid_grant", "same redirect_uri, other client");
+    assert_refused(
+        &redeem_with(&gatepost, "twin", &code, &[]),
+        400,
+        "invalid_grant",
+        "same redirect_uri, other client",
+    );
     let public = [("client_id", "pub1"), ("grant_type", "authorization_code"), ("code", &code)];
     let answer = gatepost.post(
         "/connect/token",
@@ -184,9 +170,9 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
     );
     assert_refused(&answer, 400, "invalid_grant", "public client");
     assert_eq!(gatepost.database.count("grants"), 0);
-    let first = tokens(&redeem(&gatepost, &code));
+    let first = issued(&redeem(&gatepost, &code));
     // Nor can a stranger end what it gave.
-    assert_refused(&post(&gatepost, "twin", &code, &[]), 400, "invalid_grant", "afterwards");
+    assert_refused(&redeem_with(&gatepost, "twin", &code, &[]), 400, "invalid_grant", "afterwards");
     assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
 }
 
@@ -197,14 +183,19 @@ fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
     let mut browser = signed_in(&gatepost);
     let late = code(&mut browser, &path("brief", &[]));
     sleep(Duration::from_millis(1_100));
-    assert_refused(&post(&gatepost, "brief", &late, &[]), 400, "invalid_grant", "expired");
-    assert_refused(&post(&gatepost, "brief", &late, &[("redirect_uri", RP2)]), 400, "invalid_grant", "and wrong");
+    assert_refused(&redeem_with(&gatepost, "brief", &late, &[]), 400, "invalid_grant", "expired");
+    assert_refused(
+        &redeem_with(&gatepost, "brief", &late, &[("redirect_uri", RP2)]),
+        400,
+        "invalid_grant",
+        "and wrong",
+    );
     assert_eq!(gatepost.database.count("grants"), 0);
     let prompt = code(&mut browser, &path("brief", &[]));
-    let first = tokens(&post(&gatepost, "brief", &prompt, &[]));
+    let first = issued(&redeem_with(&gatepost, "brief", &prompt, &[]));
     sleep(Duration::from_millis(1_100));
     assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
-    assert_refused(&post(&gatepost, "brief", &prompt, &[]), 400, "invalid_grant", "replayed after expiry");
+    assert_refused(&redeem_with(&gatepost, "brief", &prompt, &[]), 400, "invalid_grant", "replayed after expiry");
     assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401);
 }
 
@@ -285,14 +276,28 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
 }
 
 #[test]
+fn a_restart_forgets_neither_codes_nor_what_was_redeemed() {
+    let mut gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let (used, held) = (code(&mut browser, &path("conf1", &[])), code(&mut browser, &path("conf1", &[])));
+    let first = issued(&redeem(&gatepost, &used));
+    gatepost.stop();
+    gatepost.serve();
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
+    assert_refused(&redeem(&gatepost, &used), 400, "invalid_grant", "redeemed before");
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401);
+    issued(&redeem(&gatepost, &held));
+}
+
+#[test]
 fn one_kind_of_handle_is_never_taken_for_another() {
     let document = with_clients(document(), &[("byref", json!({"access_token_type": "reference"}))]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
     let first = code(&mut browser, &path("byref", &[]));
-    let tokens_by_reference = tokens(&post(&gatepost, "byref", &first, &[]));
+    let tokens_by_reference = issued(&redeem_with(&gatepost, "byref", &first, &[]));
     let second = code(&mut browser, &path("conf1", &[]));
-    let jwts = tokens(&redeem(&gatepost, &second));
+    let jwts = issued(&redeem(&gatepost, &second));
     let (reference, jwt) = (text(&tokens_by_reference, "access_token"), text(&jwts, "access_token"));
     assert!(reference.starts_with("gpa_"));
     let fresh = code(&mut browser, &path("byref", &[]));
@@ -316,14 +321,14 @@ fn one_kind_of_handle_is_never_taken_for_another() {
     ];
     let others = [reference, jwt, text(&jwts, "id_token")];
     for wrong in others.into_iter().chain(renamed.iter().map(String::as_str)) {
-        assert_refused(&post(&gatepost, "byref", wrong, &[]), 400, "invalid_grant", wrong);
+        assert_refused(&redeem_with(&gatepost, "byref", wrong, &[]), 400, "invalid_grant", wrong);
     }
     let as_token = format!("gpa_{sealed}");
     for wrong in [fresh.as_str(), &as_token, text(&jwts, "id_token"), &format!("{reference}A"), &renamed[0]] {
         let answer = userinfo(&gatepost, wrong);
         assert_refused(&answer, 401, "invalid_token", wrong);
     }
-    tokens(&post(&gatepost, "byref", &fresh, &[]));
+    issued(&redeem_with(&gatepost, "byref", &fresh, &[]));
 }
 
 #[test]
@@ -356,172 +361,6 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
 }
 
 #[test]
-fn tokens_carry_exactly_what_they_should() {
-    let gatepost = Gatepost::start();
-    let mut browser = signed_in(&gatepost);
-    let code = code(&mut browser, &path("conf1", &[("scope", "openid profile email roles orders.read stock.read")]));
-    let response = tokens(&redeem(&gatepost, &code));
-    assert_eq!(names(&response), ["access_token", "expires_in", "id_token", "scope", "token_type"]);
-    assert_eq!(response["scope"], "openid profile email roles orders.read stock.read");
-    let access_token = text(&response, "access_token");
-    let (header, claims) = verified(&gatepost, access_token);
-    assert_eq!(names(&header), ["alg", "kid", "typ"]);
-    assert_eq!((&header["alg"], &header["typ"]), (&json!("RS256"), &json!("at+jwt")));
-    assert_eq!(
-        names(&claims),
-        ["amr", "aud", "auth_time", "client_id", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sid", "sub"]
-    );
-    assert_eq!(claims["iss"], gatepost.base_url);
-    assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
-    assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
-    assert_eq!(claims["nbf"], claims["iat"]);
-    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 3_600);
-    assert_eq!((&claims["amr"], &claims["role"]), (&json!(["pwd"]), &json!(["admin"])));
-
-    let (header, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!((names(&header), &header["typ"]), (vec!["alg", "kid", "typ"], &json!("JWT")));
-    assert_eq!(names(&id), ["acr", "amr", "at_hash", "aud", "auth_time", "exp", "iat", "iss", "nonce", "sid", "sub"]);
-    assert_eq!((&id["iss"], &id["aud"], &id["acr"]), (&json!(gatepost.base_url), &json!("conf1"), &json!("1")));
-    assert_eq!((&id["sub"], &id["sid"], &id["auth_time"]), (&claims["sub"], &claims["sid"], &claims["auth_time"]));
-    assert_eq!(id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(), 300);
-    assert_eq!(id["at_hash"], half_hash("RS256", access_token));
-    assert!(id["auth_time"].as_i64().unwrap() <= id["iat"].as_i64().unwrap());
-    assert_ne!(id["sub"], "alice");
-}
-
-#[test]
-fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
-    let gatepost = Gatepost::start();
-    let mut browser = signed_in(&gatepost);
-    let code = code(&mut browser, &path("conf1", &[("scope", "stock.read"), ("nonce", "")]));
-    let response = tokens(&redeem(&gatepost, &code));
-    assert_eq!(names(&response), ["access_token", "expires_in", "scope", "token_type"]);
-    let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!((&claims["aud"], claims.get("role")), (&json!("https://stock.example"), None));
-    assert_refused(&userinfo(&gatepost, text(&response, "access_token")), 403, "insufficient_scope", "no openid");
-}
-
-#[test]
-fn a_nonce_comes_back_byte_for_byte_and_only_when_sent() {
-    let gatepost = Gatepost::start();
-    let mut browser = signed_in(&gatepost);
-    let long = "\u{1f600}".repeat(1_024);
-    let ascii = "n".repeat(1_024);
-    for nonce in ["a b+c%20&d=e#\"\\<>'", "\u{e9}\u{301} \u{202e}\u{4e2d}", &ascii, &long] {
-        let answer = browser.get(&path("conf1", &[("nonce", nonce)]));
-        // Sealed, such a code is longer than a code may be, unless the nonce is short in bytes as well.
-        let Some(code) = answer.query().remove("code") else {
-            assert_eq!((answer.query()["error"].as_str(), nonce.len() > 1_024), ("invalid_request", true));
-            continue;
-        };
-        let (_, id) = verified(&gatepost, text(&tokens(&redeem(&gatepost, &code)), "id_token"));
-        assert_eq!(id["nonce"], nonce);
-    }
-    let code = code(&mut browser, &path("conf1", &[("nonce", "")]));
-    let (_, id) = verified(&gatepost, text(&tokens(&redeem(&gatepost, &code)), "id_token"));
-    assert_eq!(id.get("nonce"), None);
-}
-
-#[test]
-fn tokens_are_signed_with_the_algorithm_the_client_registered() {
-    let registered = |id: &str, access: &str| json!({"id_token_signed_response_alg": id, "access_token_signed_response_alg": access});
-    let clients = [
-        ("rs", registered("RS256", "ES256")),
-        ("es", registered("ES256", "EdDSA")),
-        ("ed", registered("EdDSA", "RS256")),
-    ];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
-    let mut browser = signed_in(&gatepost);
-    for (client_id, registration) in &clients {
-        let code = code(&mut browser, &path(client_id, &[]));
-        let response = tokens(&post(&gatepost, client_id, &code, &[]));
-        let (header, id) = verified(&gatepost, text(&response, "id_token"));
-        let alg = registration["id_token_signed_response_alg"].as_str().unwrap();
-        assert_eq!(header["alg"], alg);
-        assert_eq!(id["at_hash"], half_hash(alg, text(&response, "access_token")), "{alg}");
-        let (header, _) = verified(&gatepost, text(&response, "access_token"));
-        assert_eq!(header["alg"], registration["access_token_signed_response_alg"]);
-        assert_eq!(userinfo(&gatepost, text(&response, "access_token")).status, 200, "{client_id}");
-    }
-}
-
-#[test]
-fn a_client_shapes_its_tokens_by_its_registration() {
-    let clients = [
-        (
-            "shaped",
-            json!({
-                "access_token_lifetime": 120, "id_token_lifetime": 60, "always_include_user_claims_in_id_token": true,
-                "claims": {"department": "sales", "role": "robot"}
-            }),
-        ),
-        ("byref", json!({"access_token_type": "reference", "claims": {"department": "sales"}})),
-    ];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[("GATEPOST_SCOPE_CLAIM", "array")]);
-    let mut browser = signed_in(&gatepost);
-    let shaped = code(&mut browser, &path("shaped", &[("scope", "openid profile email roles stock.read")]));
-    let response = tokens(&post(&gatepost, "shaped", &shaped, &[]));
-    assert_eq!(response["expires_in"], 120);
-    let (_, access) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!(access["scope"], json!(["openid", "profile", "email", "roles", "stock.read"]));
-    assert_eq!((&access["department"], &access["role"]), (&json!("sales"), &json!(["robot"])));
-    assert_eq!(access["exp"].as_i64().unwrap() - access["iat"].as_i64().unwrap(), 120);
-    let (_, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!(id["exp"].as_i64().unwrap() - id["iat"].as_i64().unwrap(), 60);
-    assert_eq!(
-        (&id["name"], &id["email_verified"], &id["role"]),
-        (&json!("Alice Smith"), &json!(true), &json!(["admin"]))
-    );
-    assert_eq!(id.get("department"), None);
-    // The user's own value goes before the client's.
-    let both = code(&mut browser, &path("shaped", &[("scope", "openid orders.read")]));
-    let response = tokens(&post(&gatepost, "shaped", &both, &[]));
-    assert_eq!(verified(&gatepost, text(&response, "access_token")).1["role"], json!(["admin"]));
-    assert_eq!(userinfo(&gatepost, text(&response, "access_token")).status, 200);
-
-    let byref = code(&mut browser, &path("byref", &[("scope", "openid profile orders.read")]));
-    let response = tokens(&post(&gatepost, "byref", &byref, &[]));
-    let reference = text(&response, "access_token");
-    let is_handle = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    assert!(reference.starts_with("gpa_") && reference.bytes().all(is_handle), "{reference}");
-    let (_, id) = verified(&gatepost, text(&response, "id_token"));
-    assert_eq!(id["at_hash"], half_hash("RS256", reference));
-    assert_eq!(userinfo(&gatepost, reference).json()["name"], "Alice Smith");
-}
-
-#[test]
-fn a_resource_narrows_the_token_and_a_foreign_one_leaves_the_code_usable() {
-    const ORDERS: &str = "https://orders.example";
-    const STOCK: &str = "https://stock.example";
-    let gatepost = Gatepost::start();
-    let mut browser = signed_in(&gatepost);
-    let scope = ("scope", "openid orders.read stock.read");
-    let open = code(&mut browser, &path("conf1", &[scope]));
-    let bound = code(&mut browser, &path("conf1", &[scope, ("resource", ORDERS)]));
-    let eleven = [("resource", ORDERS); 11];
-    for (code, resources, error) in [
-        (&open, &[("resource", "https://elsewhere.example")][..], "invalid_target"),
-        (&open, &[("resource", ORDERS), ("resource", "https://elsewhere.example")], "invalid_target"),
-        (&open, &[("resource", "orders")], "invalid_target"),
-        (&open, &[("resource", "https://orders.example/")], "invalid_target"),
-        (&open, &[("resource", "https://orders.example#f")], "invalid_target"),
-        (&open, &eleven, "invalid_request"),
-        (&bound, &[("resource", STOCK)], "invalid_target"),
-        (&bound, &[("resource", ORDERS), ("resource", STOCK)], "invalid_target"),
-    ] {
-        assert_refused(&post(&gatepost, "conf1", code, resources), 400, error, &format!("{resources:?}"));
-    }
-    assert_eq!(gatepost.database.count("grants"), 0);
-    let narrowed = tokens(&post(&gatepost, "conf1", &open, &[("resource", STOCK), ("resource", STOCK)]));
-    let (_, claims) = verified(&gatepost, text(&narrowed, "access_token"));
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!(STOCK), &json!("openid stock.read")));
-    assert_eq!(narrowed["scope"], "openid stock.read");
-    let bound = tokens(&redeem(&gatepost, &bound));
-    let (_, claims) = verified(&gatepost, text(&bound, "access_token"));
-    assert_eq!((&claims["aud"], &claims["scope"]), (&json!(ORDERS), &json!("openid orders.read")));
-}
-
-#[test]
 fn a_public_client_redeems_by_its_name_and_verifier_alone() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
@@ -540,8 +379,51 @@ fn a_public_client_redeems_by_its_name_and_verifier_alone() {
     assert_refused(&usual(&code, &[("client_id", LEFT_OUT)]), 400, "invalid_client", "nobody");
     assert_refused(&usual(&code, &[("client_id", "conf1")]), 400, "invalid_client", "a confidential name");
     assert_refused(&usual(&code, &[("client_secret", "x")]), 400, "invalid_client", "a secret");
-    tokens(&usual(&code, &[]));
+    issued(&usual(&code, &[]));
     let code = fresh(&mut browser);
     assert_refused(&usual(&code, &[("code_verifier", LEFT_OUT)]), 400, "invalid_grant", "no verifier");
     assert_refused(&usual(&code, &[]), 400, "invalid_grant", "spent");
+}
+
+#[test]
+fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
+    let document = with_clients(document(), &[("old", json!({"allow_plain_pkce": true}))]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let (shortest, longest) = ("v".repeat(43), "-._~".repeat(32));
+    for verifier in [VERIFIER, &shortest, &longest] {
+        let asked = path("old", &[("code_challenge", verifier), ("code_challenge_method", "")]);
+        let right = code(&mut browser, &asked);
+        issued(&redeem_with(&gatepost, "old", &right, &[("code_verifier", verifier)]));
+        let wrong = code(&mut browser, &asked);
+        let other = format!("{}x", &verifier[..42]);
+        assert_refused(
+            &redeem_with(&gatepost, "old", &wrong, &[("code_verifier", &other)]),
+            400,
+            "invalid_grant",
+            verifier,
+        );
+    }
+    // The challenge of one method is not the verifier of the other.
+    let hashed = support::flow::challenge();
+    let plain = code(&mut browser, &path("old", &[("code_challenge", &hashed), ("code_challenge_method", "plain")]));
+    assert_refused(&redeem_with(&gatepost, "old", &plain, &[]), 400, "invalid_grant", "the text behind the hash");
+    let s256 = code(&mut browser, &path("old", &[]));
+    let answer = redeem_with(&gatepost, "old", &s256, &[("code_verifier", &hashed)]);
+    assert_refused(&answer, 400, "invalid_grant", "the hash itself");
+    let refused = browser.get(&path("conf1", &[("code_challenge_method", "plain")]));
+    assert_eq!(refused.query()["error"], "invalid_request");
+}
+
+#[test]
+fn verifiers_of_43_and_128_characters_pass() {
+    use base64::Engine;
+    use sha2::{Digest, Sha256};
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    for verifier in ["v".repeat(43), "-._~".repeat(32)] {
+        let challenge = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+        let code = code(&mut browser, &path("conf1", &[("code_challenge", &challenge)]));
+        issued(&redeem_with(&gatepost, "conf1", &code, &[("code_verifier", &verifier)]));
+    }
 }

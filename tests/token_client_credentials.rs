@@ -1,11 +1,11 @@
 //! `grant_type=client_credentials`: a confidential client speaks for itself, and nothing is written for it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
-use serde_json::{Value, json};
-use support::flow::{assert_refused, authorize_path, basic, code, redeem, signed_in, userinfo, with_clients};
+use serde_json::json;
+use support::flow::{assert_refused, authorize_path, basic, code, names, redeem, signed_in, userinfo, with_clients};
 use support::gatepost::{CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, document};
 use support::http::Answer;
 use support::jwt::verified;
@@ -23,12 +23,6 @@ fn ask(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
 fn token(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["access_token"].as_str().unwrap().to_owned()
-}
-
-fn names(value: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    names.sort_unstable();
-    names
 }
 
 #[test]

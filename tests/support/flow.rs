@@ -151,3 +151,44 @@ pub fn with_clients(mut document: Value, clients: &[(&str, Value)]) -> Value {
     }
     document
 }
+
+/// Redeems at `RP1` as a client with the secret of `conf1`, with changes to an otherwise right request.
+pub fn redeem_with(gatepost: &Gatepost, client_id: &str, code: &str, changes: &[(&str, &str)]) -> Answer {
+    let usual = [
+        ("grant_type", "authorization_code"),
+        ("code", code),
+        ("redirect_uri", super::gatepost::RP1),
+        ("code_verifier", VERIFIER),
+    ];
+    let authorization = basic(client_id, super::gatepost::CONF1_SECRET);
+    gatepost.post("/connect/token", &[("Authorization", &authorization)], &changed(&usual, changes))
+}
+
+/// The response of a request that must have succeeded.
+pub fn issued(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+/// A member that must be a text.
+pub fn text<'a>(members: &'a Value, name: &str) -> &'a str {
+    members[name].as_str().unwrap_or_else(|| panic!("no {name} in {members}"))
+}
+
+/// Names of members, sorted.
+pub fn names(members: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = members.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Tokens for alice, of a signed-in browser, through a client like `conf1`.
+pub fn tokens(gatepost: &Gatepost, browser: &mut Browser, client_id: &str, scope: &str) -> Value {
+    let code = code(browser, &authorize_path(client_id, super::gatepost::RP1, &[("scope", scope)]));
+    issued(&redeem_with(gatepost, client_id, &code, &[]))
+}
+
+/// An access token of `conf1` for alice.
+pub fn access_token(gatepost: &Gatepost, browser: &mut Browser, scope: &str) -> String {
+    text(&tokens(gatepost, browser, "conf1", scope), "access_token").to_owned()
+}

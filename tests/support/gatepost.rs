@@ -130,6 +130,22 @@ impl Gatepost {
 
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
+        self.launch();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.is_ready() {
+            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Gives a setting another value, for the commands and servers to come.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Starts the server and waits for nothing.
+    pub fn launch(&mut self) {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
@@ -139,11 +155,6 @@ impl Gatepost {
         let mut shell = shell.spawn().unwrap();
         let leash = shell.stdin.take();
         self.serving = Some(Serving { shell, leash });
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !self.is_ready() {
-            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
-            sleep(Duration::from_millis(20));
-        }
     }
 
     /// The path of the issuer; empty when it has none.
@@ -157,12 +168,16 @@ impl Gatepost {
         self.base_url.trim_end_matches(self.base_path())
     }
 
-    fn is_ready(&self) -> bool {
-        Connection::open(self.port).is_ok_and(|mut connection| {
-            let path = format!("{}/.well-known/openid-configuration", self.base_path());
-            let answer = connection.try_send("GET", &path, &[], b"");
-            answer.is_ok_and(|answer| answer.status == 200)
-        })
+    /// Whether it has loaded what it needs.
+    pub fn is_ready(&self) -> bool {
+        self.serves(&format!("{}/.well-known/openid-configuration", self.base_path()))
+    }
+
+    /// Whether somebody listens and answers 200 there.
+    pub fn serves(&self, path: &str) -> bool {
+        Connection::open(self.port)
+            .and_then(|mut connection| connection.try_send("GET", path, &[], b""))
+            .is_ok_and(|answer| answer.status == 200)
     }
 
     /// Ends the server in order.
