@@ -131,7 +131,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     if !route.allows(request.method) {
-        return method_not_allowed(&presentation, route);
+        return share(method_not_allowed(&presentation, route), route, app, request);
     }
     if request.method == Method::Options {
         return share(preflight(), route, app, request);

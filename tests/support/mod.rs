@@ -2,6 +2,8 @@
 
 pub mod door;
 pub mod flow;
+pub mod gate;
 pub mod gatepost;
 pub mod http;
+pub mod jwt;
 pub mod postgres;
