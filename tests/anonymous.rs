@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::thread;
 
-use support::flow::authorize_path;
+use support::flow::{authorize_path, signed_in};
 use support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use support::http::Connection;
 
@@ -33,6 +33,11 @@ fn resident_kib(gatepost: &Gatepost) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", processes[0])).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn session_cookie(gatepost: &Gatepost) -> String {
+    let cookies = signed_in(gatepost).cookies;
+    cookies.into_keys().find(|name| name.contains("session")).unwrap()
 }
 
 /// The `number`th request of somebody who never comes back: every parameter in every mood.
@@ -72,9 +77,10 @@ fn request(number: usize) -> String {
 }
 
 /// Sends it, as a post now and then; answers what came and where it pointed.
-fn send(connection: &mut Connection, number: usize) -> (u16, Option<String>) {
+fn send(connection: &mut Connection, session_cookie: &str, number: usize) -> (u16, Option<String>) {
     let path = request(number);
-    let forged = format!("gatepost-session-00000000={}", "A".repeat(48));
+    // Well-formed, and nobody's: the database is asked.
+    let forged = format!("{session_cookie}={}", "AABQ".repeat(12));
     let answer = if number % 5 == 4 {
         connection.post_raw("/connect/authorize", &[], path.split_once('?').unwrap().1.as_bytes())
     } else {
@@ -103,7 +109,8 @@ fn ten_thousand_requests_and_two_thousand_pages_leave_no_row_and_no_memory() {
     document["tenants"] = serde_json::json!([{"name": "acme", "display_name": "ACME Ltd"}]);
     let gatepost = Gatepost::start_with(&document, &[]);
     // Every thread, connection and cache has been used once.
-    crowd(&gatepost, 600, |connection, number| drop(send(connection, number)));
+    let session_cookie = session_cookie(&gatepost);
+    crowd(&gatepost, 600, |connection, number| drop(send(connection, &session_cookie, number)));
     let page = gatepost.browser().get(&authorize_path("conf1", RP1, &[])).location().to_owned();
     let page = page.strip_prefix(&gatepost.base_url).unwrap_or(&page).to_owned();
     crowd(&gatepost, 300, |connection, _| assert_eq!(connection.send("GET", &page, &[], b"").status, 200));
@@ -111,7 +118,7 @@ fn ten_thousand_requests_and_two_thousand_pages_leave_no_row_and_no_memory() {
 
     let seen = std::sync::Mutex::new(BTreeMap::<(u16, bool), usize>::new());
     crowd(&gatepost, REQUESTS, |connection, number| {
-        let (status, location) = send(connection, number);
+        let (status, location) = send(connection, &session_cookie, number);
         let to_page = location.is_some_and(|location| location.contains("/login?r="));
         *seen.lock().unwrap().entry((status, to_page)).or_default() += 1;
     });

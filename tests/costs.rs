@@ -177,10 +177,13 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     for client in ["conf1", "service"] {
         let authorization = basic(client, CONF1_SECRET);
         let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
-        let cost = meter.of(|| {
+        let mut request = || {
             let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
             assert_eq!(answer.status, 200, "{}", answer.text());
-        });
+        };
+        // A client's first request since its registration changed reads the registration.
+        request();
+        let cost = meter.of(request);
         assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * CLIENT_CREDENTIALS), "{cost:#?}");
     }
 

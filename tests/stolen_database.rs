@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256, Sha512};
 use support::flow::{VERIFIER, authorize_path, basic, decide, redeem_as, sign_in, userinfo};
 use support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
@@ -23,6 +23,8 @@ const MASTER_SECRET: [u8; 32] = [42; 32];
 const TYPED_BY_MISTAKE: &str = "a password typed as a user name";
 const WRONG_PASSWORD: &str = "a wrong but telling password";
 const NEW_PASSWORD: &str = "bob's next password, quite long";
+/// Who try at once.
+const THIEVES: usize = 4;
 /// So that trying everything is judged by what it is, not by how often it comes.
 const PATIENT: [(&str, &str); 5] = [
     ("GATEPOST_LOG", "debug"),
@@ -450,14 +452,21 @@ fn nothing_in_a_stolen_database_opens_anything() {
     }
     println!("{} values, {} texts to try", dump.values.len(), texts.len());
     assert!(texts.len() > 300);
-    let mut thief = Thief::new(&gatepost, &day.session.0);
-    for text in &texts {
-        let opened = thief.opened_by(text);
-        // The names of things are no secrets: a person or client may be called as somebody's password.
-        assert!(opened.is_empty(), "{text} opens {opened:?}");
-    }
+    let texts: Vec<String> = texts.into_iter().collect();
+    std::thread::scope(|scope| {
+        for part in texts.chunks(texts.len().div_ceil(THIEVES)) {
+            let mut thief = Thief::new(&gatepost, &day.session.0);
+            scope.spawn(move || {
+                for text in part {
+                    let opened = thief.opened_by(text);
+                    assert!(opened.is_empty(), "{text} opens {opened:?}");
+                }
+            });
+        }
+    });
 
     // The trying itself works: the real things open what they are for.
+    let mut thief = Thief::new(&gatepost, &day.session.0);
     assert!(thief.opens_session(&day.session.1));
     assert!(thief.is_password(ALICE_PASSWORD) && thief.is_password(NEW_PASSWORD));
     assert!(thief.is_client_secret(CONF1_SECRET) && thief.is_client_secret(&made_secret));
@@ -466,6 +475,7 @@ fn nothing_in_a_stolen_database_opens_anything() {
     assert!(thief.is_form_token(&token) && thief.is_browser_cookie(&cookie));
     let sealed = thief.page.0.split_once("r=").unwrap().1.to_owned();
     assert!(thief.is_sealed_request(&sealed));
+    assert!(thief.is_code(&day.code));
 }
 
 #[test]
@@ -517,5 +527,4 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
         let arguments: Vec<&str> = arguments.split('\0').skip(1).filter(|argument| !argument.is_empty()).collect();
         assert!(matches!(arguments[..], ["serve"] | ["serve", "--server-process"]), "{arguments:?}");
     }
-    assert_eq!(json!(gatepost.server_processes().len()), json!(1));
 }

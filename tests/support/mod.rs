@@ -4,3 +4,4 @@ pub mod flow;
 pub mod gatepost;
 pub mod http;
 pub mod postgres;
+pub mod proxy;
