@@ -197,7 +197,8 @@ mod tests {
     fn a_file_that_others_may_read_is_refused() {
         let path = std::env::temp_dir().join(format!("gatepost-secret-{}", std::process::id()));
         fs::write(&path, generate()).unwrap();
-        for (mode, fit) in [(0o644, false), (0o660, false), (0o604, false), (0o640, true), (0o600, true), (0o400, true)] {
+        for (mode, fit) in [(0o644, false), (0o660, false), (0o604, false), (0o640, true), (0o600, true), (0o400, true)]
+        {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(MasterSecret::read(&path).is_ok(), fit, "{mode:o}");
         }
