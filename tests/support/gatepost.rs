@@ -13,6 +13,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ pub const RPS: &str = "https://app.example/cb";
 
 /// A running Gatepost.
 pub struct Gatepost {
-    pub database: TestDatabase,
+    pub database: Arc<TestDatabase>,
     /// The issuer: `http://localhost:PORT` unless the settings say otherwise.
     pub base_url: String,
     pub port: u16,
@@ -94,13 +95,33 @@ impl Gatepost {
         Gatepost::prepare_over(TestDatabase::empty(), settings)
     }
 
-    fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
+    /// The same over a given empty database, to which the settings may lead another way.
+    pub fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
+        let gatepost = Gatepost::unprepared(database, settings);
+        gatepost.run_well(&["migrate"], "");
+        gatepost
+    }
+
+    /// Settings over a database that nobody has migrated.
+    pub fn unprepared(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        let given: Vec<(String, String)> =
-            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
-        let base_url = given.iter().find(|(name, _)| name == "GATEPOST_BASE_URL").map(|(_, value)| value.clone());
-        let base_url = base_url.unwrap_or_else(|| format!("http://localhost:{port}"));
-        let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
+        let given = settings.iter().find(|(name, _)| *name == "GATEPOST_BASE_URL").map(|(_, value)| *value);
+        let base_url = given.unwrap_or("http://localhost:PORT").replace("PORT", &port.to_string());
+        Gatepost::configured(Arc::new(database), port, base_url, settings)
+    }
+
+    /// Another Gatepost of the same issuer over the same database, on a port of its own; not serving.
+    pub fn beside(&self) -> Gatepost {
+        let port = free_port();
+        let mut other = Gatepost::configured(Arc::clone(&self.database), port, self.base_url.clone(), &[]);
+        let kept = self.settings.iter().filter(|(name, _)| !matches!(name.as_str(), "GATEPOST_LISTEN"));
+        let listen = (String::from("GATEPOST_LISTEN"), format!("127.0.0.1:{port}"));
+        other.settings = kept.cloned().chain([listen]).collect();
+        other
+    }
+
+    fn configured(database: Arc<TestDatabase>, port: u16, base_url: String, settings: &[(&str, &str)]) -> Gatepost {
+        let directory = std::env::temp_dir().join(format!("gatepost-{}-{port}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
         write_private(&secret_file, &STANDARD.encode([42; 32]));
@@ -115,12 +136,25 @@ impl Gatepost {
             ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
+        let given: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
-        let gatepost = Gatepost { database, base_url, port, directory, settings, serving: None };
-        gatepost.run_well(&["migrate"], "");
-        gatepost
+        Gatepost { database, base_url, port, directory, settings, serving: None }
+    }
+
+    /// Changes a setting; `None` takes it away. A running server goes on with the old one.
+    pub fn set<'a>(&mut self, name: &str, value: impl Into<Option<&'a str>>) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.extend(value.into().map(|value| (name.to_owned(), value.to_owned())));
+    }
+
+    /// A file of its own that only its owner may read.
+    pub fn private_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        write_private(&path, text);
+        path
     }
 
     /// Runs a command; its exit code and output.
@@ -160,17 +194,7 @@ impl Gatepost {
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
         self.launch();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !self.is_ready() {
-            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
-            sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Gives a setting another value, for the commands and servers to come.
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.settings.retain(|(other, _)| other != name);
-        self.settings.push((name.to_owned(), value.to_owned()));
+        self.await_ready();
     }
 
     /// Starts the server and waits for nothing.
@@ -184,6 +208,15 @@ impl Gatepost {
         let mut shell = shell.spawn().unwrap();
         let leash = shell.stdin.take();
         self.serving = Some(Serving { shell, leash });
+    }
+
+    /// Waits until the server has loaded everything.
+    pub fn await_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.is_ready() {
+            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
+            sleep(Duration::from_millis(20));
+        }
     }
 
     /// The path of the issuer; empty when it has none.
@@ -217,10 +250,15 @@ impl Gatepost {
         }
     }
 
-    /// Changes a setting, for the next start.
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.settings.retain(|(other, _)| other != name);
-        self.settings.push((name.to_owned(), value.to_owned()));
+    /// The supervisor's process id.
+    pub fn supervisor(&self) -> u32 {
+        let shell = self.serving.as_ref().unwrap().shell.id();
+        *children_of(shell).first().unwrap()
+    }
+
+    /// Process ids of the server processes, oldest first; usually one.
+    pub fn server_processes(&self) -> Vec<u32> {
+        children_of(self.supervisor())
     }
 
     /// What the server has logged so far.
@@ -257,6 +295,16 @@ impl Drop for Gatepost {
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Children are listed by the thread that started them.
+fn children_of(parent: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let mut children: Vec<u32> =
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    children.sort_unstable();
+    children
 }
 
 fn free_port() -> u16 {

@@ -7,3 +7,4 @@ pub mod gatepost;
 pub mod http;
 pub mod jwt;
 pub mod postgres;
+pub mod proxy;
