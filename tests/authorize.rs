@@ -1,6 +1,6 @@
 //! Authorization requests that are fine, and where their answers arrive.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! Authorization requests that are refused where the success would go.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
@@ -152,10 +152,7 @@ fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
         let answer = gatepost.connect().try_send("GET", &path, &[], b"").unwrap();
         assert_eq!((answer.status, answer.header("location")), (414, None));
     }
-    let (_, form) = authorize_path("conf1", RP1, &[("unknown", &"x".repeat(66_000))])
-        .split_once('?')
-        .map(|(a, b)| (a.to_owned(), b.to_owned()))
-        .unwrap();
+    let form = encode(&[("client_id", "conf1"), ("unknown", &"x".repeat(66_000))]);
     let answer = gatepost.connect().try_send(
         "POST",
         "/connect/authorize",
@@ -212,13 +209,12 @@ fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply(
         assert_eq!((got["state"].as_str(), &got["iss"]), ("the-state", &gatepost.base_url), "{changes:?}");
     }
     // A type that is not the client's own does not get as far as a page.
-    for (response_type, place) in [("id_token", '#'), ("token", '#'), ("code id_token", '#')] {
+    for response_type in ["id_token", "token", "code id_token"] {
         let answer = gatepost.get(&authorize_path("conf1", RP1, &[("response_type", response_type)]));
         let got = answer.fragment();
         let expected = ["unauthorized_client", "unsupported_response_type"];
-        assert!(expected.contains(&got["error"].as_str()) && answer.location().contains(place), "{response_type}");
+        assert!(expected.contains(&got["error"].as_str()), "{response_type}: {got:?}");
     }
-    assert_eq!(error(&gatepost, &[("response_type", "code")].map(|_| ("scope", "x"))), "invalid_scope");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who must sign in, and when: `prompt`, `max_age`, `acr_values`, `claims`, `id_token_hint`, `login_hint`, `ui_locales`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

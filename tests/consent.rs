@@ -1,6 +1,6 @@
 //! The consent page: what is asked, what is granted, what is remembered, and who may answer.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
