@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
-use support::flow::{access_token, decode_jwt, names, signed_in, text, tokens, userinfo};
+use support::flow::{access_token, decode_jwt, signed_in, tokens, userinfo};
 use support::gatepost::{Gatepost, document};
 
 #[test]
