@@ -85,8 +85,11 @@ describe("every page", { timeout: 400_000 }, () => {
 
   async function looked(page, name) {
     for (const { colorScheme, width } of looks) {
-      await page.emulateMedia({ colorScheme });
+      // No transitions: a colour on its way is nobody's choice.
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.setViewportSize({ width, height: 800 });
+      // The form_post page shows itself only after a second.
+      await page.getByRole("heading", { level: 1 }).waitFor();
       await screenshot(page, `${name}-${colorScheme}-${width}`);
       assert.deepEqual(await findings(page), [], `${name}, ${colorScheme}, ${width} px`);
       assert.ok((await overflow(page)) <= 0, `${name} is wider than ${width} px`);
