@@ -1,6 +1,6 @@
 //! Redemption: one code, one grant, whoever comes and however often.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
@@ -211,6 +211,7 @@ fn an_expired_code_that_was_redeemed_revokes_for_its_own_client_only() {
 
 #[test]
 fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
+    #[allow(clippy::type_complexity, reason = "a table of names and deeds")]
     let ways_to_end: [(&str, fn(&Scene)); 10] = [
         ("session ended", |scene| {
             assert!(sessions::end(&scene.store, scene.day, &scene.sid, &named("signed_out")).unwrap());

@@ -1,6 +1,6 @@
 //! Connections: lost, frozen, slow and scarce ones, and what the callers see of it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

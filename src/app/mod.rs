@@ -21,7 +21,7 @@ use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
 use crate::store::clients::LongestLifetimes;
 use crate::store::partitions::Horizons;
-use crate::store::{Store, StoreError, installation, partitions};
+use crate::store::{Store, StoreError, installation, migrate, partitions};
 
 use failure::Failure;
 use guesses::Guesses;
@@ -96,6 +96,7 @@ impl App {
         master: &MasterSecret,
         ui_locales: &'static [&'static str],
     ) -> Result<App, LoadError> {
+        migrate::check_level(&store)?;
         let installation = installation::find(&store)?
             .ok_or_else(|| LoadError::Unfit(String::from("the database is empty: run `gatepost migrate`")))?;
         installation::check_issuer(&installation, config.base_url.as_str())?;
@@ -199,17 +200,18 @@ impl Vault {
     }
 }
 
-/// Assertions are accepted that end at most ten minutes ahead, with a minute of skew.
-const LONGEST_ASSERTION: Duration = Duration::from_secs(660);
+/// What a code's lifetime can be at most (RFC 6749 §4.1.2).
+const LONGEST_CODE: Duration = Duration::from_secs(600);
+/// The longest assertion accepted ends ten minutes ahead; a day leaves room for clocks.
+const LONGEST_ASSERTION: Duration = Duration::from_secs(86_400);
 
 /// For how long rows can stay needed: a client that registers no lifetime of its own has the configured one.
 pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
     let defaults = &config.client_defaults;
     let access_token = registered.access_token.unwrap_or_default().max(defaults.access_token_lifetime);
     let refresh_token = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
-    let longest_code = Duration::from_secs(600);
     Horizons {
-        grants: refresh_token.max(access_token + longest_code),
+        grants: refresh_token.max(access_token + LONGEST_CODE),
         sessions: config.session_lifetime + access_token,
         revoked_tokens: access_token,
         used_assertions: LONGEST_ASSERTION,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::app;
 use crate::config::Config;
 use crate::crypto::master::{DerivedKeys, MasterSecret};
-use crate::crypto::password::{Cost, PasswordHashing};
+use crate::crypto::password::PasswordHashing;
 use crate::crypto::random;
 use crate::protocol::instant::Instant;
 use crate::protocol::key_schedule::KeySeasons;
@@ -20,8 +21,6 @@ use super::arguments::Invocation;
 use super::failure::Failure;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// The longest assertion accepted, and a day for clocks.
-const ASSERTION_HORIZON: Duration = DAY;
 
 /// Settings and database.
 pub(super) struct Operator {
@@ -73,23 +72,12 @@ impl Operator {
 
     /// Password hashing at the configured cost.
     pub(super) fn password_hashing(&self) -> Result<PasswordHashing, Failure> {
-        let argon2 = self.config.argon2;
-        let cost = Cost { memory_kib: argon2.memory_kib, passes: argon2.passes, lanes: argon2.lanes };
-        PasswordHashing::new(cost).map_err(Failure::Configuration)
+        PasswordHashing::new(app::cost(&self.config)).map_err(Failure::Configuration)
     }
 
     /// How far ahead partitions must reach, given the longest lifetimes that clients register.
     pub(super) fn horizons(&self, registered: LongestLifetimes) -> Horizons {
-        let defaults = &self.config.client_defaults;
-        let access = registered.access_token.unwrap_or_default().max(defaults.access_token_lifetime);
-        let refresh = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
-        Horizons {
-            grants: refresh.max(access),
-            sessions: self.config.session_lifetime + access,
-            revoked_tokens: access,
-            used_assertions: ASSERTION_HORIZON,
-            audit_events: DAY * self.config.audit_days,
-        }
+        app::horizons(&self.config, &registered)
     }
 
     /// The seasons of a signing key.

@@ -28,12 +28,12 @@ pub(super) const DATABASE_CONNECTIONS: Setting = Setting {
 pub(super) const GRANTS_DATABASE_URL: Setting = Setting::secret(
     "GATEPOST_GRANTS_DATABASE_URL",
     Described("none: the main connection"),
-    "connection for SQL-function grants, with a role that may only execute them",
+    "connection for SQL-function grants, with a role that may only execute them°",
 );
 pub(super) const GRANTS_DATABASE_URL_FILE: Setting = Setting::text(
     "GATEPOST_GRANTS_DATABASE_URL_FILE",
     Described("none"),
-    "file that holds the URL of the connection for SQL-function grants",
+    "file that holds the URL of the connection for SQL-function grants°",
 );
 pub(super) const BASE_URL: Setting = Setting::text(
     "GATEPOST_BASE_URL",
@@ -76,12 +76,12 @@ pub(super) const LOG_FORMAT: Setting = Setting::text("GATEPOST_LOG_FORMAT", Text
 pub(super) const OUTBOUND_ALLOW: Setting = Setting::text(
     "GATEPOST_OUTBOUND_ALLOW",
     Described("none"),
-    "address blocks that our own requests may reach although they are loopback, link-local or private, separated by commas",
+    "address blocks that our own requests may reach although they are loopback, link-local or private, separated by commas°",
 );
 pub(super) const CA_FILE: Setting = Setting::text(
     "GATEPOST_CA_FILE",
     Described("the system's store alone"),
-    "extra CA certificates (PEM) for our own requests",
+    "extra CA certificates (PEM) for our own requests°",
 );
 pub(super) const COOKIE_SAMESITE: Setting = Setting::text(
     "GATEPOST_COOKIE_SAMESITE",
@@ -160,22 +160,26 @@ pub(super) const AUTHORIZATION_CODE_LIFETIME: Setting = Setting::number(
 pub(super) const ID_TOKEN_LIFETIME: Setting = Setting::number("GATEPOST_ID_TOKEN_LIFETIME", 300, LIFETIME, "seconds");
 pub(super) const ACCESS_TOKEN_LIFETIME: Setting =
     Setting::number("GATEPOST_ACCESS_TOKEN_LIFETIME", 3_600, LIFETIME, "seconds");
-pub(super) const REFRESH_TOKEN_LIFETIME: Setting =
-    Setting::number("GATEPOST_REFRESH_TOKEN_LIFETIME", 2_592_000, LIFETIME, "seconds, from the beginning of the grant");
+pub(super) const REFRESH_TOKEN_LIFETIME: Setting = Setting::number(
+    "GATEPOST_REFRESH_TOKEN_LIFETIME",
+    2_592_000,
+    LIFETIME,
+    "seconds, from the beginning of the grant°",
+);
 pub(super) const REFRESH_TOKEN_IDLE_LIFETIME: Setting =
-    Setting::number("GATEPOST_REFRESH_TOKEN_IDLE_LIFETIME", 1_296_000, LIFETIME, "seconds, from the last use");
+    Setting::number("GATEPOST_REFRESH_TOKEN_IDLE_LIFETIME", 1_296_000, LIFETIME, "seconds, from the last use°");
 pub(super) const REFRESH_TOKEN_RETRY_WINDOW: Setting = Setting::number(
     "GATEPOST_REFRESH_TOKEN_RETRY_WINDOW",
     30,
     (0, 600),
-    "seconds in which a confidential client may repeat a refresh whose answer was lost",
+    "seconds in which a confidential client may repeat a refresh whose answer was lost°",
 );
 pub(super) const REFRESH_TOKEN_RETRY_WINDOW_PUBLIC: Setting =
-    Setting::number("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", 10, (0, 600), "the same for public clients");
+    Setting::number("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", 10, (0, 600), "the same for public clients°");
 pub(super) const DEVICE_CODE_LIFETIME: Setting =
-    Setting::number("GATEPOST_DEVICE_CODE_LIFETIME", 600, (1, 86_400), "seconds");
+    Setting::number("GATEPOST_DEVICE_CODE_LIFETIME", 600, (1, 86_400), "seconds°");
 pub(super) const DEVICE_INTERVAL: Setting =
-    Setting::number("GATEPOST_DEVICE_INTERVAL", 5, (1, 300), "seconds between two polls of a device");
+    Setting::number("GATEPOST_DEVICE_INTERVAL", 5, (1, 300), "seconds between two polls of a device°");
 
 pub(super) const LIMIT_CLIENT_FAILURES_PER_MINUTE: Setting = Setting::number(
     "GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE",
@@ -209,14 +213,14 @@ pub(super) const LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE: Setting = Setting::numb
     "GATEPOST_LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE",
     60,
     COUNT,
-    "device authorizations per client and source",
+    "device authorizations per client and source°",
 );
 pub(super) const LIMIT_DEVICE_PENDING: Setting =
-    Setting::number("GATEPOST_LIMIT_DEVICE_PENDING", 10_000, COUNT, "undecided device authorizations per client");
+    Setting::number("GATEPOST_LIMIT_DEVICE_PENDING", 10_000, COUNT, "undecided device authorizations per client°");
 pub(super) const LIMIT_USER_CODE_FAILURES_PER_MINUTE: Setting =
-    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE", 10, COUNT, "wrong user codes per source");
+    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE", 10, COUNT, "wrong user codes per source°");
 pub(super) const LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL: Setting =
-    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", 1_000, COUNT, "wrong user codes in all");
+    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", 1_000, COUNT, "wrong user codes in all°");
 pub(super) const LIMIT_TRACKED: Setting = Setting::number(
     "GATEPOST_LIMIT_TRACKED",
     100_000,

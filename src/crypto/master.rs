@@ -72,7 +72,7 @@ pub fn generate() -> String {
 }
 
 impl MasterSecret {
-    /// Reads the file, which only its owner may read: an owner-only mode, and no other.
+    /// Reads the file. Its owner and, so that root may own it, its group may read it; nobody else may do anything.
     pub fn read(path: &Path) -> Result<MasterSecret, Unfit> {
         let place = path.display();
         let metadata = fs::metadata(path).map_err(|error| format!("master secret {place}: {error}"))?;
@@ -80,8 +80,8 @@ impl MasterSecret {
             return Err(format!("master secret {place}: not a file"));
         }
         let mode = metadata.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(format!("master secret {place}: mode {mode:04o} lets others read it; chmod 0400 it"));
+        if mode & 0o037 != 0 {
+            return Err(format!("master secret {place}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"));
         }
         let text = fs::read_to_string(path).map_err(|error| format!("master secret {place}: {error}"))?;
         MasterSecret::parse(&text).map_err(|problem| format!("master secret {place}: {problem}"))
@@ -197,7 +197,8 @@ mod tests {
     fn a_file_that_others_may_read_is_refused() {
         let path = std::env::temp_dir().join(format!("gatepost-secret-{}", std::process::id()));
         fs::write(&path, generate()).unwrap();
-        for (mode, fit) in [(0o644, false), (0o640, false), (0o604, false), (0o600, true), (0o400, true)] {
+        for (mode, fit) in [(0o644, false), (0o660, false), (0o604, false), (0o640, true), (0o600, true), (0o400, true)]
+        {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(MasterSecret::read(&path).is_ok(), fit, "{mode:o}");
         }

@@ -5,7 +5,6 @@ use maud::Markup;
 use crate::app::App;
 use crate::config::Config;
 use crate::http::{Body, Note, Request, Response};
-use crate::pages::brand::Brand;
 use crate::pages::error::{ErrorView, Problem};
 use crate::pages::frame::Chrome;
 use crate::pages::language::Language;
@@ -14,6 +13,7 @@ use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::reason::Reason;
 
+use super::brand::BrandTexts;
 use super::static_files;
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end, by redirects, at a
@@ -33,8 +33,8 @@ pub struct Presentation<'a> {
 impl Presentation<'_> {
     /// Draws a page in the language that `ui_locales` or the browser asks for.
     pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
-        let color = self.config.brand.color.map(|color| color.to_string());
-        let brand = brand(self.config, color.as_deref());
+        let texts = BrandTexts::of(self.config);
+        let brand = texts.view(self.config);
         let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
         page(Chrome {
             brand: &brand,
@@ -43,17 +43,6 @@ impl Presentation<'_> {
             assets_version: static_files::version(),
             request_id: &self.request.id,
         })
-    }
-}
-
-/// How this installation presents itself. `color` is the configured one as `#rrggbb`.
-pub fn brand<'a>(config: &'a Config, color: Option<&'a str>) -> Brand<'a> {
-    Brand {
-        name: &config.brand.name,
-        logo: None,
-        color,
-        privacy_url: config.brand.privacy_url.as_deref(),
-        terms_url: config.brand.terms_url.as_deref(),
     }
 }
 

@@ -57,10 +57,11 @@ fn begin(
 ) -> Result<PresentSession, Failure> {
     // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
     let auth_time = app.now().max(visit.request.received_at);
-    if let Some(present) = present.filter(|present| present.user.sub == user.sub && present.row.tenant == user.tenant) {
-        if let Some(renewed) = renew(app, request, visit, present, auth_time)? {
-            return Ok(PresentSession { user, ..renewed });
-        }
+    let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
+    if let Some(present) = present.filter(same_user)
+        && let Some(renewed) = renew(app, request, visit, present, auth_time)?
+    {
+        return Ok(PresentSession { user, ..renewed });
     }
     let row = new_row(app, &user, auth_time);
     let handle = SessionHandle::new(row.day, random::bytes());

@@ -1,7 +1,9 @@
 //! `/static/*`: the stylesheet, icons and the one script, embedded in the binary; and the brand's colour.
 
-use sha2::{Digest, Sha256};
+use std::fs;
 use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
 
 use crate::app::failure::Failure;
 use crate::config::Config;
@@ -10,7 +12,7 @@ use crate::pages::brand::brand_css;
 use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::reason::Reason;
 
-use super::answers;
+use super::brand::{BrandTexts, LOGO};
 
 const CSS: &str = "text/css; charset=utf-8";
 const FILES: [(&str, &str, &[u8]); 3] = [
@@ -19,16 +21,34 @@ const FILES: [(&str, &str, &[u8]); 3] = [
     ("form-post.js", "text/javascript; charset=utf-8", include_bytes!("../../static/form-post.js")),
 ];
 
-/// Answers with an embedded file. There is no file system behind it, so there is nothing to traverse.
+/// Answers with an embedded file. Names are looked up in a table: there is no file system to
+/// traverse.
 pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
     if name == "brand.css" {
-        let color = config.brand.color.map(|color| color.to_string());
-        let css = brand_css(&answers::brand(config, color.as_deref())).ok_or_else(not_found)?;
+        let css = brand_css(&BrandTexts::of(config).view(config)).ok_or_else(not_found)?;
         return Ok(cached(Response::with_body(200, CSS, Body::Owned(css.into_bytes()))));
+    }
+    if name == LOGO {
+        return brand_logo(config);
     }
     let file = FILES.iter().find(|(file, _, _)| *file == name);
     let (_, content_type, bytes) = file.ok_or_else(not_found)?;
     Ok(cached(Response::with_body(200, content_type, Body::Static(bytes))))
+}
+
+/// The operator's logo. An SVG may hold scripts, which run when it is opened by itself: not here.
+fn brand_logo(config: &Config) -> Result<Response, Failure> {
+    let path = config.brand.logo.as_ref().ok_or_else(not_found)?;
+    let bytes = fs::read(path).map_err(|error| Failure::Internal(format!("GATEPOST_BRAND_LOGO: {error}")))?;
+    let content_type = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("webp") => "image/webp",
+        Some(_) | None => return Err(not_found()),
+    };
+    let response = Response::with_body(200, content_type, Body::Owned(bytes));
+    Ok(cached(response).header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"))
 }
 
 /// Eight hex digits over every embedded file: part of their addresses, so that a new binary's pages get its own files.

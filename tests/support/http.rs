@@ -1,7 +1,7 @@
 //! A plain HTTP/1.1 client that keeps to the bytes, a browser that keeps cookies, and the headers that every answer owes.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
