@@ -11,7 +11,7 @@ run: ## Build, and start everything for trying out (gatepost dev)
 
 test: ## Run all Rust tests, against a throw-away Postgres
 	@tests/need rust compiler postgres
-	@tests/with-postgres cargo test
+	@tests/with-postgres cargo test --no-fail-fast
 
 e2e: ## Drive the demo application with a real Chromium
 	@tests/need rust compiler postgres chromium node
