@@ -20,6 +20,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 
@@ -35,7 +36,7 @@ pub const RPS: &str = "https://app.example/cb";
 /// A running Gatepost.
 pub struct Gatepost {
     pub database: TestDatabase,
-    /// `http://localhost:PORT`, the issuer.
+    /// The issuer: `http://localhost:PORT` unless the settings say otherwise.
     pub base_url: String,
     pub port: u16,
     directory: PathBuf,
@@ -63,11 +64,42 @@ impl Gatepost {
         gatepost
     }
 
-    /// Migrated, nothing applied, not serving.
-    pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
+    /// Serves [`document`] by a clock that [`Gatepost::travel`] sets forward.
+    pub fn start_with_a_clock_of_its_own() -> Gatepost {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Serves [`document`] over a database behind a door.
+    pub fn start_behind_a_door() -> (Gatepost, Door) {
         let database = TestDatabase::empty();
+        let door = database.door();
+        let url = database.url_through("127.0.0.1", door.port, "");
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        (gatepost, door)
+    }
+
+    /// Sets the clock forward, and waits until the server has seen it.
+    pub fn travel(&self, seconds: u32) {
+        self.database.travel(seconds);
+        sleep(Duration::from_millis(1_300));
+    }
+
+    /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.
+    pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
+        Gatepost::prepare_over(TestDatabase::empty(), settings)
+    }
+
+    fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        let base_url = format!("http://localhost:{port}");
+        let given: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
+        let base_url = given.iter().find(|(name, _)| name == "GATEPOST_BASE_URL").map(|(_, value)| value.clone());
+        let base_url = base_url.unwrap_or_else(|| format!("http://localhost:{port}"));
         let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
@@ -83,8 +115,6 @@ impl Gatepost {
             ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
-        let given: Vec<(String, String)> =
-            settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
@@ -129,6 +159,22 @@ impl Gatepost {
 
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
+        self.launch();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.is_ready() {
+            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Gives a setting another value, for the commands and servers to come.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Starts the server and waits for nothing.
+    pub fn launch(&mut self) {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
@@ -138,18 +184,29 @@ impl Gatepost {
         let mut shell = shell.spawn().unwrap();
         let leash = shell.stdin.take();
         self.serving = Some(Serving { shell, leash });
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !self.is_ready() {
-            assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
-            sleep(Duration::from_millis(20));
-        }
     }
 
-    fn is_ready(&self) -> bool {
-        Connection::open(self.port).is_ok_and(|mut connection| {
-            let answer = connection.try_send("GET", "/.well-known/openid-configuration", &[], b"");
-            answer.is_ok_and(|answer| answer.status == 200)
-        })
+    /// The path of the issuer; empty when it has none.
+    pub fn base_path(&self) -> &str {
+        let authority = self.base_url.trim_start_matches("http://");
+        authority.find('/').and_then(|start| authority.get(start..)).unwrap_or_default()
+    }
+
+    /// Scheme, host and port of the issuer.
+    pub fn origin(&self) -> &str {
+        self.base_url.trim_end_matches(self.base_path())
+    }
+
+    /// Whether it has loaded what it needs.
+    pub fn is_ready(&self) -> bool {
+        self.serves(&format!("{}/.well-known/openid-configuration", self.base_path()))
+    }
+
+    /// Whether somebody listens and answers 200 there.
+    pub fn serves(&self, path: &str) -> bool {
+        Connection::open(self.port)
+            .and_then(|mut connection| connection.try_send("GET", path, &[], b""))
+            .is_ok_and(|answer| answer.status == 200)
     }
 
     /// Ends the server in order.
@@ -158,6 +215,12 @@ impl Gatepost {
             drop(serving.leash.take());
             serving.shell.wait().unwrap();
         }
+    }
+
+    /// Changes a setting, for the next start.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// What the server has logged so far.
@@ -182,7 +245,7 @@ impl Gatepost {
 
     /// A browser with an empty cookie jar.
     pub fn browser(&self) -> Browser {
-        Browser::new(self.port, &self.base_url)
+        Browser::new(self.port, self.origin())
     }
 }
 
