@@ -1,6 +1,6 @@
 //! Those whom nobody knows leave nothing behind: no row, and no memory held for them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

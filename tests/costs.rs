@@ -1,6 +1,6 @@
 //! What requests cost the database: statements by `pg_stat_statements`, writing transactions by the ids they use up.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

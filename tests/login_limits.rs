@@ -1,6 +1,6 @@
 //! Wrong passwords are counted, nobody is locked out; hashes follow the settings.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! The database goes away, hangs, or drops its connections: what is answered meanwhile, and how soon all is well again.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! What every page owes: cookies with their attributes, headers, and nothing unescaped.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! Whoever holds a copy of the database holds nothing that opens anything; nor does whoever reads the log.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 mod support;
 
