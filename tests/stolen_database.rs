@@ -235,7 +235,7 @@ fn hex(bytes: &[u8]) -> String {
 fn decoded(text: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let digits = text.strip_prefix("\\x").unwrap_or(text);
-    if digits.len() >= 2 && digits.len() % 2 == 0 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if digits.len() >= 2 && digits.len().is_multiple_of(2) && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         found.push(
             (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect(),
         );
@@ -490,7 +490,7 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
     let mut gatepost = Gatepost::prepare_over(database, &PATIENT);
     let file = gatepost.private_file("database-url", &url);
     gatepost.set("GATEPOST_DATABASE_URL", None);
-    gatepost.set("GATEPOST_DATABASE_URL_FILE", Some(&file.display().to_string()));
+    gatepost.set("GATEPOST_DATABASE_URL_FILE", file.display().to_string().as_str());
     gatepost.apply(&document());
     let made_secret = gatepost.run_well(&["client", "secret", "conf1"], "").trim().to_owned();
     gatepost.serve();
