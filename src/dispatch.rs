@@ -239,7 +239,9 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
 fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal) -> Response {
     let Refusal { status, error, reason, detail, challenge } = refusal;
     let mut response = match audience {
-        Audience::Person => answers::error_page(presentation, answers::problem_of(status), reason),
+        Audience::Person => {
+            Response { status, ..answers::error_page(presentation, answers::problem_of(status), reason) }
+        }
         Audience::Program => answers::json_error(status, error.as_str(), reason),
     };
     response.note.detail = detail;

@@ -1,6 +1,12 @@
 //! Those whom nobody knows leave nothing behind: no row, and no memory held for them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a failed test"
+)]
 
 mod support;
 
@@ -18,7 +24,8 @@ const MOST_GROWTH_KIB: u64 = 8 * 1_024;
 
 fn rows(gatepost: &Gatepost) -> BTreeMap<String, i64> {
     let mut client = gatepost.database.client();
-    let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind IN ('r', 'p')";
+    let tables =
+        "SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind IN ('r', 'p')";
     let tables = client.query(tables, &[&gatepost.database.schema]).unwrap();
     let tables: Vec<String> = tables.iter().map(|row| row.get(0)).collect();
     assert!(tables.len() > 20, "{tables:?}");
@@ -42,7 +49,8 @@ fn session_cookie(gatepost: &Gatepost) -> String {
 
 /// The `number`th request of somebody who never comes back: every parameter in every mood.
 fn request(number: usize) -> String {
-    let acr_values = ["idp:local", "idp:corp", "idp:nobody", "tenant:acme", "tenant:", "1", "idp:local 1 2 3", "urn:x idp:"];
+    let acr_values =
+        ["idp:local", "idp:corp", "idp:nobody", "tenant:acme", "tenant:", "1", "idp:local 1 2 3", "urn:x idp:"];
     let acr = match number % 12 {
         kind @ 0..=7 => acr_values[kind].to_owned(),
         8 => format!("idp:{number}"),

@@ -96,7 +96,10 @@ fn look(shared: &Arc<Shared>) {
         let running = shared.running();
         let stuck = running.values().any(|entry| entry.started.elapsed() > shared.stuck_after);
         if shared.stuck.swap(stuck, Ordering::SeqCst) != stuck {
-            log::warn!("{}", if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" });
+            log::warn!(
+                "{}",
+                if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" }
+            );
         }
         // Flagged under the lock: a connection returned after this is not given to anybody else.
         let late = running.values().filter(|entry| entry.started.elapsed() > shared.cancel_after);

@@ -21,6 +21,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 
@@ -62,6 +63,31 @@ impl Gatepost {
         gatepost.apply(document);
         gatepost.serve();
         gatepost
+    }
+
+    /// Serves [`document`] by a clock that [`Gatepost::travel`] sets forward.
+    pub fn start_with_a_clock_of_its_own() -> Gatepost {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Serves [`document`] over a database behind a door.
+    pub fn start_behind_a_door() -> (Gatepost, Door) {
+        let database = TestDatabase::empty();
+        let door = database.door();
+        let url = database.url_through("127.0.0.1", door.port, "");
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        (gatepost, door)
+    }
+
+    /// Sets the clock forward, and waits until the server has seen it.
+    pub fn travel(&self, seconds: u32) {
+        self.database.travel(seconds);
+        sleep(Duration::from_millis(1_300));
     }
 
     /// Migrated, nothing applied, not serving.
@@ -116,10 +142,9 @@ impl Gatepost {
         Gatepost { database, base_url, port, directory, settings, serving: None }
     }
 
-    /// Changes a setting; `None` takes it away. A running server goes on with the old one.
-    pub fn set(&mut self, name: &str, value: Option<&str>) {
+    /// Takes a setting away, for the next start.
+    pub fn unset(&mut self, name: &str) {
         self.settings.retain(|(other, _)| other != name);
-        self.settings.extend(value.map(|value| (name.to_owned(), value.to_owned())));
     }
 
     /// A file of its own that only its owner may read.
@@ -215,6 +240,12 @@ impl Gatepost {
     /// Process ids of the server processes, oldest first; usually one.
     pub fn server_processes(&self) -> Vec<u32> {
         children_of(self.supervisor())
+    }
+
+    /// Changes a setting, for the next start.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// What the server has logged so far.

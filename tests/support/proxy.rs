@@ -1,7 +1,7 @@
 //! Stands between Gatepost and its database, and can be cut or frozen.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
