@@ -65,18 +65,18 @@ fn request(number: usize) -> String {
     let prompt = ["", "", "none", "login", "consent", "select_account", "login consent", "nonsense"][number % 8];
     let max_age = ["", "0", "3600", "999999999999999999", "-1"][number % 5];
     let mode = ["", "form_post", "fragment", "query"][number % 4];
-    let token_hint = if number % 16 == 0 { "e30.e30.AAAA" } else { "" };
+    let token_hint = if number.is_multiple_of(16) { "e30.e30.AAAA" } else { "" };
     let changes = [
         ("acr_values", acr.as_str()),
         ("ui_locales", locales[number % locales.len()]),
-        ("login_hint", if number % 3 == 0 { "" } else { &hint }),
+        ("login_hint", if number.is_multiple_of(3) { "" } else { &hint }),
         ("state", &state),
         ("nonce", &nonce),
         ("prompt", prompt),
         ("max_age", max_age),
         ("response_mode", mode),
         ("id_token_hint", token_hint),
-        ("claims", if number % 7 == 0 { r#"{"userinfo":{"email":{"essential":true}}}"# } else { "" }),
+        ("claims", if number.is_multiple_of(7) { r#"{"userinfo":{"email":{"essential":true}}}"# } else { "" }),
     ];
     // One in twenty does not even name a client.
     let unknown = format!("nobody-{number}");

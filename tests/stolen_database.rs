@@ -248,7 +248,7 @@ fn hex(bytes: &[u8]) -> String {
 fn decoded(text: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let digits = text.strip_prefix("\\x").unwrap_or(text);
-    if digits.len() >= 2 && digits.len() % 2 == 0 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if digits.len() >= 2 && digits.len().is_multiple_of(2) && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         found.push(
             (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect(),
         );
