@@ -1,6 +1,12 @@
 //! Those whom nobody knows leave nothing behind: no row, and no memory held for them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a failed test"
+)]
 
 mod support;
 

@@ -1,6 +1,12 @@
 //! What requests cost the database: statements by `pg_stat_statements`, writing transactions by the ids they use up.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a failed test"
+)]
 
 mod support;
 
@@ -177,7 +183,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     for client in ["conf1", "service"] {
         let authorization = basic(client, CONF1_SECRET);
         let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
-        let mut request = || {
+        let request = || {
             let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
             assert_eq!(answer.status, 200, "{}", answer.text());
         };

@@ -1,6 +1,12 @@
 //! The database goes away, hangs, or drops its connections: what is answered meanwhile, and how soon all is well again.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a failed test"
+)]
 
 mod support;
 
@@ -131,9 +137,10 @@ fn a_database_that_is_gone_is_told_at_once_and_comes_back_by_itself() {
 fn a_database_that_hangs_is_told_in_time_and_comes_back_by_itself() {
     let scene = Scene::set();
     let waiting = scene.code();
-    // Longer than a connection may be idle without proving that it lives.
-    sleep(Duration::from_millis(1_200));
     scene.proxy.freeze(true);
+    // A connection that was idle for longer than a second proves that it lives before it is used. Whoever came before
+    // that waits with the connection they have: see the next test.
+    sleep(Duration::from_millis(1_500));
     // Longer than a statement may take before a process is held to be stuck.
     let until = Instant::now() + Duration::from_secs(11);
     while Instant::now() < until {
@@ -143,7 +150,8 @@ fn a_database_that_hangs_is_told_in_time_and_comes_back_by_itself() {
     println!("recovered after {:?}", scene.await_recovery());
     sleep(Duration::from_secs(3));
     scene.assert_same_process();
-    assert_eq!(redeem(&scene.gatepost, &waiting).status, 400, "expired meanwhile or spent: never a 500");
+    // What was refused with 503 was not spent.
+    assert_eq!(redeem(&scene.gatepost, &waiting).status, 200);
 }
 
 #[test]

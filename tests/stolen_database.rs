@@ -1,14 +1,27 @@
 //! Whoever holds a copy of the database holds nothing that opens anything; nor does whoever reads the log.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a failed test"
+)]
 
 mod support;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use gatepost::app::App;
+use gatepost::cli::serve::database_settings;
+use gatepost::config::{Config, Source};
+use gatepost::crypto::master::{MasterSecret, Purpose};
+use gatepost::protocol::identifiers::ClientId;
+use gatepost::store::Store;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 use serde_json::Value;
@@ -489,8 +502,8 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
     let url = database.url.clone();
     let mut gatepost = Gatepost::prepare_over(database, &PATIENT);
     let file = gatepost.private_file("database-url", &url);
-    gatepost.set("GATEPOST_DATABASE_URL", None);
-    gatepost.set("GATEPOST_DATABASE_URL_FILE", file.display().to_string().as_str());
+    gatepost.unset("GATEPOST_DATABASE_URL");
+    gatepost.set("GATEPOST_DATABASE_URL_FILE", &file.display().to_string());
     gatepost.apply(&document());
     let made_secret = gatepost.run_well(&["client", "secret", "conf1"], "").trim().to_owned();
     gatepost.serve();
@@ -533,5 +546,58 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
         let arguments = std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
         let arguments: Vec<&str> = arguments.split('\0').skip(1).filter(|argument| !argument.is_empty()).collect();
         assert!(matches!(arguments[..], ["serve"] | ["serve", "--server-process"]), "{arguments:?}");
+    }
+}
+
+#[test]
+fn printing_the_house_for_debugging_prints_no_secret() {
+    let database = TestDatabase::empty();
+    let (password, url) = ("hunter2-of-the-database", database.url.clone());
+    let url = url.replacen("postgres@", &format!("postgres:{password}@"), 1);
+    let gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+    gatepost.apply(&document());
+    let secret_file = gatepost.private_file("master", &STANDARD.encode(MASTER_SECRET));
+    let mut source = Source::empty();
+    for (name, value) in [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_GRANTS_DATABASE_URL", &url),
+        ("GATEPOST_BASE_URL", &gatepost.base_url),
+        ("GATEPOST_SECRET_FILE", &secret_file.display().to_string()),
+    ] {
+        source.set(name, value.to_owned()).unwrap();
+    }
+    let config = Arc::new(Config::load(&source).unwrap());
+    let settings = database_settings(&config);
+    let store = Store::open(&settings).unwrap();
+    let master = MasterSecret::read(&secret_file).unwrap();
+    let app = App::load(Arc::clone(&config), store.clone(), &master, &["en"]).unwrap();
+    let client = app.registry.client(&ClientId::new("conf1")).unwrap().unwrap();
+    assert_eq!(client.secrets.len(), 1);
+    let installation = gatepost::store::installation::find(&store).unwrap().unwrap();
+    let derived = master.derive(&installation.id, &gatepost.base_url);
+    let printed = format!("{config:#?}{config:?}{settings:?}{master:?}{derived:?}{app:?}{app:#?}{client:?}");
+    assert!(printed.contains("First shop") && printed.len() > 5_000, "{printed}");
+
+    let purposes = [
+        Purpose::AuthorizationCode,
+        Purpose::AccessToken,
+        Purpose::AuthorizeRequest,
+        Purpose::RefreshToken,
+        Purpose::UserCode,
+        Purpose::FormToken,
+        Purpose::SignInThrottle,
+        Purpose::SigningKey,
+        Purpose::ClientSecret,
+    ];
+    let mut secrets: Vec<Vec<u8>> = vec![MASTER_SECRET.to_vec(), password.into(), CONF1_SECRET.into()];
+    secrets.push(Sha256::digest(CONF1_SECRET).to_vec());
+    secrets.extend(purposes.into_iter().flat_map(|purpose| derived.keys(purpose).map(|(_, key)| key.to_vec())));
+    // As debugging prints bytes: in one line, and one to a line.
+    let lines = |bytes: &[u8]| bytes.iter().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+    let flat: String = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    for secret in secrets {
+        for text in encodings(&secret).into_iter().chain([lines(&secret)]) {
+            assert!(!printed.contains(&text) && !flat.contains(&text), "{text} is printed");
+        }
     }
 }

@@ -55,7 +55,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How long a server process waits for the house before it answers without: a successor that takes over with the house
 /// open turns nobody away, and one that finds it unfit ends while its predecessor still serves.
-const LOAD_PATIENCE: Duration = Duration::from_millis(400);
+const LOAD_PATIENCE: Duration = Duration::from_millis(250);
 /// Between two tries to load the house.
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
