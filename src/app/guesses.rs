@@ -68,12 +68,7 @@ impl Guesses {
     pub fn count(&self, client_id: &ClientId, source: Source, now: Instant) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= self.tracked {
-            counts.retain(|_, count| now < count.since.plus(WINDOW));
-        }
-        if counts.len() >= self.tracked {
-            // Full of live counters: a flood from many sources. Forgetting all of them bounds memory, not safety: secrets
-            // have 256 bits.
-            counts.clear();
+            make_room(&mut counts, self.tracked, now);
         }
         let count = counts.entry((client_id.clone(), source)).or_insert(Count { since: now, failures: 0 });
         if now >= count.since.plus(WINDOW) {
@@ -81,6 +76,23 @@ impl Guesses {
         }
         count.failures = count.failures.saturating_add(1);
     }
+}
+
+/// Forgets counters whose minute is over, and if that is not enough the older half of the others.
+fn make_room(counts: &mut HashMap<(ClientId, Source), Count>, tracked: usize, now: Instant) {
+    counts.retain(|_, count| now < count.since.plus(WINDOW));
+    if counts.len() < tracked {
+        return;
+    }
+    let mut beginnings: Vec<Instant> = counts.values().map(|count| count.since).collect();
+    beginnings.sort_unstable();
+    let middle = beginnings.get(beginnings.len() / 2).copied().unwrap_or(now);
+    let mut surplus = counts.len().saturating_sub(tracked / 2);
+    counts.retain(|_, count| {
+        let goes = surplus > 0 && count.since <= middle;
+        surplus -= usize::from(goes);
+        !goes
+    });
 }
 
 #[cfg(test)]
@@ -112,6 +124,18 @@ mod tests {
         assert_eq!(source("2001:db8:1:2::1"), source("2001:db8:1:2:ffff::9"));
         assert_ne!(source("2001:db8:1:2::1"), source("2001:db8:1:3::1"));
         assert_eq!(source("::ffff:192.0.2.1"), source("192.0.2.1"));
+    }
+
+    #[test]
+    fn the_oldest_counters_give_way_first() {
+        let (guesses, client) = (Guesses::new(1, 10), ClientId::new("web"));
+        let source = |number: u8| Source::of([192, 0, 2, number].into());
+        for number in 0..11 {
+            guesses.count(&client, source(number), at(i64::from(number)));
+        }
+        assert_eq!(guesses.wait(&client, source(0), at(12)), None);
+        assert!(guesses.wait(&client, source(9), at(12)).is_some());
+        assert!(guesses.wait(&client, source(10), at(12)).is_some());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::crypto::mac::Mac;
 use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::crypto::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::crypto::sealing::Sealer;
-use crate::permits::Permits;
+use crate::permits::{Permit, Permits};
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
@@ -71,6 +71,26 @@ pub struct App {
     hash_waiters: Permits,
     /// Hashes at once: one per core.
     hashers: Permits,
+}
+
+/// The right to hash a password or a few, one after the other.
+#[derive(Debug)]
+pub struct HashingTurn<'a> {
+    passwords: &'a PasswordHashing,
+    _turn: Permit<'a>,
+    _place: Permit<'a>,
+}
+
+impl HashingTurn<'_> {
+    /// Checks a password. `None` as the stored hash costs the same and is `Wrong`.
+    pub fn verify(&self, stored: Option<&SecretText>, password: &SecretText) -> PasswordVerdict {
+        self.passwords.verify(stored.map(SecretText::expose), password)
+    }
+
+    /// A new hash of a password.
+    pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
+        self.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
+    }
 }
 
 /// Why the house could not be opened.
@@ -129,22 +149,11 @@ impl App {
         self.config.base_url.as_str()
     }
 
-    /// Checks a password in the hashing lane. `None` as the stored hash costs the same and is `Wrong`.
-    pub fn verify_password(
-        &self,
-        stored: Option<&SecretText>,
-        password: &SecretText,
-    ) -> Result<PasswordVerdict, Failure> {
-        let _place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
-        let _turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
-        Ok(self.passwords.verify(stored.map(SecretText::expose), password))
-    }
-
-    /// A new hash of a password, in the hashing lane.
-    pub fn hash_password(&self, password: &SecretText) -> Result<SecretText, Failure> {
-        let _place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
-        let _turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
-        self.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
+    /// A turn in the hashing lane: as many at once as there are cores, with a quarter of the workers waiting at most.
+    pub fn take_hashing_turn(&self) -> Result<HashingTurn<'_>, Failure> {
+        let place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
+        let turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
+        Ok(HashingTurn { passwords: &self.passwords, _turn: turn, _place: place })
     }
 
     /// Refuses to issue by a registry that the database has not confirmed for too long.

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::guesses::Source;
 use crate::crypto::password::PasswordVerdict;
 use crate::protocol::identifiers::TenantName;
+use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
@@ -34,7 +35,12 @@ pub struct Attempt<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     /// The user, enabled, and the password theirs.
-    Accepted(Box<UserRow>),
+    Accepted {
+        /// As read before the password was looked at.
+        user: Box<UserRow>,
+        /// When that was: a session that begins by it must not be younger than what it was judged by.
+        read_at: Instant,
+    },
     /// Anything else.
     Wrong,
     /// Not looked at: too many wrong ones before.
@@ -50,47 +56,35 @@ struct Buckets {
 
 /// Tries a password.
 pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
+    let read_at = app.now();
     let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username)?;
     let buckets = Buckets::of(app, attempt, &account.username_key);
+    if let Some(wait) = buckets.refuse(app, &buckets.read(app)?)? {
+        return Ok(Outcome::Throttled(wait));
+    }
+    // Looked at again in turn, and counted within it: many guesses at once are no way around the limit.
+    let turn = app.take_hashing_turn()?;
     let counters = buckets.read(app)?;
-    match admit(&counters, &limits(app), app.now()) {
-        Admission::Admit => {}
-        Admission::Wait(wait) => return Ok(Outcome::Throttled(wait)),
-        Admission::Introduce(wait) => {
-            sign_in_failures::record(&app.store, &[buckets.note(app, buckets.account_and_source)])?;
-            return Ok(Outcome::Throttled(wait));
-        }
+    if let Some(wait) = buckets.refuse(app, &counters)? {
+        return Ok(Outcome::Throttled(wait));
     }
     let stored = account.user.as_ref().and_then(|user| user.password_hash.as_ref());
-    let verdict = app.verify_password(stored, attempt.password)?;
+    let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|user| user.enabled)) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(user)) => {
-            accept(app, attempt, &buckets, &counters, &user, verdict)?;
-            Ok(Outcome::Accepted(Box::new(user)))
+            if counters.account_and_source.is_some() {
+                sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
+            }
+            if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &user.password_hash) {
+                users::rehash(&app.store, &user.sub, old, &turn.hash(attempt.password)?)?;
+            }
+            Ok(Outcome::Accepted { user: Box::new(user), read_at })
         }
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong, _) => {
             buckets.record(app)?;
             Ok(Outcome::Wrong)
         }
     }
-}
-
-fn accept(
-    app: &App,
-    attempt: &Attempt<'_>,
-    buckets: &Buckets,
-    counters: &Counters,
-    user: &UserRow,
-    verdict: PasswordVerdict,
-) -> Result<(), Failure> {
-    if counters.account_and_source.is_some() {
-        sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
-    }
-    if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &user.password_hash) {
-        let new = app.hash_password(attempt.password)?;
-        users::rehash(&app.store, &user.sub, old, &new)?;
-    }
-    Ok(())
 }
 
 fn limits(app: &App) -> PasswordLimits {
@@ -113,6 +107,18 @@ impl Buckets {
             account_and_source: name(&[b"account and source", tenant, account, &source]),
             source: name(&[b"source", &source]),
             account: name(&[b"account", tenant, account]),
+        }
+    }
+
+    /// How long this attempt must wait; `None` lets it through.
+    fn refuse(&self, app: &App, counters: &Counters) -> Result<Option<Duration>, Failure> {
+        match admit(counters, &limits(app), app.now()) {
+            Admission::Admit => Ok(None),
+            Admission::Wait(wait) => Ok(Some(wait)),
+            Admission::Introduce(wait) => {
+                sign_in_failures::record(&app.store, &[self.note(app, self.account_and_source)])?;
+                Ok(Some(wait))
+            }
         }
     }
 

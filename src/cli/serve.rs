@@ -50,7 +50,7 @@ fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIGURATION: i32 = 78;
 /// How often the registry asks the database for its version.
-const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH: Duration = Duration::from_millis(900);
 /// How often partitions and counters are looked after.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How long a server process waits for the house before it answers without: a successor that takes over with the house
@@ -114,7 +114,14 @@ pub fn serve(config: Config) -> ExitCode {
     let (verdict, awaited) = mpsc::channel();
     let watched = store.clone();
     let keeper = thread::Builder::new().name(String::from("keeper"));
-    let keeper = keeper.spawn(move || keep(open(house, &store, &master, verdict)));
+    let keeper = keeper.spawn(move || {
+        let app = open(house, &store, &master, verdict);
+        if let Err(error) = thread::Builder::new().name(String::from("housekeeper")).spawn(|| keep_house(app)) {
+            log::error!("a thread cannot be started: {error}");
+            process::exit(1);
+        }
+        keep(app)
+    });
     let watch = thread::Builder::new().name(String::from("store-watch")).spawn(move || watch(&watched));
     if let Err(error) = keeper.and(watch) {
         log::error!("a thread cannot be started: {error}");
@@ -153,11 +160,11 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
     }
 }
 
-/// Keeps the house: the registry every second, partitions and counters every minute.
+/// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
 fn keep(app: &App) -> ! {
-    let mut housekeeping_due = Instant::now();
     let mut answered = true;
     loop {
+        let next = Instant::now() + REFRESH;
         match app.registry.refresh() {
             Ok(()) if !answered => log::info!("the database answers again"),
             Ok(()) => {}
@@ -165,11 +172,7 @@ fn keep(app: &App) -> ! {
             Err(_) => {}
         }
         answered = app.registry.age() < REFRESH * 2;
-        if Instant::now() >= housekeeping_due {
-            housekeeping_due = Instant::now() + HOUSEKEEPING;
-            housekeep(app);
-        }
-        thread::sleep(REFRESH);
+        thread::sleep(next.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -216,6 +219,14 @@ fn open(house: &'static House, store: &Store, master: &MasterSecret, verdict: Se
                 thread::sleep(LOAD_RETRY);
             }
         }
+    }
+}
+
+/// Looks after partitions and counters every minute. On a thread of its own: it may wait for locks.
+fn keep_house(app: &App) -> ! {
+    loop {
+        housekeep(app);
+        thread::sleep(HOUSEKEEPING);
     }
 }
 

@@ -103,6 +103,11 @@ pub fn challenge_only(status: u16, reason: Reason) -> Response {
     noted(no_store(Response::empty(status)), reason)
 }
 
+/// To HEAD where GET would answer the client: that one has effects.
+pub fn nothing_to_show() -> Response {
+    no_store(Response::empty(204))
+}
+
 /// A JSON answer that nobody may keep.
 pub fn json(status: u16, value: &serde_json::Value) -> Response {
     no_store(Response::with_body(status, "application/json", Body::Owned(value.to_string().into_bytes())))

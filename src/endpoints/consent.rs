@@ -54,6 +54,9 @@ fn show(
         (Next::Login | Next::SelectAccount | Next::Consent { .. }, _) => {
             Ok(answers::see_other(visit.page(app, "/login")))
         }
+        // Without a page of its own there is nothing here that a fresh sign-in could be seen to stand behind.
+        (Next::Answer(_), _) if visit.wants_fresh_sign_in() => Ok(answers::see_other(visit.page(app, "/login"))),
+        (Next::Answer(_), _) if request.method == Method::Head => Ok(answers::nothing_to_show()),
         (Next::Answer(response), _) => Ok(response),
     }
 }
@@ -92,7 +95,7 @@ fn allow(
     }
 }
 
-/// What was allowed before and not asked about now stays allowed.
+/// What was allowed before, still counts and is not asked about now stays allowed.
 fn remember(
     app: &App,
     request: &Request,
@@ -101,9 +104,10 @@ fn remember(
     granted: &ScopeSet,
 ) -> Result<(), Failure> {
     let (sub, client_id) = (&present.user.sub, &visit.request.client_id);
-    let before = consents::find(&app.store, sub, client_id)?;
-    let (scopes, claims) = before.map(|row| (row.scopes, row.claims)).unwrap_or_default();
-    let kept = scopes.iter().map(String::as_str).filter(|name| !visit.request.scope.contains(name));
+    let lifetime = visit.client.client.consent_lifetime;
+    let before = visit.find_consent(app, present)?.filter(|consent| consent.stands(lifetime, app.now()));
+    let (scopes, claims) = before.map(|consent| (consent.scope, consent.claims)).unwrap_or_default();
+    let kept = scopes.iter().filter(|name| !visit.request.scope.contains(name));
     let scopes: ScopeSet = kept.chain(granted.iter()).collect();
     let claims: BTreeSet<String> = claims.into_iter().chain(visit.request.claims.names()).collect();
     consents::give(
@@ -113,7 +117,7 @@ fn remember(
             client_id,
             scopes: &scopes.iter().map(str::to_owned).collect::<Vec<_>>(),
             claims: &claims.into_iter().collect::<Vec<_>>(),
-            expires_at: visit.client.client.consent_lifetime.map(|lifetime| app.now().plus(lifetime)),
+            expires_at: lifetime.map(|lifetime| app.now().plus(lifetime)),
         },
         &AuditEvent {
             event: "consent_given",

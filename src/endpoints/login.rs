@@ -17,7 +17,7 @@ use crate::pages::frame::Account;
 use crate::pages::login::{LoginProblem, LoginView};
 use crate::protocol::authorize_request::Refusal;
 use crate::protocol::errors::AuthorizeErrorCode;
-use crate::protocol::interaction::Step;
+use crate::protocol::interaction::{Step, offers_password};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
@@ -51,15 +51,29 @@ impl LoginPage<'_> {
     /// The page, unless the request needs another one or none.
     fn show(&self) -> Result<Response, Failure> {
         let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
-        match (next.map_err(|failure| silent(self.visit, failure))?, self.present) {
+        let next = next.map_err(|failure| silent(self.visit, failure))?;
+        // Who asked for a fresh sign-in gets one at every showing: going back to this page is not signing in.
+        let next = if self.visit.wants_fresh_sign_in() { Next::Login } else { next };
+        match (next, self.present) {
             (Next::SelectAccount, Some(present)) => Ok(self.draw_chooser(present)),
             (Next::Login | Next::SelectAccount, _) => {
+                self.require_password_form()?;
                 let hint = self.visit.request.login_hint.as_deref().unwrap_or_default();
                 Ok(self.draw(200, hint, None))
             }
             (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
+            (Next::Answer(_), _) if self.request.method == Method::Head => Ok(answers::nothing_to_show()),
             (Next::Answer(response), _) => Ok(response),
         }
+    }
+
+    /// Refuses where no password may be taken: the person must not type one in vain.
+    fn require_password_form(&self) -> Result<(), Failure> {
+        let Visit { request, client, snapshot, .. } = self.visit;
+        if offers_password(request, &client.client, &snapshot.catalogue) {
+            return Ok(());
+        }
+        Err(self.visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)))
     }
 
     /// Takes the form: a decision on the chooser, a cancellation, or user name and password.
@@ -103,6 +117,7 @@ impl LoginPage<'_> {
     }
 
     fn sign_in(&self, form: &Parameters) -> Result<Response, Failure> {
+        self.require_password_form()?;
         let username = form.bounded("username", lengths::USERNAME).map_err(Failure::bad_request)?;
         let password = form.single("password").map_err(Failure::bad_request)?;
         if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
@@ -120,7 +135,9 @@ impl LoginPage<'_> {
         let tenant = self.visit.request.acr_values.tenant.as_ref();
         let source = self.request.source;
         match attempt(self.app, &Attempt { tenant, username, password, source })? {
-            Outcome::Accepted(user) => sign_in::complete(self.app, self.request, self.visit, self.present, *user),
+            Outcome::Accepted { user, read_at } => {
+                sign_in::complete(self.app, self.request, self.visit, self.present, (*user, read_at))
+            }
             Outcome::Wrong => {
                 sign_in::record_failure(self.app, self.request, self.visit)?;
                 let mut response = self.draw(200, username, Some(LoginProblem::WrongCredentials));

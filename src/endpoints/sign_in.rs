@@ -24,15 +24,15 @@ use crate::store::users::UserRow;
 /// `amr` of a password (RFC 8176 §2).
 const PASSWORD: &str = "pwd";
 
-/// Signs the user in and goes on with the request.
+/// Signs the user in, by their row and the moment it was read, and goes on with the request.
 pub fn complete(
     app: &App,
     request: &Request,
     visit: &Visit,
     present: Option<&PresentSession>,
-    user: UserRow,
+    accepted: (UserRow, Instant),
 ) -> Result<Response, Failure> {
-    let signed_in = begin(app, request, visit, present, user)?;
+    let signed_in = begin(app, request, visit, present, accepted)?;
     let next = visit.next(app, request, Some(&signed_in), Step::AfterSignIn);
     let response = match next {
         Ok(Next::Answer(response)) => response,
@@ -53,7 +53,7 @@ fn begin(
     request: &Request,
     visit: &Visit,
     present: Option<&PresentSession>,
-    user: UserRow,
+    (user, read_at): (UserRow, Instant),
 ) -> Result<PresentSession, Failure> {
     // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
     let auth_time = app.now().max(visit.request.received_at);
@@ -63,7 +63,7 @@ fn begin(
     {
         return Ok(PresentSession { user, ..renewed });
     }
-    let row = new_row(app, &user, auth_time);
+    let row = new_row(app, &user, read_at, auth_time);
     let handle = SessionHandle::new(row.day, random::bytes());
     sessions::insert(&app.store, &row, &handle.hash(), &event("signed_in", request, visit, &user, &row.sid))?;
     if let Some(present) = present {
@@ -93,7 +93,7 @@ fn renew(
     Ok(Some(PresentSession { handle, row, user: present.user.clone() }))
 }
 
-fn new_row(app: &App, user: &UserRow, auth_time: Instant) -> SessionRow {
+fn new_row(app: &App, user: &UserRow, read_at: Instant, auth_time: Instant) -> SessionRow {
     let now = app.now();
     let expires_at = now.plus(app.config.session_lifetime);
     // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
@@ -107,7 +107,9 @@ fn new_row(app: &App, user: &UserRow, auth_time: Instant) -> SessionRow {
         acr: String::from(SIGNED_IN),
         tenant: user.tenant.clone(),
         identity_provider: String::from(LOCAL),
-        created_at: now.max(user.tokens_valid_after.plus(Duration::from_micros(1))),
+        // As old as the row it was judged by: a password changed since then ends this session, too. Not older than the
+        // user's own mark, which lies a moment ahead of the change that set it.
+        created_at: read_at.max(user.tokens_valid_after.plus(Duration::from_micros(1))),
         expires_at,
         ended_at: None,
     }

@@ -141,6 +141,11 @@ impl Visit {
         }
     }
 
+    /// Whether the request asks for a sign-in of its own, whatever session there is.
+    pub fn wants_fresh_sign_in(&self) -> bool {
+        self.request.prompt.login || self.request.max_age == Some(0)
+    }
+
     /// The address of one of our pages for this request.
     pub fn page(&self, app: &App, page: &str) -> String {
         format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
@@ -163,7 +168,8 @@ impl Visit {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
-    fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<Consent>, Failure> {
+    /// What the user allowed this client before, unless it has lapsed by its own end.
+    pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<Consent>, Failure> {
         let row = consents::find(&app.store, &present.user.sub, &self.request.client_id)?;
         let standing = row.filter(|row| row.expires_at.is_none_or(|expires_at| app.now() < expires_at));
         Ok(standing.map(|row| row.to_core()))
@@ -210,7 +216,9 @@ impl Visit {
     }
 
     fn authorization_code(&self, app: &App, present: &PresentSession, scope: ScopeSet) -> AuthorizationCode {
-        let (now, lifetimes) = (app.now(), &self.client.client.lifetimes);
+        // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it.
+        let now = app.now().max(present.row.created_at);
+        let lifetimes = &self.client.client.lifetimes;
         let expires_at = now.plus(lifetimes.authorization_code);
         // Fixed now, because the grant's id carries the day of its end: what hangs on a session alone needs no more than
         // one access token's life after the last moment of redemption.

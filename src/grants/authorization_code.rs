@@ -48,7 +48,15 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
     }
     // Before the code is spent, so that a resource that is not to be had leaves it as it was.
     let snapshot = app.registry.snapshot();
-    let narrowed = narrow(&code.scope, &request.resources, &code.resources, &snapshot.catalogue, app.issuer())?;
+    let narrowed = narrow(&code.scope, &request.resources, &code.resources, &snapshot.catalogue, app.issuer());
+    let narrowed = match narrowed {
+        Ok(narrowed) => narrowed,
+        Err(error) => {
+            // A code that was used before is a replay whatever comes with it.
+            grants::revoke_replayed(&app.store, code.grant, &code.client_id, &event)?;
+            return Err(error.into());
+        }
+    };
     match grants::redeem(&app.store, &new_grant(&code), &event)? {
         grants::Redemption::Issued(user) => answer(context, &snapshot, &code, narrowed, &user),
         grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
@@ -109,7 +117,7 @@ fn answer(
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),
-            now,
+            now: now.max(code.issued_at),
         },
     )
 }

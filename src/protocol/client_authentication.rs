@@ -64,6 +64,13 @@ impl PresentedClient {
         let header_used = !authorization.is_empty();
         let refuse = |error| AuthenticationFailure { error, header_used };
         let body = BodyCredentials::read(parameters).map_err(refuse)?;
+        if sends_assertion(parameters) {
+            let beside = header_used || body.secret.is_some();
+            return Err(refuse(match beside {
+                true => contradiction(Reason::SeveralAuthenticationMethods),
+                false => invalid_client(Reason::WrongAuthenticationMethod),
+            }));
+        }
         match authorization {
             [] => body.into_client().map_err(refuse),
             [header] => from_header(header, body).map_err(refuse),
@@ -178,6 +185,11 @@ fn from_header(header: &str, body: BodyCredentials<'_>) -> Result<PresentedClien
     let mut named = readings.into_iter().filter(|pair| body.names(&pair.client_id));
     let first = named.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
     Ok(PresentedClient::from_pair(first, named.next()))
+}
+
+/// Assertions (RFC 7521 §4.2) are a method of their own, which this server does not offer yet.
+fn sends_assertion(parameters: &Parameters) -> bool {
+    parameters.was_sent("client_assertion") || parameters.was_sent("client_assertion_type")
 }
 
 fn unreadable(reason: Reason) -> TokenError {

@@ -28,9 +28,14 @@ impl Consent {
         lifetime: Option<Duration>,
         now: Instant,
     ) -> bool {
+        self.stands(lifetime, now) && scope.is_within(&self.scope) && claims.is_subset(&self.claims)
+    }
+
+    /// Whether it still counts at all: neither withdrawn nor lapsed.
+    pub fn stands(&self, lifetime: Option<Duration>, now: Instant) -> bool {
         let withdrawn = self.revoked_before.is_some_and(|revoked_before| self.given_at <= revoked_before);
-        let expired = lifetime.is_some_and(|lifetime| self.given_at.plus(lifetime) <= now);
-        !withdrawn && !expired && scope.is_within(&self.scope) && claims.is_subset(&self.claims)
+        let lapsed = lifetime.is_some_and(|lifetime| self.given_at.plus(lifetime) <= now);
+        !withdrawn && !lapsed
     }
 }
 

@@ -15,7 +15,7 @@ use super::identifiers::Subject;
 use super::instant::Instant;
 use super::reason::Reason;
 use super::scope::{Catalogue, OPENID, ScopeSet};
-use super::session::Session;
+use super::session::{LOCAL, Session};
 
 /// Everything the decision depends on.
 #[derive(Clone, Debug)]
@@ -157,6 +157,12 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
 }
 
+/// Whether the password form can answer this request: the client allows it, and no other provider was asked for.
+pub fn offers_password(request: &AuthorizeRequest, client: &Client, catalogue: &Catalogue) -> bool {
+    let wanted = request.acr_values.identity_provider.as_deref();
+    wanted.is_none_or(|wanted| wanted == LOCAL) && is_usable_identity_provider(LOCAL, client, catalogue)
+}
+
 /// Whether the session's user signed in for this request, or later. Without this `max_age=0` would never end.
 fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
     session.auth_time.millis() >= request.received_at.millis()
@@ -188,11 +194,10 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
         LoginCause::OtherAcr => {
             Some((AuthorizeErrorCode::UnmetAuthenticationRequirements, Reason::UnmetAuthenticationRequirements))
         }
-        LoginCause::NoSession
-        | LoginCause::Prompt
-        | LoginCause::TooOld
-        | LoginCause::OtherTenant
-        | LoginCause::OtherIdentityProvider => None,
+        LoginCause::OtherTenant | LoginCause::OtherIdentityProvider => {
+            Some((AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn))
+        }
+        LoginCause::NoSession | LoginCause::Prompt | LoginCause::TooOld => None,
     };
     match (&situation.step, dead_end) {
         // Someone has just signed in, and it was not enough: asking again would only go round in circles.

@@ -96,6 +96,8 @@ pub enum Reason {
     OtherSubject,
     /// Ask for an acr value that discovery lists.
     UnmetAuthenticationRequirements,
+    /// Allow the client an identity provider that this server has; local is the password login.
+    NoWayToSignIn,
     /// Tick only scopes that the page shows.
     ScopeOutsideRequest,
     // Token endpoint
@@ -254,6 +256,7 @@ impl Reason {
         Reason::AccessDenied,
         Reason::OtherSubject,
         Reason::UnmetAuthenticationRequirements,
+        Reason::NoWayToSignIn,
         Reason::ScopeOutsideRequest,
         Reason::MissingGrantType,
         Reason::UnsupportedGrantType,
@@ -367,6 +370,7 @@ impl Reason {
             Reason::AccessDenied => row("GP1134", "The user denied the request.", "Nothing to mend: the person said no."),
             Reason::OtherSubject => row("GP1135", "The user who signed in is not the one asked for.", "Sign in as the user the request names."),
             Reason::UnmetAuthenticationRequirements => row("GP1136", "The authentication requirements cannot be met.", "Ask for an acr value that discovery lists."),
+            Reason::NoWayToSignIn => row("GP1138", "There is no way to sign in for this application.", "Allow the client an identity provider that this server has; local is the password login."),
             Reason::ScopeOutsideRequest => row("GP1137", "The form names a scope that was not asked for.", "Tick only scopes that the page shows."),
             // Token endpoint
             Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),

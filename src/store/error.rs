@@ -104,6 +104,9 @@ fn classify(error: &DbError) -> StoreError {
     {
         return StoreError::Conflict(condition(error));
     }
+    if *code == SqlState::CHECK_VIOLATION && error.constraint().is_none() {
+        return StoreError::Unavailable(String::from("there is no partition for this day yet"));
+    }
     if *code == SqlState::UNIQUE_VIOLATION {
         return StoreError::Taken(error.constraint().unwrap_or("unnamed").to_owned());
     }

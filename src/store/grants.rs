@@ -71,7 +71,8 @@ WITH standing AS (
     SELECT u.sub IS NOT NULL AND u.enabled AND $14::timestamptz > u.tokens_valid_after
            AND c.client_id IS NOT NULL AND c.enabled AND $14::timestamptz > c.tokens_valid_after
            AND $14::timestamptz > i.tokens_valid_after
-           AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
+           AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL
+                                    AND s.created_at > u.tokens_valid_after AND s.created_at > i.tokens_valid_after))
            AND (k.sub IS NULL OR $14::timestamptz > k.revoked_before) AS stands,
            u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
     FROM installation i
