@@ -348,3 +348,20 @@ fn a_request_that_was_registered_away_meanwhile_is_refused() {
     decide(&mut browser, &page, "allow", &["profile"], true).assert_error_page(400, "GP1103", "disabled");
     assert_eq!(gatepost.database.count("consents"), 0);
 }
+
+#[test]
+fn a_lapsed_consent_does_not_come_back_with_the_next_one() {
+    let mut registered = registered();
+    registered["clients"][1]["consent_lifetime"] = json!(3600);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let page = browser.visit(&path(&[("scope", "openid profile email")]));
+    decide(&mut browser, &page, "allow", &["profile", "email"], true);
+    assert_eq!(silent_error(&mut browser, &[("scope", "openid email")]), None);
+    gatepost.database.run("UPDATE consents SET granted_at = granted_at - interval '90 days'");
+    assert_eq!(silent_error(&mut browser, &[("scope", "openid email")]).as_deref(), Some("consent_required"));
+    let page = browser.visit(&path(&[("scope", "openid orders.read")]));
+    decide(&mut browser, &page, "allow", &["orders.read"], true);
+    assert_eq!(silent_error(&mut browser, &[("scope", "openid orders.read")]), None);
+    assert_eq!(silent_error(&mut browser, &[("scope", "openid email")]).as_deref(), Some("consent_required"));
+}

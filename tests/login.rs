@@ -373,3 +373,70 @@ fn every_byte_of_a_password_counts() {
         }
     }
 }
+
+#[test]
+fn a_client_without_the_password_login_shows_no_form_and_takes_no_password() {
+    let mut registered = document();
+    registered["identity_providers"] = json!([{
+        "name": "corp", "issuer": "https://corp.example", "client_id": "gatepost", "client_secret": "x", "scope": "openid"
+    }]);
+    registered["clients"][0]["identity_providers"] = json!(["corp"]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = gatepost.browser();
+    let answer = browser.visit(&path(&[]));
+    assert_eq!(answer.query()["error"], "access_denied");
+    let elsewhere = browser.visit(&authorize_path("pub1", support::gatepost::RPS, &[]));
+    let session = sign_in(&mut browser, &elsewhere, "alice", ALICE_PASSWORD);
+    assert!(session.query().contains_key("code"));
+    // A session of the password login does not do for this client, and there is no form to ask for another.
+    assert_eq!(browser.visit(&path(&[])).query()["error"], "access_denied");
+}
+
+#[test]
+fn going_back_to_the_page_of_a_fresh_sign_in_signs_nobody_in() {
+    let gatepost = Gatepost::start();
+    for (name, value) in [("prompt", "login"), ("max_age", "0")] {
+        let mut browser = signed_in(&gatepost);
+        let address = browser.get(&path(&[(name, value)])).location().to_owned();
+        let page = browser.get(&address);
+        assert!(sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));
+        let again = browser.get(&address);
+        assert_eq!((again.status, again.header("location")), (200, None), "{name}");
+        assert!(again.text().contains("name=\"password\""), "{name}");
+        let consent = browser.visit(&address.replace("/login?", "/consent?"));
+        assert!(consent.text().contains("name=\"password\""), "{name}");
+    }
+}
+
+#[test]
+fn head_answers_no_client() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let address = browser.get(&path(&[])).location().to_owned();
+    let page = browser.get(&address);
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let cookies: Vec<String> = browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let cookies = cookies.join("; ");
+    for address in [address.clone(), address.replace("/login?", "/consent?")] {
+        let answer = gatepost.connect().send("HEAD", &address, &[("Cookie", &cookies)], b"");
+        assert_eq!((answer.status, answer.header("location")), (204, None), "{address}");
+    }
+    assert!(browser.get(&address).query().contains_key("code"));
+}
+
+#[test]
+fn after_a_password_change_the_new_password_works_at_once_and_old_sessions_end() {
+    let gatepost = Gatepost::start();
+    let mut old = signed_in(&gatepost);
+    let sealed_before = code(&mut old, &path(&[]));
+    gatepost.run_well(&["user", "password", "alice"], "another long password\n");
+    assert_eq!(old.get(&path(&[("prompt", "none")])).query()["error"], "login_required");
+    assert_eq!(redeem(&gatepost, &sealed_before).json()["error"], "invalid_grant");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&path(&[]));
+    let answer = sign_in(&mut browser, &page, "alice", "another long password");
+    let tokens = redeem(&gatepost, &answer.query()["code"]);
+    assert_eq!(tokens.status, 200, "{}", tokens.text());
+    assert_eq!(userinfo(&gatepost, tokens.json()["access_token"].as_str().unwrap()).status, 200);
+    assert_eq!(browser.get(&path(&[("prompt", "none")])).query().get("error"), None);
+}

@@ -170,3 +170,17 @@ fn passwords_and_typed_names_stay_out_of_the_log() {
         assert!(!event.contains("Canary") && !event.contains("horse"), "{event}");
     }
 }
+
+#[test]
+fn guessing_in_parallel_is_no_way_around_the_limit() {
+    let gatepost = Gatepost::start();
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| attempt(&mut browser_at(&gatepost, "192.0.2.9"), "alice", "wrong"));
+        }
+    });
+    let tried = "SELECT max(failures) FROM sign_in_failures";
+    let tried: i32 = gatepost.database.client().query_one(tried, &[]).unwrap().get(0);
+    let hashers = i32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
+    assert!((10..10 + hashers).contains(&tried), "{tried}");
+}

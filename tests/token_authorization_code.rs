@@ -427,3 +427,14 @@ fn verifiers_of_43_and_128_characters_pass() {
         issued(&redeem_with(&gatepost, "conf1", &code, &[("code_verifier", &verifier)]));
     }
 }
+
+#[test]
+fn a_replay_revokes_whatever_else_is_wrong_with_it() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let used = code(&mut browser, &path("conf1", &[]));
+    let tokens = issued(&redeem(&gatepost, &used));
+    let again = redeem_with(&gatepost, "conf1", &used, &[("resource", "https://nobody.example")]);
+    assert_refused(&again, 400, "invalid_target", "a foreign resource");
+    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+}

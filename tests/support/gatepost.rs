@@ -226,7 +226,7 @@ impl Gatepost {
 
     /// The path of the issuer; empty when it has none.
     pub fn base_path(&self) -> &str {
-        let authority = self.base_url.trim_start_matches("http://");
+        let authority = self.base_url.split_once("://").map_or("", |(_, authority)| authority);
         authority.find('/').and_then(|start| authority.get(start..)).unwrap_or_default()
     }
 
