@@ -1,5 +1,6 @@
 //! A grant: what a user allowed a client at one sign-in, as its row remembers it.
 
+use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::claims::ClaimNames;
 use super::identifiers::{ClientId, GrantId};
 use super::instant::Instant;
@@ -33,4 +34,20 @@ pub struct Grant {
     pub expires_at: Instant,
     /// When somebody revoked it.
     pub revoked_at: Option<Instant>,
+}
+
+impl Grant {
+    /// An access token that would stand exactly as long as the grant does: for all of it, issued and ending with it.
+    pub fn as_access_token(&self) -> AccessToken {
+        AccessToken {
+            jti: Jti { grant: Some(self.id), random: [0; 12] },
+            client_id: self.client_id.clone(),
+            user: Some(AccessTokenUser::of(&self.user)),
+            scope: self.scope.clone(),
+            audience: self.resources.clone(),
+            userinfo_claims: self.claims.userinfo.clone(),
+            issued_at: self.issued_at,
+            expires_at: self.expires_at,
+        }
+    }
 }

@@ -27,6 +27,7 @@ pub mod id_token;
 pub mod identifiers;
 pub mod instant;
 pub mod interaction;
+pub mod introspection;
 pub mod jwks;
 pub mod jwt;
 pub mod key_schedule;

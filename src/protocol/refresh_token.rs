@@ -95,6 +95,12 @@ pub fn judge(
     }
 }
 
+/// Whether this very token would refresh, as far as the grant's own row and the registration tell.
+pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: &Catalogue, now: Instant) -> bool {
+    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
+    may_refresh && handle.generation == grant.generation && check(grant, handle, client, catalogue, now).is_ok()
+}
+
 fn check(
     grant: &Grant,
     handle: RefreshHandle,
