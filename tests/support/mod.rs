@@ -3,4 +3,5 @@
 pub mod flow;
 pub mod gatepost;
 pub mod http;
+pub mod offline;
 pub mod postgres;
