@@ -144,7 +144,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     if !route.allows(request.method) {
-        return method_not_allowed(&presentation, route);
+        return share(method_not_allowed(&presentation, route), route, app, request);
     }
     if request.method == Method::Options {
         return share(preflight(), route, app, request);
@@ -260,7 +260,9 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
 fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal) -> Response {
     let Refusal { status, error, reason, detail, challenge } = refusal;
     let mut response = match audience {
-        Audience::Person => answers::error_page(presentation, answers::problem_of(status), reason),
+        Audience::Person => {
+            Response { status, ..answers::error_page(presentation, answers::problem_of(status), reason) }
+        }
         Audience::Program => answers::json_error(status, error.as_str(), reason),
     };
     response.note.detail = detail;

@@ -52,6 +52,10 @@ pub(super) const JSON: CommandOption =
 pub(super) const TENANT: CommandOption =
     CommandOption { name: "--tenant", value: Some("NAME"), meaning: "the tenant the user belongs to" };
 
+/// `--user`, where a list can be of one user.
+pub(super) const OF_USER: CommandOption =
+    CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those of this user alone" };
+
 impl Command {
     fn usage(&self) -> String {
         let options = self.shown_options().map(|option| format!("[{}]", option.usage()));
@@ -99,7 +103,7 @@ pub(super) fn overview(commands: &[&Command], whole: bool) -> String {
     text.push_str(
         "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
     );
-    text.push_str("Exit codes: 0 done, 1 refused or failed, 2 usage, 3 (plan) there are changes, 78 configuration.\n");
+    text.push_str("Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.\n");
     if whole {
         text.push_str("\nSettings:\n");
         for setting in SETTINGS {

@@ -130,10 +130,10 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect { to, mode, state, code, reason, detail } => {
+        AuthorizeError::Redirect { to, mode, state, silent, code, reason, detail } => {
             let issuer = presentation.config.base_url.as_str();
             let parameters = error_parameters(code, reason, state.as_deref(), issuer);
-            let framed_by = to.origin();
+            let framed_by = to.origin().filter(|_| silent);
             let mut response = noted(
                 deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),
                 reason,

@@ -13,6 +13,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 
@@ -34,8 +36,8 @@ pub const RPS: &str = "https://app.example/cb";
 
 /// A running Gatepost.
 pub struct Gatepost {
-    pub database: TestDatabase,
-    /// `http://localhost:PORT`, the issuer.
+    pub database: Arc<TestDatabase>,
+    /// The issuer: `http://localhost:PORT` unless the settings say otherwise.
     pub base_url: String,
     pub port: u16,
     directory: PathBuf,
@@ -63,12 +65,63 @@ impl Gatepost {
         gatepost
     }
 
-    /// Migrated, nothing applied, not serving.
-    pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
+    /// Serves [`document`] by a clock that [`Gatepost::travel`] sets forward.
+    pub fn start_with_a_clock_of_its_own() -> Gatepost {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Serves [`document`] over a database behind a door.
+    pub fn start_behind_a_door() -> (Gatepost, Door) {
         let database = TestDatabase::empty();
+        let door = database.door();
+        let url = database.url_through("127.0.0.1", door.port, "");
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        (gatepost, door)
+    }
+
+    /// Sets the clock forward, and waits until the server has seen it.
+    pub fn travel(&self, seconds: u32) {
+        self.database.travel(seconds);
+        sleep(Duration::from_millis(1_300));
+    }
+
+    /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.
+    pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
+        Gatepost::prepare_over(TestDatabase::empty(), settings)
+    }
+
+    /// The same over a given empty database, to which the settings may lead another way.
+    pub fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
+        let gatepost = Gatepost::unprepared(database, settings);
+        gatepost.run_well(&["migrate"], "");
+        gatepost
+    }
+
+    /// Settings over a database that nobody has migrated.
+    pub fn unprepared(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        let base_url = format!("http://localhost:{port}");
-        let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
+        let given = settings.iter().find(|(name, _)| *name == "GATEPOST_BASE_URL").map(|(_, value)| *value);
+        let base_url = given.unwrap_or("http://localhost:PORT").replace("PORT", &port.to_string());
+        Gatepost::configured(Arc::new(database), port, base_url, settings)
+    }
+
+    /// Another Gatepost of the same issuer over the same database, on a port of its own; not serving.
+    pub fn beside(&self) -> Gatepost {
+        let port = free_port();
+        let mut other = Gatepost::configured(Arc::clone(&self.database), port, self.base_url.clone(), &[]);
+        let kept = self.settings.iter().filter(|(name, _)| !matches!(name.as_str(), "GATEPOST_LISTEN"));
+        let listen = (String::from("GATEPOST_LISTEN"), format!("127.0.0.1:{port}"));
+        other.settings = kept.cloned().chain([listen]).collect();
+        other
+    }
+
+    fn configured(database: Arc<TestDatabase>, port: u16, base_url: String, settings: &[(&str, &str)]) -> Gatepost {
+        let directory = std::env::temp_dir().join(format!("gatepost-{}-{port}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
         write_private(&secret_file, &STANDARD.encode([42; 32]));
@@ -84,13 +137,24 @@ impl Gatepost {
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
         let given: Vec<(String, String)> =
-            settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
-        let gatepost = Gatepost { database, base_url, port, directory, settings, serving: None };
-        gatepost.run_well(&["migrate"], "");
-        gatepost
+        Gatepost { database, base_url, port, directory, settings, serving: None }
+    }
+
+    /// Changes a setting; `None` takes it away. A running server goes on with the old one.
+    pub fn set<'a>(&mut self, name: &str, value: impl Into<Option<&'a str>>) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.extend(value.into().map(|value| (name.to_owned(), value.to_owned())));
+    }
+
+    /// A file of its own that only its owner may read.
+    pub fn private_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        write_private(&path, text);
+        path
     }
 
     /// Runs a command; its exit code and output.
@@ -129,6 +193,12 @@ impl Gatepost {
 
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
+        self.launch();
+        self.await_ready();
+    }
+
+    /// Starts the server and waits for nothing.
+    pub fn launch(&mut self) {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
@@ -138,6 +208,10 @@ impl Gatepost {
         let mut shell = shell.spawn().unwrap();
         let leash = shell.stdin.take();
         self.serving = Some(Serving { shell, leash });
+    }
+
+    /// Waits until the server has loaded everything.
+    pub fn await_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !self.is_ready() {
             assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
@@ -145,11 +219,27 @@ impl Gatepost {
         }
     }
 
-    fn is_ready(&self) -> bool {
-        Connection::open(self.port).is_ok_and(|mut connection| {
-            let answer = connection.try_send("GET", "/.well-known/openid-configuration", &[], b"");
-            answer.is_ok_and(|answer| answer.status == 200)
-        })
+    /// The path of the issuer; empty when it has none.
+    pub fn base_path(&self) -> &str {
+        let authority = self.base_url.trim_start_matches("http://");
+        authority.find('/').and_then(|start| authority.get(start..)).unwrap_or_default()
+    }
+
+    /// Scheme, host and port of the issuer.
+    pub fn origin(&self) -> &str {
+        self.base_url.trim_end_matches(self.base_path())
+    }
+
+    /// Whether it has loaded what it needs.
+    pub fn is_ready(&self) -> bool {
+        self.serves(&format!("{}/.well-known/openid-configuration", self.base_path()))
+    }
+
+    /// Whether somebody listens and answers 200 there.
+    pub fn serves(&self, path: &str) -> bool {
+        Connection::open(self.port)
+            .and_then(|mut connection| connection.try_send("GET", path, &[], b""))
+            .is_ok_and(|answer| answer.status == 200)
     }
 
     /// Ends the server in order.
@@ -158,6 +248,17 @@ impl Gatepost {
             drop(serving.leash.take());
             serving.shell.wait().unwrap();
         }
+    }
+
+    /// The supervisor's process id.
+    pub fn supervisor(&self) -> u32 {
+        let shell = self.serving.as_ref().unwrap().shell.id();
+        *children_of(shell).first().unwrap()
+    }
+
+    /// Process ids of the server processes, oldest first; usually one.
+    pub fn server_processes(&self) -> Vec<u32> {
+        children_of(self.supervisor())
     }
 
     /// What the server has logged so far.
@@ -182,7 +283,7 @@ impl Gatepost {
 
     /// A browser with an empty cookie jar.
     pub fn browser(&self) -> Browser {
-        Browser::new(self.port, &self.base_url)
+        Browser::new(self.port, self.origin())
     }
 }
 
@@ -194,6 +295,16 @@ impl Drop for Gatepost {
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Children are listed by the thread that started them.
+fn children_of(parent: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let mut children: Vec<u32> =
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    children.sort_unstable();
+    children
 }
 
 fn free_port() -> u16 {

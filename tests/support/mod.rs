@@ -1,7 +1,11 @@
 //! What the black-box tests share.
 
+pub mod door;
 pub mod flow;
+pub mod gate;
 pub mod gatepost;
 pub mod http;
+pub mod jwt;
 pub mod offline;
 pub mod postgres;
+pub mod proxy;
