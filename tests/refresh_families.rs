@@ -6,14 +6,14 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Barrier, Mutex};
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::flow::{basic, signed_in, userinfo};
-use support::gatepost::{CONF1_SECRET, Gatepost};
-use support::http::encode;
+use support::gatepost::Gatepost;
+use support::http::{Connection, encode};
 use support::offline::{CONF1, Party, REUSE, access, assert_error, client, document, refresh};
 
 const OFFLINE: &str = "openid orders.read offline_access";
@@ -122,45 +122,37 @@ fn sixteen_at_once_a_thousand_times_all_get_the_one_successor() {
     client(&mut document, "conf1")["id_token_signed_response_alg"] = json!("EdDSA");
     let gatepost = Gatepost::start_with(&document, &[]);
     let first = CONF1.tokens(&gatepost, &mut signed_in(&gatepost), OFFLINE);
-    let (barrier, current) = (Barrier::new(16), Mutex::new(refresh(&first).to_owned()));
-    let answers: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let authorization = basic("conf1", CONF1_SECRET);
-    thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                let mut connection = gatepost.connect();
-                for round in 0..ROUNDS {
-                    let token = current.lock().unwrap().clone();
-                    barrier.wait();
-                    let form = [("grant_type", "refresh_token"), ("refresh_token", token.as_str())];
-                    let headers = [("Authorization", authorization.as_str())];
-                    let mut answer = connection.post("/connect/token", &headers, &form);
-                    // As any client does when it is told to come back.
-                    while answer.status == 503 {
-                        thread::sleep(Duration::from_millis(50));
-                        answer = connection.post("/connect/token", &headers, &form);
-                    }
-                    assert_eq!(answer.status, 200, "round {round}: {}", answer.text());
-                    answers.lock().unwrap().push(refresh(&answer.json()).to_owned());
-                    if barrier.wait().is_leader() {
-                        let given = std::mem::take(&mut *answers.lock().unwrap());
-                        assert_eq!(given.len(), 16);
-                        assert!(
-                            given.iter().all(|other| *other == given[0] && *other != token),
-                            "round {round}: {given:?}"
-                        );
-                        *current.lock().unwrap() = given[0].clone();
-                    }
-                    barrier.wait();
-                }
-            });
-        }
-    });
-    let last = current.lock().unwrap().clone();
+    let mut current = refresh(&first).to_owned();
+    let mut connections: Vec<Connection> = (0..16).map(|_| gatepost.connect()).collect();
+    for round in 0..ROUNDS {
+        let barrier = Barrier::new(16);
+        let given: Vec<String> = thread::scope(|scope| {
+            let (barrier, current) = (&barrier, current.as_str());
+            let together = |connection| scope.spawn(move || refresh_together(barrier, connection, current));
+            let threads: Vec<_> = connections.iter_mut().map(together).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(given.iter().all(|other| *other == given[0] && *other != current), "round {round}: {given:?}");
+        current.clone_from(&given[0]);
+    }
     let mut client = gatepost.database.client();
     let row = client.query_one("SELECT generation, revoked_at IS NULL FROM grants", &[]).unwrap();
     assert_eq!((row.get::<_, i32>(0), row.get::<_, bool>(1)), (1_000, true));
     let counted = "SELECT count(*) FROM audit_events WHERE event = 'refreshed'";
     assert_eq!(client.query_one(counted, &[]).unwrap().get::<_, i64>(0), 1_000);
-    assert_eq!(CONF1.refresh(&gatepost, &last).status, 200);
+    assert_eq!(CONF1.refresh(&gatepost, &current).status, 200);
+}
+
+/// The refresh token that one of those at the barrier gets.
+fn refresh_together(barrier: &Barrier, connection: &mut Connection, token: &str) -> String {
+    let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+    barrier.wait();
+    let mut answer = CONF1.post(connection, "/connect/token", &form);
+    // As any client does when it is told to come back.
+    while answer.status == 503 {
+        thread::sleep(Duration::from_millis(50));
+        answer = CONF1.post(connection, "/connect/token", &form);
+    }
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    refresh(&answer.json()).to_owned()
 }
