@@ -31,7 +31,7 @@ const USERINFO: i64 = 1;
 const CLIENT_CREDENTIALS: i64 = 0;
 const PUBLISHED_DOCUMENT: i64 = 0;
 /// User; failures so far, before and in the hashing turn; session; consent.
-const SIGN_IN: i65 = 4;
+const SIGN_IN: i64 = 5;
 /// Session with user; consent; the decision, and the consent as it stands then.
 const CONSENT: i64 = 4;
 

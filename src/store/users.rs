@@ -166,7 +166,7 @@ pub fn set_password(
 
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 seconds' WHERE sub = $1::text RETURNING sub
+    UPDATE users SET tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' WHERE sub = $1::text RETURNING sub
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
