@@ -195,7 +195,7 @@ fn in_storm(target: &Target, flow: Flow, name: &str, options: &Options) -> Resul
         let raging = scope.spawn(move || drive(&target.provider, Flow::BadSignIn, storm, nothing, nothing));
         let usage = || target.watched.usage();
         let measured = drive(&target.provider, flow, load, usage, usage);
-        let raged = raging.join().map_err(|_| String::from("the storm panicked")).flatten();
+        let raged = raging.join().unwrap_or_else(|_| Err(String::from("the storm panicked")));
         let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
         raged.map_err(wrong)?;
         let (kept, before, after) = measured.map_err(wrong)?;
