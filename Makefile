@@ -13,8 +13,8 @@ test: ## Run all Rust tests, against a throw-away Postgres
 	@tests/need rust compiler postgres
 	@tests/with-postgres cargo test
 
-e2e: ## Drive the demo application with a real Chromium
-	@tests/need rust compiler postgres chromium node
+e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
+	@tests/need rust compiler postgres chromium node python
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
 

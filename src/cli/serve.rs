@@ -193,6 +193,7 @@ fn open(house: &'static House, store: &Store, master: &MasterSecret) -> &'static
 }
 
 fn housekeep(app: &App) {
+    app.release_hashing_memory();
     match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
         Ok(maintained) => {
             for name in maintained.made.iter().chain(&maintained.dropped) {
