@@ -1,13 +1,13 @@
 //! A Gatepost of our own to load: the release build, over a database of its own in the cluster that `TEST_DATABASE_URL`
-//! names, with default settings.
+//! names, with default settings. `BENCH_GATEPOST_X` in the environment is `GATEPOST_X` in its.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,9 +29,14 @@ pub struct Gatepost {
     pub settings: Settings,
     /// From the start of the process to the first answer that needs the database, on a migrated database.
     pub start_to_ready: Duration,
-    server: Child,
+    /// A shell that ends the server when this process is gone, however it goes.
+    shell: Child,
+    leash: Option<ChildStdin>,
     directory: PathBuf,
 }
+
+/// Says which process serves, and ends it when its input ends.
+const SHELL: &str = "\"$0\" serve </dev/null >/dev/null & echo $!; read gone; kill $!; wait $!";
 
 impl Gatepost {
     /// Migrates, applies what the flows need, and serves.
@@ -44,11 +49,15 @@ impl Gatepost {
         run(&environment, &["apply", "-"], &document().to_string())?;
         let log = File::create(directory.join("log")).map_err(|error| error.to_string())?;
         let started = Instant::now();
-        let mut command = gatepost(&environment);
-        command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let server = command.spawn().map_err(|error| format!("gatepost serve: {error}"))?;
-        let settings = settings(port, server.id(), database_url);
-        let mut gatepost = Gatepost { settings, start_to_ready: Duration::ZERO, server, directory };
+        let mut command = Command::new("sh");
+        command.args(["-c", SHELL, env!("CARGO_BIN_EXE_gatepost")]).env_clear();
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(&environment);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        let mut shell = command.spawn().map_err(|error| format!("gatepost serve: {error}"))?;
+        let leash = shell.stdin.take();
+        let pid = served_by(&mut shell)?;
+        let settings = settings(port, pid, database_url);
+        let mut gatepost = Gatepost { settings, start_to_ready: Duration::ZERO, shell, leash, directory };
         gatepost.wait_until_ready(port, started)?;
         Ok(gatepost)
     }
@@ -70,13 +79,17 @@ impl Gatepost {
 
 impl Drop for Gatepost {
     fn drop(&mut self) {
-        // In order, so that the server process goes too.
-        let asked = Command::new("kill").arg(self.server.id().to_string()).status();
-        if asked.is_ok_and(|status| status.success()) {
-            let _ = self.server.wait();
-        }
+        drop(self.leash.take());
+        let _ = self.shell.wait();
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+fn served_by(shell: &mut Child) -> Result<u32, String> {
+    let mut line = String::new();
+    let stdout = shell.stdout.take().ok_or("no output")?;
+    BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
+    line.trim().parse().map_err(|error| format!("the shell says {line}: {error}"))
 }
 
 fn free_port() -> Result<u16, String> {

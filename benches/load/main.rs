@@ -116,6 +116,7 @@ fn run(options: &Options) -> Result<(), String> {
         println!("{} serves until this input ends; its settings are in {}", own.settings.issuer, path.display());
         return std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string());
     }
+    let limits = limits(&cluster, options)?;
     let targets = targets(&own, options)?;
     // What the start took is given back by then.
     thread::sleep(Duration::from_secs(2));
@@ -128,7 +129,7 @@ fn run(options: &Options) -> Result<(), String> {
         idle,
         loaded,
         rows,
-        limits: limits(&cluster, options)?,
+        limits,
     };
     println!("{}", report.markdown(options.connections, options.load(Connections::KeptAlive).duration, &cluster));
     Ok(())

@@ -10,7 +10,8 @@ use postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::error::StoreError;
 
-/// For request-serving connections: no statement, lock or open transaction outlives a request's patience.
+/// For request-serving connections: no statement, lock or open transaction outlives a request's patience, and statements
+/// are planned for what they do.
 pub(super) const SERVING_OPTIONS: [(&str, &str); 6] = [
     ("statement_timeout", "3000"),
     ("lock_timeout", "1000"),
