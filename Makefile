@@ -11,7 +11,7 @@ run: ## Build, and start everything for trying out (gatepost dev)
 
 test: ## Run all Rust tests, against a throw-away Postgres
 	@tests/need rust compiler postgres
-	@tests/with-postgres cargo test
+	@tests/with-postgres cargo test --no-fail-fast
 
 e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
 	@tests/need rust compiler postgres chromium node python
@@ -31,6 +31,7 @@ lint: ## Check formatting, clippy and the documentation; warnings are errors
 # All three run even when one fails, the Rust tests last, so that their summaries stand at the end.
 check: ## Everything that must pass before a change goes in: lint, e2e, test
 	@failed=; for target in lint e2e test; do \
+	    printf '\n==> make %s (%s)\n' "$$target" "$$(date +%T)"; \
 	    $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
 

@@ -132,7 +132,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     if !route.allows(request.method) {
-        return method_not_allowed(&presentation, route);
+        return share(method_not_allowed(&presentation, route), route, app, request);
     }
     if request.method == Method::Options {
         return share(preflight(), route, app, request);
@@ -228,17 +228,24 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             log::error!("request {}: {cause}", presentation.request.id);
             internal(presentation, audience)
         }
+        Failure::About { client_id, grant, failure } => {
+            let mut response = failed(presentation, audience, *failure);
+            response.note.client_id = Some(client_id.to_string());
+            response.note.grant = grant;
+            response
+        }
     }
 }
 
 fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal) -> Response {
-    let Refusal { status, error, reason, detail, challenge, client_id } = refusal;
+    let Refusal { status, error, reason, detail, challenge } = refusal;
     let mut response = match audience {
-        Audience::Person => answers::error_page(presentation, answers::problem_of(status), reason),
+        Audience::Person => {
+            Response { status, ..answers::error_page(presentation, answers::problem_of(status), reason) }
+        }
         Audience::Program => answers::json_error(status, error.as_str(), reason),
     };
     response.note.detail = detail;
-    response.note.client_id = client_id.map(|client_id| client_id.to_string());
     match challenge {
         Some(challenge) => response.header("WWW-Authenticate", challenge),
         None => response,

@@ -1,6 +1,7 @@
 //! Our Request and Response, and cookies. The two files below alone convert from and to tiny_http.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ pub mod outgoing;
 pub use incoming::Persistence;
 
 /// A request as handlers see it: bounded, with its body read.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     /// 16 hex digits, made by the server for this request; stands in log lines and on error pages.
     pub id: String,
@@ -56,8 +57,15 @@ impl Method {
     }
 }
 
+/// Query, headers and body carry codes, tokens, cookies and passwords: not printed.
+impl fmt::Debug for Request {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Request({} {} {})", self.id, self.method.as_str(), self.path.escape_debug())
+    }
+}
+
 /// Header fields of a request. Names compare without case (RFC 9110 §5.1).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {

@@ -20,8 +20,18 @@
 //! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging
 //! ```
 //!
-//! Reading order for a first visit: `dispatch`, `endpoints/token.rs`, `grants/authorization_code.rs`,
-//! `protocol/authorization_code.rs`, `store/grants.rs`, `grants/issue.rs`. That is one token request from socket to answer.
+//! Two walks for a first visit, each from the socket to the answer.
+//!
+//! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a `Request` of it,
+//! `cli/serve.rs` is where the server meets `dispatch.rs`, which picks `endpoints/token.rs`;
+//! `endpoints/client_authentication.rs`, then `protocol/token_request.rs` reads the form,
+//! `grants/authorization_code.rs` opens the code, `protocol/authorization_code.rs` judges it, `store/grants.rs` enters it,
+//! `grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
+//!
+//! A sign-in: `endpoints/authorize.rs` takes the request in, `protocol/authorize_request/` validates it,
+//! `endpoints/visit.rs` seals it and asks `protocol/interaction.rs` what comes next, `endpoints/login.rs` shows the page
+//! and takes its form, `app/password_sign_in.rs` tries the password, `endpoints/sign_in.rs` begins the session, and
+//! `visit.rs` sends the answer on its way by `protocol/authorize_response.rs`.
 
 pub mod app;
 pub mod cli;

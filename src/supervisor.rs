@@ -247,7 +247,8 @@ impl Supervisor {
             return;
         }
         log::error!("server process {} ended: {status}", process.id());
-        if process.stage == Stage::Starting && status.code() == Some(i32::from(EXIT_CONFIGURATION)) {
+        // Also after it began to serve: without its database it answers before it knows whether it can.
+        if status.code() == Some(i32::from(EXIT_CONFIGURATION)) {
             self.configuration_refused = true;
             self.stay_with_the_old();
         } else if process.has_served_for(pace::STEADY) {

@@ -4,15 +4,13 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use gatepost::protocol::identifiers::Subject;
 use gatepost::store::{DatabaseSettings, Store, StoreError, installation, users};
-use support::postgres::{TestDatabase, cluster, settings};
+use support::postgres::{TestDatabase, settings};
+use support::proxy::Proxy;
 
 fn find(store: &Store) -> Result<(), StoreError> {
     users::find(store, &Subject::new("nobody")).map(|user| assert_eq!(user, None))
@@ -25,53 +23,6 @@ fn eventually(mut holds: impl FnMut() -> bool, what: &str) {
         assert!(Instant::now() < deadline, "not within ten seconds: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Stands between store and server; frozen, it goes on accepting and passes nothing on.
-struct Proxy {
-    port: u16,
-    frozen: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    fn start() -> Proxy {
-        let config: postgres::Config = cluster().parse().unwrap();
-        let postgres::config::Host::Tcp(host) = config.get_hosts()[0].clone() else {
-            panic!("TEST_DATABASE_URL must use TCP")
-        };
-        let target = (host, config.get_ports().first().copied().unwrap_or(5432));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let frozen = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&frozen);
-        std::thread::spawn(move || {
-            for near in listener.incoming().map_while(Result::ok) {
-                let Ok(far) = TcpStream::connect((target.0.as_str(), target.1)) else { return };
-                for (from, to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
-                    let flag = Arc::clone(&flag);
-                    std::thread::spawn(move || pass_on(from, to, &flag));
-                }
-            }
-        });
-        Proxy { port, frozen }
-    }
-
-    fn freeze(&self, frozen: bool) {
-        self.frozen.store(frozen, Ordering::SeqCst);
-    }
-}
-
-fn pass_on(mut from: TcpStream, mut to: TcpStream, frozen: &AtomicBool) {
-    let mut buffer = [0; 4_096];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        while frozen.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if to.write_all(&buffer[..count]).is_err() {
-            break;
-        }
-    }
-    drop(to.shutdown(Shutdown::Both));
 }
 
 #[test]

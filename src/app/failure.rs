@@ -28,6 +28,15 @@ pub enum Failure {
     Busy,
     /// Something that must not happen did; the cause is for the log.
     Internal(String),
+    /// A failure of a request whose client is known.
+    About {
+        /// The client.
+        client_id: ClientId,
+        /// The grant type it asked for, at the token endpoint.
+        grant: Option<String>,
+        /// What went wrong.
+        failure: Box<Failure>,
+    },
 }
 
 /// A refusal with everything both tiers of the answer need.
@@ -43,27 +52,18 @@ pub struct Refusal {
     pub detail: Option<String>,
     /// `WWW-Authenticate`, where the answer needs one.
     pub challenge: Option<&'static str>,
-    /// The client concerned, once it is known who it is.
-    pub client_id: Option<ClientId>,
 }
 
 impl Failure {
     /// A refusal of a malformed or disallowed request: 400 `invalid_request` unless `error` says more.
     pub fn refused(status: u16, error: TokenErrorCode, reason: Reason) -> Failure {
-        Failure::Refused(Refusal { status, error, reason, detail: None, challenge: None, client_id: None })
+        Failure::Refused(Refusal { status, error, reason, detail: None, challenge: None })
     }
 
-    /// The same failure, with the client it concerns.
+    /// The same failure, with what its log line and its answer must say about the request.
     #[must_use]
-    pub fn of_client(self, client_id: &ClientId) -> Failure {
-        match self {
-            Failure::Refused(refusal) => Failure::Refused(Refusal { client_id: Some(client_id.clone()), ..refusal }),
-            other @ (Failure::Authorize(_)
-            | Failure::Throttled { .. }
-            | Failure::Unavailable(_)
-            | Failure::Busy
-            | Failure::Internal(_)) => other,
-        }
+    pub fn about(self, client_id: &ClientId, grant: Option<&str>) -> Failure {
+        Failure::About { client_id: client_id.clone(), grant: grant.map(str::to_owned), failure: Box::new(self) }
     }
 
     /// 400 `invalid_request`, or the page of that status.

@@ -87,6 +87,10 @@ fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed
         };
         typed.take_flag(&name, &mut parser, commands)?;
     }
+    if typed.words.first().is_some_and(|word| word == "help") {
+        typed.words.remove(0);
+        typed.help = true;
+    }
     Ok(typed)
 }
 
@@ -161,10 +165,16 @@ fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
     if words.is_empty() {
         return Failure::Usage(String::from("no command given; `gatepost --help` lists them"));
     }
+    let in_group = |command: &&Command| command.name.split(' ').next() == words.first().map(String::as_str);
+    let group: Vec<String> =
+        commands.iter().copied().filter(in_group).map(|command| format!("`gatepost {}`", command.name)).collect();
+    if words.len() == 1 && !group.is_empty() {
+        return Failure::Usage(format!("there is {}", group.join(", ")));
+    }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
     let known = nearest(&typed.join(" "), commands.iter().map(|command| command.name)).unwrap_or_default();
     let shown = typed.join(" ").escape_debug().to_string();
-    Failure::Usage(format!("\"{shown}\" is not a command; the nearest is \"{known}\""))
+    Failure::Usage(format!("\"{shown}\" is not a command; the nearest is \"{known}\", `gatepost --help` lists all"))
 }
 
 fn no_flag(name: &str, commands: &[&'static Command]) -> Failure {

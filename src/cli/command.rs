@@ -99,7 +99,7 @@ pub(super) fn overview(commands: &[&Command], whole: bool) -> String {
     text.push_str(
         "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
     );
-    text.push_str("Exit codes: 0 done, 1 refused or failed, 2 usage, 3 (plan) there are changes, 78 configuration.\n");
+    text.push_str("Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.\n");
     if whole {
         text.push_str("\nSettings:\n");
         for setting in SETTINGS {

@@ -62,7 +62,7 @@ fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
     }
     match parse(arguments, COMMANDS)? {
         Wanted::Command(invocation) => perform(&invocation),
-        Wanted::Help(words) => help(&words).map(|()| ExitCode::SUCCESS),
+        Wanted::Help(words) => help(&words),
         Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -80,14 +80,20 @@ fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
     }
 }
 
-fn help(words: &[String]) -> Result<(), Failure> {
+fn help(words: &[String]) -> Result<ExitCode, Failure> {
     if let Some(command) = COMMANDS.iter().find(|command| is_named(command, words)) {
-        return output::line(&command.help());
+        return match command.run {
+            Run::ReadsArguments(run) => run(vec![OsString::from("--help")]),
+            Run::Once(_) | Run::Stays(_) => output::line(&command.help()).map(|()| ExitCode::SUCCESS),
+        };
     }
     let group = words.first().map(|word| format!("{word} "));
     let in_group = |command: &&&Command| group.as_ref().is_none_or(|group| command.name.starts_with(group.as_str()));
     let listed: Vec<&Command> = COMMANDS.iter().filter(in_group).copied().collect();
-    if listed.is_empty() { help(&[]) } else { output::line(&overview(&listed, words.is_empty())) }
+    if listed.is_empty() {
+        return help(&[]);
+    }
+    output::line(&overview(&listed, words.is_empty())).map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
@@ -113,6 +119,7 @@ mod tests {
             (&["keys", "list"], "the nearest is \"key list\""),
             (&["migrate", "--chek"], "the nearest is --check"),
             (&["migrate", "--lisen", "x"], "the nearest is --listen"),
+            (&["client"], "there is `gatepost client list`, `gatepost client secret`"),
             (&[], "no command given"),
             (&["migrate", "-x"], "is not a flag"),
         ] {
@@ -141,6 +148,14 @@ mod tests {
             assert!(text.contains("can be read by every user") && !text.contains("hunter2"), "{text}");
         }
         assert!(usage_error(&["user", "add", "alice", "--password", "hunter2"]).contains("is not a flag"));
+    }
+
+    #[test]
+    fn help_is_a_word_too() {
+        for words in [&["help"][..], &["help", "apply"], &["help", "client", "secret"], &["help", "nothing"]] {
+            let Ok(Wanted::Help(asked)) = wanted(words) else { panic!("{words:?} is refused") };
+            assert_eq!(asked, words[1..]);
+        }
     }
 
     #[test]

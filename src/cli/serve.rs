@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,6 +53,9 @@ const EXIT_CONFIGURATION: i32 = 78;
 const REFRESH: Duration = Duration::from_secs(1);
 /// How often partitions and counters are looked after.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
+/// How long a server process waits for the house before it answers without: a successor that takes over with the house
+/// open turns nobody away, and one that finds it unfit ends while its predecessor still serves.
+const LOAD_PATIENCE: Duration = Duration::from_millis(250);
 /// Between two tries to load the house.
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
@@ -107,11 +111,17 @@ pub fn serve(config: Config) -> ExitCode {
         refusal,
     };
     let house: &'static House = Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new() }));
-    let keeper = thread::Builder::new().name(String::from("keeper")).spawn(move || keep(house, &store, &master));
-    if let Err(error) = keeper {
+    let (verdict, awaited) = mpsc::channel();
+    let watched = store.clone();
+    let keeper = thread::Builder::new().name(String::from("keeper"));
+    let keeper = keeper.spawn(move || keep(open(house, &store, &master, verdict)));
+    let watch = thread::Builder::new().name(String::from("store-watch")).spawn(move || watch(&watched));
+    if let Err(error) = keeper.and(watch) {
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
     }
+    // Whatever comes of it, the next thing to do is to serve.
+    let _ = awaited.recv_timeout(LOAD_PATIENCE);
     server::run(
         settings,
         Arc::new(ServerStats::default()),
@@ -143,9 +153,8 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
     }
 }
 
-/// Opens the house, then keeps it: the registry every second, partitions and counters every minute.
-fn keep(house: &'static House, store: &Store, master: &MasterSecret) {
-    let app = open(house, store, master);
+/// Keeps the house: the registry every second, partitions and counters every minute.
+fn keep(app: &App) -> ! {
     let mut housekeeping_due = Instant::now();
     let mut answered = true;
     loop {
@@ -156,11 +165,6 @@ fn keep(house: &'static House, store: &Store, master: &MasterSecret) {
             Err(_) => {}
         }
         answered = app.registry.age() < REFRESH * 2;
-        if store.is_stuck() {
-            log::error!("a statement cannot be cancelled: asking for a successor");
-            // The server process answers this signal by asking its supervisor.
-            let _ = signal_hook::low_level::raise(SIGTERM);
-        }
         if Instant::now() >= housekeeping_due {
             housekeeping_due = Instant::now() + HOUSEKEEPING;
             housekeep(app);
@@ -169,13 +173,35 @@ fn keep(house: &'static House, store: &Store, master: &MasterSecret) {
     }
 }
 
-fn open(house: &'static House, store: &Store, master: &MasterSecret) -> &'static App {
+/// Asks for a successor when statements hang that cannot be cancelled although the database answers others. While it
+/// answers nobody a successor would be worse off: it could not even load. On a thread of its own, because whatever else
+/// talks to the database may hang, too.
+fn watch(store: &Store) -> ! {
+    loop {
+        thread::sleep(REFRESH);
+        if !store.is_stuck() || !store.answers_anew() {
+            continue;
+        }
+        thread::sleep(REFRESH);
+        if store.is_stuck() {
+            log::error!("a statement cannot be cancelled: asking for a successor");
+            // The server process answers this signal by asking its supervisor.
+            let _ = signal_hook::low_level::raise(SIGTERM);
+        }
+    }
+}
+
+/// Loads the house, however long that takes. `verdict` is dropped when it is known whether it is to be had at once.
+fn open(house: &'static House, store: &Store, master: &MasterSecret, verdict: Sender<()>) -> &'static App {
+    let mut verdict = Some(verdict);
     let mut told = false;
     loop {
         match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS) {
             Ok(app) => {
                 log::info!("ready: serving {}", app.issuer());
-                return house.app.get_or_init(|| app);
+                let app = house.app.get_or_init(|| app);
+                drop(verdict);
+                return app;
             }
             Err(LoadError::Unfit(problem)) => {
                 log::error!("{problem}");
@@ -186,6 +212,7 @@ fn open(house: &'static House, store: &Store, master: &MasterSecret) -> &'static
                     log::warn!("waiting for the database: {error}");
                     told = true;
                 }
+                verdict = None;
                 thread::sleep(LOAD_RETRY);
             }
         }

@@ -5,7 +5,6 @@ use maud::Markup;
 use crate::app::App;
 use crate::config::Config;
 use crate::http::{Body, Note, Request, Response};
-use crate::pages::brand::Brand;
 use crate::pages::error::{ErrorView, Problem};
 use crate::pages::frame::Chrome;
 use crate::pages::language::Language;
@@ -14,6 +13,7 @@ use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::reason::Reason;
 
+use super::brand::BrandTexts;
 use super::static_files;
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end, by redirects, at a
@@ -43,36 +43,6 @@ impl Presentation<'_> {
             assets_version: static_files::version(),
             request_id: &self.request.id,
         })
-    }
-}
-
-/// What of the brand is not in the settings as pages need it.
-pub struct BrandTexts {
-    /// `#rrggbb`
-    color: Option<String>,
-    /// The address we serve the logo at.
-    logo: Option<String>,
-}
-
-impl BrandTexts {
-    /// As configured.
-    pub fn of(config: &Config) -> BrandTexts {
-        let logo = config.brand.logo.as_ref();
-        BrandTexts {
-            color: config.brand.color.map(|color| color.to_string()),
-            logo: logo.map(|_| format!("{}/static/{}", config.base_url.path(), static_files::BRAND_LOGO)),
-        }
-    }
-
-    /// How this installation presents itself.
-    pub fn view<'a>(&'a self, config: &'a Config) -> Brand<'a> {
-        Brand {
-            name: &config.brand.name,
-            logo: self.logo.as_deref(),
-            color: self.color.as_deref(),
-            privacy_url: config.brand.privacy_url.as_deref(),
-            terms_url: config.brand.terms_url.as_deref(),
-        }
     }
 }
 
@@ -160,10 +130,10 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect { to, mode, state, code, reason, detail } => {
+        AuthorizeError::Redirect { to, mode, state, silent, code, reason, detail } => {
             let issuer = presentation.config.base_url.as_str();
             let parameters = error_parameters(code, reason, state.as_deref(), issuer);
-            let framed_by = to.origin();
+            let framed_by = to.origin().filter(|_| silent);
             let mut response = noted(
                 deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),
                 reason,

@@ -2,7 +2,7 @@
 //! asked; otherwise sends the browser to the page that asks.
 
 use super::answers;
-use super::client_login::require_form;
+use super::forms::require_form;
 use super::present_session::PresentSession;
 use super::visit::{Next, Visit};
 use crate::app::App;

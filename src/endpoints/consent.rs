@@ -79,10 +79,11 @@ fn allow(
     present: &PresentSession,
     form: &Parameters,
 ) -> Result<Response, Failure> {
-    let ticked: ScopeSet = form.all("scope").collect();
+    let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
+    let wants_it_remembered = form.single("remember").map_err(Failure::bad_request)?.is_some();
     let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue)
         .map_err(|refusal| Failure::bad_request(refusal.reason))?;
-    if visit.client.client.allow_remember_consent && form.was_sent("remember") {
+    if visit.client.client.allow_remember_consent && wants_it_remembered {
         remember(app, request, visit, present, &granted)?;
     }
     match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {

@@ -65,6 +65,6 @@ pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
         request.headers.first("sec-fetch-site"),
     );
     sender.map_err(|reason| Failure::refused(403, TokenErrorCode::InvalidRequest, reason))?;
-    super::client_login::require_form(request, 415)?;
+    super::forms::require_form(request, 415)?;
     Parameters::parse(&request.body).map_err(Failure::bad_request)
 }

@@ -2,11 +2,13 @@
 
 pub mod answers;
 pub mod authorize;
-pub mod client_login;
+pub mod brand;
+pub mod client_authentication;
 pub mod consent;
 pub mod cookies;
 pub mod discovery;
 pub mod form_tokens;
+pub mod forms;
 pub mod health;
 pub mod home;
 pub mod jwks;

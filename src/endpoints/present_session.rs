@@ -24,7 +24,7 @@ impl PresentSession {
     pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
         let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(None) };
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
-        let stands = found.stands(app.now());
+        let stands = found.facts().stands(app.now());
         let FoundSession { session, user, .. } = found;
         Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user }))
     }

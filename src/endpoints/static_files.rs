@@ -12,10 +12,7 @@ use crate::pages::brand::brand_css;
 use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::reason::Reason;
 
-use super::answers::BrandTexts;
-
-/// The name under which the operator's logo is served.
-pub const BRAND_LOGO: &str = "brand-logo";
+use super::brand::{BrandTexts, LOGO};
 
 const CSS: &str = "text/css; charset=utf-8";
 const FILES: [(&str, &str, &[u8]); 3] = [
@@ -31,7 +28,7 @@ pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
         let css = brand_css(&BrandTexts::of(config).view(config)).ok_or_else(not_found)?;
         return Ok(cached(Response::with_body(200, CSS, Body::Owned(css.into_bytes()))));
     }
-    if name == BRAND_LOGO {
+    if name == LOGO {
         return brand_logo(config);
     }
     let file = FILES.iter().find(|(file, _, _)| *file == name);

@@ -1,7 +1,7 @@
 //! `/connect/userinfo` (OpenID Connect Core §5.3): what the token's scopes let its holder know of the user.
 
 use super::answers;
-use super::client_login::require_form;
+use super::forms::require_form;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::grants::issue::ACCESS_TOKEN_PREFIX;

@@ -69,6 +69,10 @@ impl Visit {
         if visit.sealed.len() > lengths::SEALED_REQUEST {
             return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
         }
+        if let Some(name) = &visit.request.acr_values.dropped_identity_provider {
+            let (client_id, name) = (&visit.request.client_id, name.escape_default());
+            log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
+        }
         Ok(visit)
     }
 
@@ -161,7 +165,8 @@ impl Visit {
 
     fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<Consent>, Failure> {
         let row = consents::find(&app.store, &present.user.sub, &self.request.client_id)?;
-        Ok(row.map(|row| row.to_core()))
+        let standing = row.filter(|row| row.expires_at.is_none_or(|expires_at| app.now() < expires_at));
+        Ok(standing.map(|row| row.to_core()))
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
@@ -251,7 +256,8 @@ fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
     let mut writer = Writer::new();
     writer.u8(PURPOSE_AUTHORIZE);
     writer.instant(received_at);
-    writer.text(&authorize_request::canonical(parameters));
+    // Decoded: percent-encoding would triple a long state, and the address of a page must stay short.
+    writer.texts(authorize_request::known(parameters).iter().flat_map(|(name, value)| [name, value]));
     app.vault.authorize_requests.seal_text("", &writer.finish())
 }
 
@@ -261,7 +267,8 @@ fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
     if reader.u8()? != PURPOSE_AUTHORIZE {
         return None;
     }
-    let (received_at, canonical) = (reader.instant()?, reader.text()?);
+    let (received_at, texts) = (reader.instant()?, reader.texts()?);
     reader.finish()?;
-    Some((Parameters::parse(canonical.as_bytes()).ok()?, received_at))
+    let (pairs, []) = texts.as_chunks::<2>() else { return None };
+    Some((Parameters::from_pairs(pairs.iter().map(|[name, value]| (name.as_str(), value.as_str()))), received_at))
 }

@@ -5,7 +5,7 @@ use super::GrantContext;
 use super::issue::{self, Issue, IssueUser};
 use crate::app::failure::Failure;
 use crate::crypto::random;
-use crate::protocol::audience::narrow;
+use crate::protocol::audience::{Narrowed, narrow};
 use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::identifiers::Sid;
@@ -14,6 +14,7 @@ use crate::protocol::scope::OFFLINE_ACCESS;
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_request::AuthorizationCodeRequest;
 use crate::protocol::token_response::TokenResponse;
+use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewGrant};
 use crate::store::users::UserRow;
@@ -27,6 +28,7 @@ pub const PREFIX: &str = "gpc_";
 pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let code = open(context, &request.code)?;
+    // Its name is the statement's to say: redeemed, refused or replayed.
     let event = AuditEvent {
         source: Some(context.request.source),
         request_id: Some(&context.request.id),
@@ -44,11 +46,11 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
         }
         Redemption::Reject(reason) => return Err(invalid_grant(reason)),
     }
-    // Looked at first, so that a resource that is not to be had leaves the code as it was.
-    let catalogue = &app.registry.snapshot().catalogue;
-    narrow(&code.scope, &request.resources, &code.resources, catalogue, app.issuer())?;
+    // Before the code is spent, so that a resource that is not to be had leaves it as it was.
+    let snapshot = app.registry.snapshot();
+    let narrowed = narrow(&code.scope, &request.resources, &code.resources, &snapshot.catalogue, app.issuer())?;
     match grants::redeem(&app.store, &new_grant(&code), &event)? {
-        grants::Redemption::Issued(user) => answer(context, request, &code, &user),
+        grants::Redemption::Issued(user) => answer(context, &snapshot, &code, narrowed, &user),
         grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
         grants::Redemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
     }
@@ -87,23 +89,23 @@ fn new_grant(code: &AuthorizationCode) -> NewGrant {
 
 fn answer(
     context: GrantContext<'_>,
-    request: &AuthorizationCodeRequest,
+    snapshot: &Snapshot,
     code: &AuthorizationCode,
+    narrowed: Narrowed,
     user: &UserRow,
 ) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     issue::tokens(
         app,
-        &app.registry.snapshot(),
+        snapshot,
+        narrowed,
         &Issue {
             client: &client.client,
             scope: &code.scope,
-            requested_resources: &request.resources,
             user: Some(IssueUser {
                 sign_in: &code.user,
                 user: &user.to_core(),
                 grant: Some((code.grant, code.grant_expires_at)),
-                authorized_resources: &code.resources,
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),

@@ -3,6 +3,7 @@
 use super::GrantContext;
 use super::issue::{self, Issue};
 use crate::app::failure::Failure;
+use crate::protocol::audience::narrow;
 use crate::protocol::client_credentials::granted_scope;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::reason::Reason;
@@ -17,9 +18,6 @@ pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> 
     }
     let snapshot = app.registry.snapshot();
     let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
-    issue::tokens(
-        app,
-        &snapshot,
-        &Issue { client: &client.client, scope: &scope, requested_resources: &request.resources, user: None, now },
-    )
+    let narrowed = narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
+    issue::tokens(app, &snapshot, narrowed, &Issue { client: &client.client, scope: &scope, user: None, now })
 }

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, expiry};
-use crate::protocol::audience::{Narrowed, narrow};
+use crate::protocol::audience::Narrowed;
 use crate::protocol::authorization_code::AuthorizationCode;
 use crate::protocol::claims::{self, ClaimNames};
 use crate::protocol::client::{AccessTokenType, Client, SigningAlgorithm};
@@ -33,8 +33,6 @@ pub struct Issue<'a> {
     pub client: &'a Client,
     /// What was granted.
     pub scope: &'a ScopeSet,
-    /// `resource` of this request.
-    pub requested_resources: &'a [String],
     /// On whose behalf; `None` for a client's own token.
     pub user: Option<IssueUser<'a>>,
     /// The moment of issue.
@@ -50,18 +48,14 @@ pub struct IssueUser<'a> {
     pub user: &'a User,
     /// The grant the tokens hang on, and its absolute end.
     pub grant: Option<(GrantId, Instant)>,
-    /// `resource` of the authorization request.
-    pub authorized_resources: &'a [String],
     /// Claims asked for by name.
     pub claims: &'a ClaimNames,
     /// `nonce` of the authorization request.
     pub nonce: Option<&'a str>,
 }
 
-/// Makes the answer of a grant: an access token, and an ID token when `openid` was granted.
-pub fn tokens(app: &App, snapshot: &Snapshot, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
-    let authorized = issue.user.map_or(&[][..], |user| user.authorized_resources);
-    let narrowed = narrow(issue.scope, issue.requested_resources, authorized, &snapshot.catalogue, app.issuer())?;
+/// Makes the answer of a grant: an access token for what `narrowed` says, and an ID token when `openid` was granted.
+pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
     let token = describe(issue, narrowed);
     let access_token = access_token(app, snapshot, issue, &token)?;
     let id_token = match issue.user {

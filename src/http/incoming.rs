@@ -39,7 +39,7 @@ pub struct Head {
     pub body_length: u64,
 }
 
-/// Checks the head of a request, all but the way its body is delimited (see [`body_length`]).
+/// Checks the head of a request, all but the way its body is delimited (see `body_length`).
 ///
 /// # Errors
 /// 400 for what the grammar forbids, 414 and 431 for what is too long, 501 for a `Transfer-Encoding`: this server takes

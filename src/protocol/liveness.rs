@@ -54,6 +54,41 @@ pub struct ClientFacts {
     pub tokens_valid_after: Instant,
 }
 
+/// What a browser session stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionFooting {
+    /// When it began.
+    pub begun_at: Instant,
+    /// Signed out, or ended by an operator.
+    pub ended: bool,
+    /// Its natural end.
+    pub expires_at: Instant,
+    /// Its user; `None` when there is no such user any more.
+    pub user: Option<UserFooting>,
+    /// `gatepost revoke --everything`
+    pub installation_tokens_valid_after: Instant,
+}
+
+/// A session's user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserFooting {
+    /// `enabled`
+    pub enabled: bool,
+    /// Nothing begun or issued at or before this instant is good any more.
+    pub tokens_valid_after: Instant,
+}
+
+impl SessionFooting {
+    /// Whether somebody is signed in by it: not ended, not run out, its user there and enabled, and begun after the last
+    /// revocation of everything it stands on.
+    pub fn stands(&self, now: Instant) -> bool {
+        !self.ended
+            && now < self.expires_at
+            && self.begun_at > self.installation_tokens_valid_after
+            && self.user.is_some_and(|user| user.enabled && self.begun_at > user.tokens_valid_after)
+    }
+}
+
 /// Whether the token and all it stands on are alive. `user` is the row of the token's subject.
 pub fn stands(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, now: Instant) -> bool {
     let issued_after = |instant: Option<Instant>| instant.is_none_or(|instant| token.issued_at > instant);
@@ -118,6 +153,31 @@ mod tests {
 
     fn of_client() -> AccessToken {
         AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..samples::access_token() }
+    }
+
+    #[test]
+    fn a_session_stands_only_on_everything_at_once() {
+        let user = UserFooting { enabled: true, tokens_valid_after: NOW.minus(Duration::from_secs(100)) };
+        let session = SessionFooting {
+            begun_at: NOW.minus(Duration::from_secs(50)),
+            ended: false,
+            expires_at: NOW.plus(Duration::from_secs(50)),
+            user: Some(user),
+            installation_tokens_valid_after: NOW.minus(Duration::from_secs(100)),
+        };
+        assert!(session.stands(NOW));
+        let begun = session.begun_at;
+        let dead = [
+            SessionFooting { ended: true, ..session },
+            SessionFooting { expires_at: NOW, ..session },
+            SessionFooting { user: None, ..session },
+            SessionFooting { user: Some(UserFooting { enabled: false, ..user }), ..session },
+            SessionFooting { user: Some(UserFooting { tokens_valid_after: begun, ..user }), ..session },
+            SessionFooting { installation_tokens_valid_after: begun, ..session },
+        ];
+        for session in dead {
+            assert!(!session.stands(NOW), "{session:?}");
+        }
     }
 
     #[test]

@@ -1,59 +1,70 @@
 //! The pure core: the vocabulary of the standards, parsers of what comes in, and every decision. Nothing here does I/O,
 //! reads a clock, draws randomness or logs; all of it is tested without a server.
 
-pub mod access_token;
-pub mod acr_values;
-pub mod audience;
-pub mod authorization_code;
-pub mod authorize_request;
-pub mod authorize_response;
-pub mod basic_credentials;
-pub mod bearer;
-pub mod claim_shape;
-pub mod claims;
+// The vocabulary
 pub mod client;
-pub mod client_authentication;
-pub mod client_credentials;
-pub mod client_secret;
-pub mod codec;
 pub mod consent;
-pub mod cors;
-pub mod discovery;
 pub mod errors;
-pub mod forms;
-pub mod forwarded;
-pub mod id_token;
 pub mod identifiers;
 pub mod instant;
-pub mod interaction;
-pub mod jwks;
-pub mod jwt;
-pub mod key_schedule;
 pub mod lengths;
-pub mod liveness;
-pub mod nearest;
-pub mod parameters;
-pub mod password;
-pub mod pkce;
 pub mod prompt;
 pub mod reason;
-pub mod redirect_uri;
-pub mod reference_token;
-pub mod registration;
-pub mod requested_claims;
 pub mod response_mode;
 pub mod response_type;
 pub mod scope;
-pub mod sealed_code;
 pub mod secret;
 pub mod session;
+pub mod user;
+
+// Reading what comes in
+pub mod basic_credentials;
+pub mod bearer;
+pub mod codec;
+pub mod cors;
+pub mod forms;
+pub mod forwarded;
+pub mod parameters;
+pub mod web_url;
+
+// The authorization endpoint
+pub mod acr_values;
+pub mod authorize_request;
+pub mod authorize_response;
+pub mod interaction;
+pub mod pkce;
+pub mod redirect_uri;
+pub mod requested_claims;
 pub mod throttle;
+
+// The token endpoint
+pub mod audience;
+pub mod authorization_code;
+pub mod client_authentication;
+pub mod client_credentials;
+pub mod client_secret;
+pub mod sealed_code;
 pub mod token_request;
 pub mod token_response;
+
+// Tokens and who may use them
+pub mod access_token;
+pub mod claim_shape;
+pub mod claims;
+pub mod id_token;
+pub mod jwks;
+pub mod jwt;
+pub mod liveness;
+pub mod reference_token;
 pub mod token_subject;
-pub mod user;
 pub mod userinfo;
-pub mod web_url;
+
+// What is published and registered
+pub mod discovery;
+pub mod key_schedule;
+pub mod nearest;
+pub mod password;
+pub mod registration;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -45,6 +45,14 @@ impl Parameters {
         Ok(value)
     }
 
+    /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2), whoever reads it.
+    ///
+    /// # Errors
+    /// For the first such name.
+    pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
+        names.iter().try_for_each(|name| self.single(name).map(drop))
+    }
+
     /// Whether `name` was sent at all, empty or not. What must not be mistaken for absent asks this.
     pub fn was_sent(&self, name: &str) -> bool {
         self.all(name).next().is_some()
@@ -103,6 +111,8 @@ mod tests {
         assert!(parameters.was_sent("a") && !parameters.was_sent("d"));
         assert_eq!(parameters.single("b"), Err(Reason::RepeatedParameter));
         assert_eq!(parameters.single("c"), Ok(Some("2")));
+        assert_eq!(parameters.refuse_repeated(&["a", "c", "d"]), Ok(()));
+        assert_eq!(parameters.refuse_repeated(&["a", "b"]), Err(Reason::RepeatedParameter));
     }
 
     #[test]

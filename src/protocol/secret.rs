@@ -2,9 +2,18 @@
 
 use std::fmt;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+
 /// A secret text. `Debug` shows only that it is one; there is no `Display`. Reading it takes a call that can be searched for.
-#[derive(Clone, PartialEq, Eq)]
+/// How long two of one length take to compare does not tell where they differ.
+#[derive(Clone, Eq)]
 pub struct SecretText(String);
+
+impl PartialEq for SecretText {
+    fn eq(&self, other: &SecretText) -> bool {
+        verify_slices_are_equal(self.0.as_bytes(), other.0.as_bytes()).is_ok()
+    }
+}
 
 impl SecretText {
     /// Wraps a secret text.
@@ -29,9 +38,15 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Secret bytes: keys and digests of secrets. Printed as little as [`SecretText`].
-#[derive(Clone, PartialEq, Eq)]
+/// Secret bytes: keys and digests of secrets. Printed as little as [`SecretText`], and compared alike.
+#[derive(Clone, Eq)]
 pub struct SecretBytes(Vec<u8>);
+
+impl PartialEq for SecretBytes {
+    fn eq(&self, other: &SecretBytes) -> bool {
+        verify_slices_are_equal(&self.0, &other.0).is_ok()
+    }
+}
 
 impl SecretBytes {
     /// Wraps secret bytes.
@@ -59,5 +74,15 @@ mod tests {
     fn a_secret_does_not_print() {
         assert_eq!(format!("{:?}", SecretText::new("hunter2")), "[redacted]");
         assert_eq!(format!("{:?}", SecretBytes::new(*b"hunter2")), "[redacted]");
+    }
+
+    #[test]
+    fn secrets_are_equal_when_all_of_them_is() {
+        assert_eq!(SecretText::new(""), SecretText::new(""));
+        assert_eq!(SecretText::new("hunter2"), SecretText::new("hunter2"));
+        for other in ["hunter3", "Hunter2", "hunter", "hunter22", ""] {
+            assert_ne!(SecretText::new("hunter2"), SecretText::new(other));
+            assert_ne!(SecretBytes::new(*b"hunter2"), SecretBytes::new(other));
+        }
     }
 }

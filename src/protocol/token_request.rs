@@ -12,6 +12,10 @@ use super::secret::SecretText;
 pub const PARAMETERS: [&str; 8] =
     ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope", "resource"];
 
+/// Those of them that may stand in a form once only, also where the grant at hand does not read them.
+pub const SINGLE_PARAMETERS: [&str; 7] =
+    ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope"];
+
 /// The grants the token endpoint serves, in the order of the metadata.
 pub const SERVED_GRANT_TYPES: [GrantType; 2] = [GrantType::AuthorizationCode, GrantType::ClientCredentials];
 

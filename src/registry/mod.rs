@@ -133,16 +133,18 @@ impl Registry {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The client of that name, disabled ones too. One read when it is not held at the current version.
+    /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks today's rules, counts
+    /// as not there. One read when it is not held at the current version.
     pub fn client(&self, client_id: &ClientId) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
         let version = self.version.load(Ordering::Acquire);
         if let Some(held) = self.clients.find(client_id, version) {
             return Ok(held);
         }
         let found = clients::find(&self.store, client_id)?;
-        let client =
-            found.value.map(|row| loading::client(row, &self.defaults, &self.sealers.client_secrets)).transpose()?;
-        let client = client.map(Arc::new);
+        let client = found.value.and_then(|row| {
+            let read = loading::client(row, &self.defaults, &self.sealers.client_secrets);
+            read.map_err(|error| log::error!("not served: {error}")).ok().map(Arc::new)
+        });
         self.clients.keep(client_id, found.registry_version, client.clone());
         Ok(client)
     }

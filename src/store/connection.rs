@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::error::{StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
-const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
+pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {

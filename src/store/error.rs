@@ -76,10 +76,25 @@ impl From<postgres::Error> for StoreError {
 /// A failure to connect: whatever it was, nothing of ours had been sent.
 pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
     let cause = match error.as_db_error() {
-        Some(database_error) => condition(database_error),
+        Some(database_error) => {
+            let words = refusal_to_connect(database_error.code().code());
+            words.map_or_else(|| condition(database_error), |words| format!("{words}, {}", condition(database_error)))
+        }
         None => String::from(transport_cause(error)),
     };
     StoreError::Unavailable(cause)
+}
+
+/// What a first set-up runs into, in words.
+fn refusal_to_connect(sqlstate: &str) -> Option<&'static str> {
+    match sqlstate {
+        "28P01" | "28000" => Some("it refuses the role or its password"),
+        "3D000" => Some("there is no database of that name"),
+        "42501" => Some("the role may not connect to it"),
+        "53300" => Some("it has too many connections"),
+        "57P03" => Some("it is starting or stopping"),
+        _ => None,
+    }
 }
 
 fn classify(error: &DbError) -> StoreError {

@@ -9,7 +9,7 @@ use postgres::Client;
 use r2d2::{HandleError, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::connection::{ClosedElsewhere, Connection, Connections, Generation};
+use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::error::{StoreError, while_connecting};
 use super::tls;
@@ -96,9 +96,14 @@ impl Store {
         })))
     }
 
-    /// Whether a statement could not be cancelled, so that this process should make way for a new one.
+    /// Whether a statement hangs that could not be cancelled; should it stay, this process had better make way for a new one.
     pub fn is_stuck(&self) -> bool {
         self.0.watchdog.is_stuck()
+    }
+
+    /// Whether the server answers on a new connection. A frozen one holds this up for as long as it is frozen.
+    pub fn answers_anew(&self) -> bool {
+        self.connect(&SERVING_OPTIONS).is_ok_and(|mut client| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
 
     /// A connection of its own for migrations and `apply`, with their own time-outs and without watchdog.

@@ -10,6 +10,7 @@ use super::values::{column, sid, subject, tenant, tenant_text};
 use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
+use crate::protocol::liveness::{SessionFooting, UserFooting};
 use crate::protocol::session::Session;
 
 /// A session as stored.
@@ -68,13 +69,18 @@ pub struct FoundSession {
 }
 
 impl FoundSession {
-    /// Whether it lives: not ended, not run out, its user there and enabled, and begun after everything was last revoked.
-    pub fn stands(&self, now: Instant) -> bool {
-        let begun_after = |mark: Instant| self.session.created_at > mark;
-        self.session.ended_at.is_none()
-            && now < self.session.expires_at
-            && begun_after(self.installation_tokens_valid_after)
-            && self.user.as_ref().is_some_and(|user| user.enabled && begun_after(user.tokens_valid_after))
+    /// For the core to judge.
+    pub fn facts(&self) -> SessionFooting {
+        SessionFooting {
+            begun_at: self.session.created_at,
+            ended: self.session.ended_at.is_some(),
+            expires_at: self.session.expires_at,
+            user: self
+                .user
+                .as_ref()
+                .map(|user| UserFooting { enabled: user.enabled, tokens_valid_after: user.tokens_valid_after }),
+            installation_tokens_valid_after: self.installation_tokens_valid_after,
+        }
     }
 }
 

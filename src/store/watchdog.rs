@@ -73,7 +73,7 @@ impl Watchdog {
         Watched { shared: &self.0, number }
     }
 
-    /// Whether something could not be cancelled: this process had better be replaced.
+    /// Whether something runs that could not be cancelled: if it stays, this process had better be replaced.
     pub(super) fn is_stuck(&self) -> bool {
         self.0.stuck.load(Ordering::SeqCst)
     }
@@ -95,8 +95,11 @@ fn look(shared: &Arc<Shared>) {
     let overdue = {
         let running = shared.running();
         let stuck = running.values().any(|entry| entry.started.elapsed() > shared.stuck_after);
-        if stuck && !shared.stuck.swap(true, Ordering::SeqCst) {
-            log::error!("a database statement could not be cancelled; asking for replacement");
+        if shared.stuck.swap(stuck, Ordering::SeqCst) != stuck {
+            log::warn!(
+                "{}",
+                if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" }
+            );
         }
         // Flagged under the lock: a connection returned after this is not given to anybody else.
         let late = running.values().filter(|entry| entry.started.elapsed() > shared.cancel_after);

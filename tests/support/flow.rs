@@ -111,3 +111,84 @@ pub fn decode_jwt(jwt: &str) -> (Value, Value) {
     };
     (part(0), part(1))
 }
+
+/// Members of the request, with some changed, repeated, or [`LEFT_OUT`].
+pub fn changed<'a>(usual: &[(&'a str, &'a str)], changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let kept = usual.iter().filter(|(name, _)| !changes.iter().any(|(other, _)| other == name));
+    kept.chain(changes.iter().filter(|(_, value)| *value != LEFT_OUT)).copied().collect()
+}
+
+/// A value that stands for a parameter that is not there.
+pub const LEFT_OUT: &str = "<left out>";
+
+/// Asserts a JSON refusal, which nobody may keep and which says nothing of what was sent.
+pub fn assert_refused(answer: &Answer, status: u16, error: &str, case: &str) {
+    assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(error)), "{case}: {}", answer.text());
+    assert_eq!(
+        (answer.header("cache-control"), answer.header("pragma")),
+        (Some("no-store"), Some("no-cache")),
+        "{case}"
+    );
+    let members = answer.json().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(members, ["error", "error_description"], "{case}");
+    let description = answer.json()["error_description"].as_str().unwrap().to_owned();
+    assert!(
+        description.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'),
+        "{description}"
+    );
+}
+
+/// Adds clients to a document: each is as `conf1`, with changes.
+pub fn with_clients(mut document: Value, clients: &[(&str, Value)]) -> Value {
+    let usual = document["clients"][0].clone();
+    for (client_id, changes) in clients {
+        let mut client = usual.clone();
+        client["client_id"] = Value::from(*client_id);
+        for (name, value) in changes.as_object().unwrap() {
+            client[name] = value.clone();
+        }
+        document["clients"].as_array_mut().unwrap().push(client);
+    }
+    document
+}
+
+/// Redeems at `RP1` as a client with the secret of `conf1`, with changes to an otherwise right request.
+pub fn redeem_with(gatepost: &Gatepost, client_id: &str, code: &str, changes: &[(&str, &str)]) -> Answer {
+    let usual = [
+        ("grant_type", "authorization_code"),
+        ("code", code),
+        ("redirect_uri", super::gatepost::RP1),
+        ("code_verifier", VERIFIER),
+    ];
+    let authorization = basic(client_id, super::gatepost::CONF1_SECRET);
+    gatepost.post("/connect/token", &[("Authorization", &authorization)], &changed(&usual, changes))
+}
+
+/// The response of a request that must have succeeded.
+pub fn issued(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+/// A member that must be a text.
+pub fn text<'a>(members: &'a Value, name: &str) -> &'a str {
+    members[name].as_str().unwrap_or_else(|| panic!("no {name} in {members}"))
+}
+
+/// Names of members, sorted.
+pub fn names(members: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = members.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Tokens for alice, of a signed-in browser, through a client like `conf1`.
+pub fn tokens(gatepost: &Gatepost, browser: &mut Browser, client_id: &str, scope: &str) -> Value {
+    let code = code(browser, &authorize_path(client_id, super::gatepost::RP1, &[("scope", scope)]));
+    issued(&redeem_with(gatepost, client_id, &code, &[]))
+}
+
+/// An access token of `conf1` for alice.
+pub fn access_token(gatepost: &Gatepost, browser: &mut Browser, scope: &str) -> String {
+    text(&tokens(gatepost, browser, "conf1", scope), "access_token").to_owned()
+}

@@ -13,6 +13,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 
@@ -34,7 +36,7 @@ pub const RPS: &str = "https://app.example/cb";
 
 /// A running Gatepost.
 pub struct Gatepost {
-    pub database: TestDatabase,
+    pub database: Arc<TestDatabase>,
     /// `http://localhost:PORT`, the issuer.
     pub base_url: String,
     pub port: u16,
@@ -63,12 +65,61 @@ impl Gatepost {
         gatepost
     }
 
+    /// Serves [`document`] by a clock that [`Gatepost::travel`] sets forward.
+    pub fn start_with_a_clock_of_its_own() -> Gatepost {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        gatepost
+    }
+
+    /// Serves [`document`] over a database behind a door.
+    pub fn start_behind_a_door() -> (Gatepost, Door) {
+        let database = TestDatabase::empty();
+        let door = database.door();
+        let url = database.url_through("127.0.0.1", door.port, "");
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        gatepost.apply(&document());
+        gatepost.serve();
+        (gatepost, door)
+    }
+
+    /// Sets the clock forward, and waits until the server has seen it.
+    pub fn travel(&self, seconds: u32) {
+        self.database.travel(seconds);
+        sleep(Duration::from_millis(1_300));
+    }
+
     /// Migrated, nothing applied, not serving.
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
-        let database = TestDatabase::empty();
+        Gatepost::prepare_over(TestDatabase::empty(), settings)
+    }
+
+    /// The same over a given empty database, to which the settings may lead another way.
+    pub fn prepare_over(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
+        let gatepost = Gatepost::unprepared(database, settings);
+        gatepost.run_well(&["migrate"], "");
+        gatepost
+    }
+
+    /// Settings over a database that nobody has migrated.
+    pub fn unprepared(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        let base_url = format!("http://localhost:{port}");
-        let directory = std::env::temp_dir().join(format!("gatepost-{}", database.schema));
+        Gatepost::configured(Arc::new(database), port, format!("http://localhost:{port}"), settings)
+    }
+
+    /// Another Gatepost of the same issuer over the same database, on a port of its own; not serving.
+    pub fn beside(&self) -> Gatepost {
+        let port = free_port();
+        let mut other = Gatepost::configured(Arc::clone(&self.database), port, self.base_url.clone(), &[]);
+        let kept = self.settings.iter().filter(|(name, _)| !matches!(name.as_str(), "GATEPOST_LISTEN"));
+        let listen = (String::from("GATEPOST_LISTEN"), format!("127.0.0.1:{port}"));
+        other.settings = kept.cloned().chain([listen]).collect();
+        other
+    }
+
+    fn configured(database: Arc<TestDatabase>, port: u16, base_url: String, settings: &[(&str, &str)]) -> Gatepost {
+        let directory = std::env::temp_dir().join(format!("gatepost-{}-{port}", database.schema));
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
         write_private(&secret_file, &STANDARD.encode([42; 32]));
@@ -88,9 +139,19 @@ impl Gatepost {
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
-        let gatepost = Gatepost { database, base_url, port, directory, settings, serving: None };
-        gatepost.run_well(&["migrate"], "");
-        gatepost
+        Gatepost { database, base_url, port, directory, settings, serving: None }
+    }
+
+    /// Takes a setting away, for the next start.
+    pub fn unset(&mut self, name: &str) {
+        self.settings.retain(|(other, _)| other != name);
+    }
+
+    /// A file of its own that only its owner may read.
+    pub fn private_file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        write_private(&path, text);
+        path
     }
 
     /// Runs a command; its exit code and output.
@@ -129,6 +190,12 @@ impl Gatepost {
 
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
+        self.serve_unready();
+        self.await_ready();
+    }
+
+    /// Starts the server, whatever becomes of it.
+    pub fn serve_unready(&mut self) {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
@@ -138,6 +205,10 @@ impl Gatepost {
         let mut shell = shell.spawn().unwrap();
         let leash = shell.stdin.take();
         self.serving = Some(Serving { shell, leash });
+    }
+
+    /// Waits until the server has loaded everything.
+    pub fn await_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !self.is_ready() {
             assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
@@ -158,6 +229,23 @@ impl Gatepost {
             drop(serving.leash.take());
             serving.shell.wait().unwrap();
         }
+    }
+
+    /// The supervisor's process id.
+    pub fn supervisor(&self) -> u32 {
+        let shell = self.serving.as_ref().unwrap().shell.id();
+        *children_of(shell).first().unwrap()
+    }
+
+    /// Process ids of the server processes, oldest first; usually one.
+    pub fn server_processes(&self) -> Vec<u32> {
+        children_of(self.supervisor())
+    }
+
+    /// Changes a setting, for the next start.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(other, _)| other != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// What the server has logged so far.
@@ -194,6 +282,16 @@ impl Drop for Gatepost {
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Children are listed by the thread that started them.
+fn children_of(parent: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let mut children: Vec<u32> =
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    children.sort_unstable();
+    children
 }
 
 fn free_port() -> u16 {

@@ -66,6 +66,35 @@ impl Answer {
         Some(unescape(rest.split_once('"')?.0))
     }
 
+    /// The hidden fields of the page's forms, entities undone; two values of one name are a failure.
+    pub fn fields(&self) -> BTreeMap<String, String> {
+        let mut fields = BTreeMap::new();
+        let text = self.text();
+        for tag in text.split('<').filter(|tag| tag.starts_with("input type=\"hidden\"")) {
+            let value = |attribute: &str| {
+                let (_, rest) = tag.split_once(&format!(" {attribute}=\"")).unwrap();
+                unescape(rest.split_once('"').unwrap().0)
+            };
+            let before = fields.insert(value("name"), value("value"));
+            assert!(before.is_none_or(|before| before == value("value")), "{tag}");
+        }
+        fields
+    }
+
+    /// Where the page's form goes.
+    pub fn action(&self) -> String {
+        self.attribute("form method=\"post\"", "action").unwrap_or_else(|| panic!("no form in {}", self.text()))
+    }
+
+    /// Asserts an error page with that reason code: nothing redirects, nothing posts.
+    pub fn assert_error_page(&self, status: u16, reason_code: &str, what: &str) {
+        let text = self.text();
+        assert_eq!((self.status, self.header("location")), (status, None), "{what}: {text}");
+        assert_eq!(self.header("content-type"), Some("text/html; charset=utf-8"), "{what}");
+        assert!(text.contains(reason_code), "{what}: {text}");
+        assert!(!text.contains("<form") && !text.contains("http-equiv"), "{what}: {text}");
+    }
+
     /// What every answer owes, whatever it is.
     fn assert_headers(&self, path: &str) {
         assert_eq!(self.header("x-content-type-options"), Some("nosniff"), "{path}");

@@ -1,6 +1,10 @@
 //! What the black-box tests share.
 
+pub mod door;
 pub mod flow;
+pub mod gate;
 pub mod gatepost;
 pub mod http;
+pub mod jwt;
 pub mod postgres;
+pub mod proxy;

@@ -12,6 +12,8 @@ use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::{DatabaseSettings, Store, installation, migrate};
 use postgres::{Client, NoTls};
 
+use super::door::Door;
+
 pub const ISSUER: &str = "https://id.example";
 pub const INSTALLATION_ID: [u8; 16] = [7; 16];
 
@@ -39,6 +41,24 @@ impl TestDatabase {
         connect(&cluster()).batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
         let url = with_options(&cluster(), &schema, "");
         TestDatabase { schema, url }
+    }
+
+    /// An empty schema whose clock [`TestDatabase::travel`] sets forward, for everything made in it later.
+    pub fn with_a_clock_of_its_own() -> TestDatabase {
+        let mut database = TestDatabase::empty();
+        // Functions of a schema named before pg_catalog are found first.
+        database.url = with_options(&cluster(), &format!("{},pg_catalog", database.schema), "");
+        database.run(
+            "CREATE TABLE travelled (seconds int NOT NULL); INSERT INTO travelled VALUES (0);
+             CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+             'SELECT pg_catalog.clock_timestamp() + seconds * interval ''1 second'' FROM travelled'",
+        );
+        database
+    }
+
+    /// Sets the clock of its own forward.
+    pub fn travel(&self, seconds: u32) {
+        self.run(&format!("UPDATE travelled SET seconds = seconds + {seconds}"));
     }
 
     /// Migrated, with its installation and partitions.
@@ -74,6 +94,13 @@ impl TestDatabase {
         let database = config.get_dbname().unwrap_or("postgres");
         let url = format!("postgres://{user}{}@{host}:{port}/{database}", password.unwrap_or_default());
         with_options(&url, &self.schema, options)
+    }
+
+    /// A door to the cluster.
+    pub fn door(&self) -> Door {
+        let config: postgres::Config = cluster().parse().unwrap();
+        let Some(postgres::config::Host::Tcp(host)) = config.get_hosts().first() else { panic!("no TCP host") };
+        Door::to(host.clone(), config.get_ports().first().copied().unwrap_or(5432))
     }
 
     /// The database's clock.

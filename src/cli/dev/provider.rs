@@ -24,6 +24,8 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 /// `serve` drains for up to 10 s.
 const STOP_PATIENCE: Duration = Duration::from_secs(12);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Longer: each question stands in the log that the newcomer reads.
+const READY_INTERVAL: Duration = Duration::from_millis(400);
 
 /// This binary and the settings it is run with.
 #[derive(Debug)]
@@ -126,12 +128,15 @@ impl ServeProcess {
         let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(2))).build().new_agent();
         let discovery = format!("{base_url}/.well-known/openid-configuration");
         let deadline = Instant::now() + START_PATIENCE;
-        while agent.get(&discovery).call().is_err() && !interrupted.load(Ordering::Relaxed) {
+        while !interrupted.load(Ordering::Relaxed) {
+            thread::sleep(READY_INTERVAL);
+            if agent.get(&discovery).call().is_ok() {
+                break;
+            }
             self.still_running()?;
             if Instant::now() > deadline {
                 return Err(Trouble::new("`gatepost serve` did not get ready"));
             }
-            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The authorization request (OpenID Connect Core §3.1.2.1, RFC 6749 §4.1.1), from parameters to a value that every later
 //! step can rely on, or to an error that knows whether and how it may be delivered.
 //!
-//! What is sealed into pages is [`canonical`]: the parameters themselves. Each later step parses and validates them again
+//! What is sealed into pages is [`known`]: the parameters themselves. Each later step parses and validates them again
 //! with the functions here, so that what changed in the meantime counts.
 
 mod details;
@@ -113,6 +113,8 @@ pub enum AuthorizeError {
         mode: ResponseMode,
         /// `state`, if it can be given back.
         state: Option<String>,
+        /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
+        silent: bool,
         /// `error`
         code: AuthorizeErrorCode,
         /// Why; its description goes out.
@@ -147,7 +149,12 @@ impl Refusal {
 impl AuthorizeRequest {
     /// Turns a later refusal into the error that travels as this request's success would.
     pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
-        let path = ReturnPath { to: self.redirect.clone(), mode: self.response_mode, state: self.state.clone() };
+        let path = ReturnPath {
+            to: self.redirect.clone(),
+            mode: self.response_mode,
+            state: self.state.clone(),
+            silent: self.prompt.none,
+        };
         path.refuse(refusal)
     }
 
@@ -178,13 +185,11 @@ pub fn validate(
     read(parameters, &registered, supported, redirect, received_at).map_err(|refusal| path.refuse(refusal))
 }
 
-/// The parameters that mean something here, form-encoded in the order they were sent: parsing and validating this text
-/// gives the same verdict as the original did.
-pub fn canonical(parameters: &Parameters) -> String {
-    let known = |name: &str| name == RESOURCE || KNOWN.iter().any(|(known, _)| *known == name);
-    let mut encoded = form_urlencoded::Serializer::new(String::new());
-    encoded.extend_pairs(parameters.iter().filter(|(name, _)| known(name)));
-    encoded.finish()
+/// The parameters that mean something here, in the order they were sent: validating these gives the same verdict as the
+/// original did.
+pub fn known(parameters: &Parameters) -> Parameters {
+    let is_known = |name: &str| name == RESOURCE || KNOWN.iter().any(|(known, _)| *known == name);
+    Parameters::from_pairs(parameters.iter().filter(|(name, _)| is_known(name)))
 }
 
 /// What a request is judged against.

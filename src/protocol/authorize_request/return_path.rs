@@ -16,6 +16,7 @@ pub(super) struct ReturnPath {
     pub(super) to: RedirectTarget,
     pub(super) mode: ResponseMode,
     pub(super) state: Option<String>,
+    pub(super) silent: bool,
 }
 
 impl ReturnPath {
@@ -23,13 +24,15 @@ impl ReturnPath {
     pub(super) fn find(parameters: &Parameters, client: &Client, to: RedirectTarget) -> ReturnPath {
         let unverified = request_object::way_back(parameters);
         let mode = error_mode(parameters, &unverified, client, &to);
-        ReturnPath { mode, state: state(parameters, unverified), to }
+        let silent = parameters.single("prompt") == Ok(Some("none"));
+        ReturnPath { mode, state: state(parameters, unverified), silent, to }
     }
 
     /// Sends a refusal along this way.
     pub(super) fn refuse(self, refusal: Refusal) -> AuthorizeError {
         let Refusal { code, reason, detail } = refusal;
-        AuthorizeError::Redirect { to: self.to, mode: self.mode, state: self.state, code, reason, detail }
+        let ReturnPath { to, mode, state, silent } = self;
+        AuthorizeError::Redirect { to, mode, state, silent, code, reason, detail }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::protocol::client::{Client, ClientAuthenticationMethod, GrantType, Ref
 use crate::protocol::response_mode::ResponseMode;
 use crate::protocol::response_type::ResponseType;
 
-use super::names::LOCAL;
+use super::super::session::LOCAL;
 use super::walker::Walker;
 
 type Rule = fn(&Client) -> Option<(&'static str, &'static str)>;

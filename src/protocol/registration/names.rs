@@ -5,9 +5,6 @@ use super::problem::shown;
 /// Scopes that are there without being registered (OpenID Connect Core §5.4, §11).
 pub const BUILT_IN_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phone", "offline_access"];
 
-/// The password login, among the identity providers of a client.
-pub const LOCAL: &str = "local";
-
 /// Claims that say what the token is, which no registration may overwrite (RFC 7519 §4.1, OpenID Connect Core §2,
 /// RFC 9068 §2.2, RFC 8693 §4).
 pub const RESERVED_CLAIMS: [&str; 28] = [

@@ -8,9 +8,10 @@ use crate::protocol::identifiers::TenantName;
 use crate::protocol::scope::ScopeSet;
 use crate::protocol::web_url::WebUrl;
 
+use super::super::session::LOCAL;
 use super::assertion_issuer::scope_names;
 use super::client_secret::{self, SecretSource};
-use super::names::{LOCAL, display_text, own_claim, plain_name};
+use super::names::{display_text, own_claim, plain_name};
 use super::problem::Problem;
 use super::walker::{Walker, expected};
 

@@ -6,9 +6,10 @@ use crate::protocol::client::GrantType;
 use crate::protocol::identifiers::TenantName;
 use crate::protocol::scope::{ScopeKind, ScopeSet};
 
+use super::super::session::LOCAL;
 use super::client::ClientEntry;
 use super::document::Document;
-use super::names::{BUILT_IN_SCOPES, LOCAL, not_registered};
+use super::names::{BUILT_IN_SCOPES, not_registered};
 use super::problem::Problem;
 
 /// What is registered already, as far as a document can name it.

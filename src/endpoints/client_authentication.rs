@@ -7,21 +7,10 @@ use crate::app::failure::{Failure, Refusal};
 use crate::app::guesses::Source;
 use crate::http::Request;
 use crate::protocol::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
-use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::instant::Instant;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::registry::RegisteredClient;
-
-/// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
-pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
-    let content_type = request.headers.first("content-type").unwrap_or_default();
-    let media_type = content_type.split(';').next().unwrap_or_default().trim();
-    if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        return Ok(());
-    }
-    Err(Failure::refused(status, TokenErrorCode::InvalidRequest, Reason::UnsupportedContentType))
-}
 
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2 asks for.
 pub fn authenticate(
@@ -88,6 +77,5 @@ fn refused(app: &App, failure: &AuthenticationFailure) -> Failure {
         reason: failure.error.reason,
         detail: None,
         challenge: failure.challenge(rule),
-        client_id: None,
     })
 }

@@ -1,0 +1,24 @@
+//! Reading form posts, whoever sends them: the media type, and parameters where they belong.
+
+use crate::app::failure::Failure;
+use crate::http::Request;
+use crate::protocol::errors::TokenErrorCode;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::token_request::known_parameter_in_query;
+
+/// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
+pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
+    let content_type = request.headers.first("content-type").unwrap_or_default();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        return Ok(());
+    }
+    Err(Failure::refused(status, TokenErrorCode::InvalidRequest, Reason::UnsupportedContentType))
+}
+
+/// Parameters in the URL end up in logs: refused even where the body has them too.
+pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    if known_parameter_in_query(&query, known) { Err(Failure::bad_request(Reason::ParameterInQuery)) } else { Ok(()) }
+}

@@ -1,0 +1,256 @@
+//! What requests cost the database: statements by `pg_stat_statements`, writing transactions by the ids they use up.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a panic here is a failed test"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+use support::flow::{self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo};
+use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
+use support::postgres::{TestDatabase, cluster};
+
+/// Statements, which are round trips, of each request once its connection has prepared them and its client is cached. A
+/// connection that was idle for over a second costs one more, empty one.
+const AUTHORIZE_ANONYMOUSLY: i64 = 0;
+/// Session with user; consent.
+const AUTHORIZE: i64 = 2;
+/// The redemption.
+const REDEEM: i64 = 1;
+/// What the token stands on.
+const USERINFO: i64 = 1;
+const CLIENT_CREDENTIALS: i64 = 0;
+const PUBLISHED_DOCUMENT: i64 = 0;
+/// User; failures so far; session; consent.
+const SIGN_IN: i64 = 4;
+/// Session with user; consent; the decision, and the consent as it stands then.
+const CONSENT: i64 = 4;
+
+/// How often each is done before it is counted.
+const ROUNDS: i64 = 20;
+
+/// A role of its own: `pg_stat_statements` tells who ran what.
+struct Role(String);
+
+impl Role {
+    fn of(database: &TestDatabase) -> Role {
+        let name = format!("role_{}", database.schema);
+        database.run(&format!("CREATE ROLE {name} LOGIN; GRANT ALL ON SCHEMA {} TO {name}", database.schema));
+        database.client().batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public").ok();
+        Role(name)
+    }
+
+    fn url(&self, database: &TestDatabase) -> String {
+        let (scheme, rest) = database.url.split_once("://").unwrap();
+        let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+        format!("{scheme}://{}@{host}", self.0)
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        if let Ok(mut client) = Client::connect(&cluster(), NoTls) {
+            drop(client.batch_execute(&format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.0)));
+        }
+    }
+}
+
+/// What one kind of request cost in all its rounds.
+#[derive(Debug)]
+struct Cost {
+    /// Calls by statement.
+    calls: BTreeMap<String, i64>,
+    /// Transactions that used up an id.
+    writes: i64,
+}
+
+impl Cost {
+    fn statements(&self) -> i64 {
+        self.calls.values().sum()
+    }
+}
+
+struct Meter {
+    client: Client,
+    role: String,
+}
+
+impl Meter {
+    /// The registry's question of every second and the upkeep of every minute belong to no request.
+    fn is_background(query: &str) -> bool {
+        query.starts_with("SELECT registry_version, tokens_valid_after, clock_timestamp()")
+    }
+
+    fn calls(&mut self) -> BTreeMap<String, i64> {
+        let sql = "SELECT query, calls FROM public.pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
+                   WHERE r.rolname = $1";
+        let rows = self.client.query(sql, &[&self.role]).unwrap();
+        let mut calls = BTreeMap::new();
+        for row in rows {
+            *calls.entry(row.get::<_, String>(0).trim().to_owned()).or_default() += row.get::<_, i64>(1);
+        }
+        calls.retain(|query, _| !Meter::is_background(query));
+        calls
+    }
+
+    /// The next transaction id; asking uses one up itself.
+    fn transaction_id(&mut self) -> i64 {
+        self.client.query_one("SELECT pg_current_xact_id()::text::int8", &[]).unwrap().get(0)
+    }
+
+    /// Runs all rounds. Transaction ids are the cluster's: when others used some meanwhile it is done again, so what is
+    /// told is the least of a few tries.
+    fn of(&mut self, mut request: impl FnMut()) -> Cost {
+        let mut tries = (0..4).map(|_| self.once(&mut request));
+        let first = tries.next().unwrap();
+        let least = tries.map(|cost| cost.writes).min().unwrap().min(first.writes);
+        Cost { writes: least, ..first }
+    }
+
+    fn once(&mut self, request: &mut impl FnMut()) -> Cost {
+        let (before, first) = (self.calls(), self.transaction_id());
+        (0..ROUNDS).for_each(|_| request());
+        let writes = self.transaction_id() - first - 1;
+        let mut calls = self.calls();
+        for (query, count) in &mut calls {
+            *count -= before.get(query).copied().unwrap_or_default();
+        }
+        calls.retain(|_, count| *count > 0);
+        Cost { calls, writes }
+    }
+
+    /// Waits until the upkeep at the start is over; the next is a minute away.
+    fn await_quiet(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.calls().keys().any(|query| query.contains("sign_in_failures")) {
+            assert!(Instant::now() < deadline, "no upkeep seen");
+            sleep(Duration::from_millis(50));
+        }
+        sleep(Duration::from_millis(300));
+    }
+}
+
+#[test]
+fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+    gatepost.apply(&document());
+    gatepost.serve();
+    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+    let mut browser = signed_in(&gatepost);
+    let consented = authorize_path("conf2", RP2, &[]);
+    let page = browser.visit(&consented);
+    assert_eq!(decide(&mut browser, &page, "allow", &["profile"], true).status, 303);
+    let bearer = |code: &str, secret: (&str, &str), redirect_uri: &str| {
+        let tokens = redeem_as(&gatepost, secret, redirect_uri, code).json();
+        tokens["access_token"].as_str().unwrap().to_owned()
+    };
+    let (conf1, conf2) = (("conf1", CONF1_SECRET), ("conf2", CONF2_SECRET));
+    let code2 = code(&mut browser, &consented);
+    let reference_token = bearer(&code2, conf2, RP2);
+    let code1 = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let jwt = bearer(&code1, conf1, RP1);
+    meter.await_quiet();
+
+    // The whole flow, with a session that lives and consent that is remembered.
+    let flow = meter.of(|| {
+        let code = code(&mut browser, &consented);
+        let token = bearer(&code, conf2, RP2);
+        assert_eq!(userinfo(&gatepost, &token).status, 200);
+    });
+    assert_eq!(flow.writes, ROUNDS, "{flow:#?}");
+    assert_eq!(flow.statements(), ROUNDS * (AUTHORIZE + REDEEM + USERINFO), "{flow:#?}");
+
+    let authorize = meter.of(|| drop(code(&mut browser, &consented)));
+    assert_eq!((authorize.writes, authorize.statements()), (0, ROUNDS * AUTHORIZE), "{authorize:#?}");
+
+    for token in [&jwt, &reference_token] {
+        let cost = meter.of(|| assert_eq!(userinfo(&gatepost, token).status, 200));
+        assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * USERINFO), "{cost:#?}");
+    }
+
+    for client in ["conf1", "service"] {
+        let authorization = basic(client, CONF1_SECRET);
+        let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
+        let request = || {
+            let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        };
+        // A client's first request since its registration changed reads the registration.
+        request();
+        let cost = meter.of(request);
+        assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * CLIENT_CREDENTIALS), "{cost:#?}");
+    }
+
+    let published = [
+        "/.well-known/openid-configuration",
+        "/.well-known/openid-configuration/jwks",
+        "/.well-known/oauth-authorization-server",
+    ];
+    for path in published {
+        let cost = meter.of(|| assert_eq!(gatepost.get(path).status, 200));
+        assert_eq!((cost.writes, cost.statements()), (0, ROUNDS * PUBLISHED_DOCUMENT), "{path} {cost:#?}");
+    }
+
+    let anonymous = meter.of(|| assert_eq!(gatepost.browser().visit(&consented).status, 200));
+    assert_eq!((anonymous.writes, anonymous.statements()), (0, ROUNDS * AUTHORIZE_ANONYMOUSLY), "{anonymous:#?}");
+
+    let sign_in = meter.of(|| {
+        let mut fresh = gatepost.browser();
+        let page = fresh.visit(&authorize_path("conf1", RP1, &[]));
+        let answer = sign_in(&mut fresh, &page, "alice", ALICE_PASSWORD);
+        assert_eq!(answer.status, 303, "{}", answer.text());
+    });
+    assert_eq!((sign_in.writes, sign_in.statements()), (ROUNDS, ROUNDS * SIGN_IN), "{sign_in:#?}");
+
+    let asked = authorize_path("conf2", RP2, &[("prompt", "consent")]);
+    let mut page = browser.visit(&asked);
+    let shown = meter.of(|| page = browser.visit(&asked));
+    let consent = meter.of(|| {
+        let page = browser.visit(&asked);
+        assert_eq!(decide(&mut browser, &page, "allow", &["profile"], true).status, 303);
+    });
+    assert_eq!(shown.writes, 0, "{shown:#?}");
+    assert_eq!(consent.writes, ROUNDS, "{consent:#?}");
+    assert_eq!(consent.statements() - shown.statements(), ROUNDS * CONSENT, "{consent:#?}");
+    assert_eq!(flow::redeem(&gatepost, "gpc_nothing").status, 400);
+}
+
+#[test]
+fn what_fails_before_the_database_is_asked_costs_it_nothing() {
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+    gatepost.apply(&document());
+    gatepost.serve();
+    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+    meter.await_quiet();
+    let forged = |prefix: &str| format!("{prefix}{}", "A".repeat(120));
+    let (code, token) = (forged("gpc_"), forged("gpa_"));
+    // Caches the client.
+    assert_eq!(flow::redeem(&gatepost, &code).status, 400);
+    let cost = meter.once(&mut || {
+        assert_eq!(flow::redeem(&gatepost, &code).status, 400);
+        assert_eq!(userinfo(&gatepost, &token).status, 401);
+        assert_eq!(userinfo(&gatepost, "a.b.c").status, 401);
+        assert_eq!(userinfo(&gatepost, &"x".repeat(500)).status, 401);
+        let wrong = [("Authorization", basic("conf1", &format!("{CONF1_SECRET}x")))];
+        let wrong: Vec<(&str, &str)> = wrong.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = gatepost.post("/connect/token", &wrong, &[("grant_type", "client_credentials")]);
+        assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
+        assert_eq!(gatepost.get("/login?r=AAAA").status, 400);
+    });
+    assert_eq!(cost.statements(), 0, "{cost:#?}");
+}

@@ -1,0 +1,211 @@
+//! What every page owes: cookies with their attributes, headers, and nothing unescaped.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+
+mod support;
+
+use serde_json::json;
+use support::flow::{authorize_path, decide, sign_in, signed_in};
+use support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2, document};
+use support::http::{Answer, Browser};
+
+/// Attributes of the cookie whose name begins so, in order.
+fn attributes(answer: &Answer, name: &str) -> (String, Vec<String>) {
+    let set = answer.headers_named("set-cookie");
+    let cookie = set.iter().find(|cookie| cookie.starts_with(name)).unwrap_or_else(|| panic!("{name}: {set:?}"));
+    let mut parts = cookie.split("; ");
+    let (name, _) = parts.next().unwrap().split_once('=').unwrap();
+    (name.to_owned(), parts.map(str::to_owned).collect())
+}
+
+fn is_marked(name: &str, prefix: &str) -> bool {
+    let mark = name.strip_prefix(prefix).unwrap_or_default();
+    mark.len() == 8 && mark.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
+}
+
+#[test]
+fn cookies_on_loopback_are_plain_and_scoped_to_the_installation() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let (name, kept) = attributes(&page, "gatepost-browser-");
+    assert!(is_marked(&name, "gatepost-browser-"), "{name}");
+    assert_eq!(kept, ["Path=/", "HttpOnly", "SameSite=Lax"]);
+    let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let (name, kept) = attributes(&answer, "gatepost-session-");
+    assert!(is_marked(&name, "gatepost-session-"), "{name}");
+    assert_eq!(kept, ["Path=/", "HttpOnly", "SameSite=Lax"]);
+    assert_eq!(attributes(&answer, "gatepost-browser-").1, ["Max-Age=0", "Path=/", "HttpOnly", "SameSite=Lax"]);
+    let other = Gatepost::start();
+    assert_ne!(attributes(&other.browser().visit(&authorize_path("conf1", RP1, &[])), "gatepost-browser-").0, name);
+    // Nobody's browser gets a cookie for merely asking.
+    for address in ["/", "/logout", "/connect/authorize", "/.well-known/openid-configuration", "/nowhere"] {
+        assert_eq!(gatepost.get(address).headers_named("set-cookie").len(), 0, "{address}");
+    }
+}
+
+#[test]
+fn cookies_of_an_https_installation_belong_to_its_host_alone() {
+    for (same_site, expected) in [("lax", "SameSite=Lax"), ("none", "SameSite=None")] {
+        let settings = [("GATEPOST_BASE_URL", "https://id.example"), ("GATEPOST_COOKIE_SAMESITE", same_site)];
+        let gatepost = Gatepost::start_with(&document(), &settings);
+        let mut browser = Browser::new(gatepost.port, "https://id.example");
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        let (name, kept) = attributes(&page, "__Host-gatepost-browser-");
+        assert!(is_marked(&name, "__Host-gatepost-browser-"), "{name}");
+        assert_eq!(kept, ["Path=/", "HttpOnly", "Secure", expected]);
+        let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+        assert_eq!(answer.query()["iss"], "https://id.example");
+        let (name, kept) = attributes(&answer, "__Host-gatepost-session-");
+        assert!(is_marked(&name, "__Host-gatepost-session-"), "{name}");
+        assert_eq!(kept, ["Path=/", "HttpOnly", "Secure", expected]);
+        let logout = browser.get("/logout");
+        let token = logout.fields().remove("form_token").unwrap();
+        let form = [("form_token", token.as_str()), ("decision", "sign_out")];
+        // The origin is the configured one, whatever the connection says.
+        let own_port = format!("http://localhost:{}", gatepost.port);
+        browser.post_from("/logout", &[("Origin", &own_port)], &form).assert_error_page(403, "GP1009", "port");
+        let done = browser.post("/logout", &form);
+        let removed = attributes(&done, "__Host-gatepost-session-").1;
+        assert_eq!(removed, ["Max-Age=0", "Path=/", "HttpOnly", "Secure", expected]);
+    }
+}
+
+const PAYLOADS: [&str; 6] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onfocus='alert(1)' autofocus='",
+    "</title><script>alert(1)</script>",
+    "{{7*7}}${7*7}<%=7%>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+];
+
+/// No payload made a tag or an attribute.
+fn is_clean(answer: &Answer, what: &str) {
+    let text = answer.text();
+    assert!(!text.contains("<script>") && !text.contains("<img src=x") && !text.contains("<%="), "{what}: {text}");
+    for tag in text.split('<').map(|rest| rest.split('>').next().unwrap()) {
+        let outside: String = tag.split('"').step_by(2).collect();
+        assert!(!outside.contains("onerror") && !outside.contains("onfocus"), "{what}: {tag}");
+    }
+}
+
+#[test]
+fn names_from_the_registry_and_from_people_are_shown_as_text() {
+    for payload in PAYLOADS {
+        let mut registered = document();
+        registered["identity_scopes"].as_array_mut().unwrap().push(json!(
+            {"name": "<b>x</b>", "display_name": payload, "description": payload, "claims": ["<i>claim</i>"]}
+        ));
+        registered["clients"][1]["client_name"] = json!(payload);
+        registered["clients"][1]["scope"] = json!("openid profile <b>x</b>");
+        let users = registered["users"].as_array_mut().unwrap();
+        users.push(json!({"username": payload, "password": BOB_PASSWORD, "claims": {"name": payload}}));
+        let gatepost = Gatepost::start_with(&registered, &[("GATEPOST_BRAND_NAME", payload)]);
+        let claims = r#"{"userinfo":{"<i>claim</i>":null}}"#;
+        let mut browser = gatepost.browser();
+        let changes = [("scope", "openid profile <b>x</b>"), ("claims", claims), ("login_hint", payload)];
+        let path = authorize_path("conf2", RP2, &changes);
+        let page = browser.visit(&path);
+        is_clean(&page, payload);
+        let wrong = sign_in(&mut browser, &page, payload, "wrong");
+        is_clean(&wrong, payload);
+        assert_eq!(wrong.attribute("id=\"username\"", "value").as_deref(), Some(payload));
+        let answer = sign_in(&mut browser, &page, payload, BOB_PASSWORD);
+        let consent = browser.follow(answer);
+        is_clean(&consent, payload);
+        assert!(consent.text().contains("asks for access") && !consent.text().contains("<b>x"), "{}", consent.text());
+        assert!(!consent.text().contains("<i>claim"));
+        is_clean(&browser.get("/logout"), payload);
+        is_clean(&browser.visit(&authorize_path("conf2", RP2, &[("prompt", "select_account")])), payload);
+        let answer = decide(&mut browser, &consent, "allow", &["profile", "<b>x</b>"], false);
+        assert!(answer.query().contains_key("code"), "{payload}");
+    }
+}
+
+#[test]
+fn nothing_that_a_request_says_is_reflected_unescaped() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    for payload in PAYLOADS {
+        for name in [
+            "client_id",
+            "redirect_uri",
+            "response_type",
+            "response_mode",
+            "scope",
+            "state",
+            "nonce",
+            "prompt",
+            "max_age",
+            "login_hint",
+            "ui_locales",
+            "acr_values",
+            "claims",
+            "id_token_hint",
+            "display",
+            "code_challenge",
+            "unknown",
+        ] {
+            for mode in ["query", "form_post"] {
+                let mut changes = vec![(name, payload)];
+                if name != "response_mode" {
+                    changes.push(("response_mode", mode));
+                }
+                let answer = browser.get(&authorize_path("conf1", RP1, &changes));
+                is_clean(&answer, name);
+                assert!(answer.status < 500, "{name}");
+                if let Some(location) = answer.header("location") {
+                    assert!(!location.contains(['<', '>', '"', '\'', ' ']), "{location}");
+                }
+            }
+        }
+        let encoded: String = form_urlencoded::byte_serialize(payload.as_bytes()).collect();
+        for address in [
+            format!("/{encoded}"),
+            format!("/login?r={encoded}"),
+            format!("/static/{encoded}"),
+            format!("/logout?x={encoded}"),
+        ] {
+            is_clean(&browser.get(&address), &address);
+        }
+    }
+}
+
+#[test]
+fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let pages = [
+        ("login", authorize_path("conf1", RP1, &[("prompt", "login")])),
+        ("chooser", authorize_path("conf1", RP1, &[("prompt", "select_account")])),
+        ("consent", authorize_path("conf2", RP2, &[])),
+        ("logout", String::from("/logout")),
+        ("error", String::from("/connect/authorize")),
+        ("home", String::from("/")),
+        ("not found", String::from("/nowhere")),
+    ];
+    for (name, address) in pages {
+        let page = browser.visit(&address);
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("script-src"), "{name}: {policy}");
+        assert_eq!(page.header("x-frame-options"), Some("DENY"), "{name}");
+        let text = page.text();
+        for attribute in ["src=\"", "href=\""] {
+            for rest in text.split(attribute).skip(1) {
+                let target = rest.split('"').next().unwrap();
+                assert!(
+                    target.starts_with('/') && !target.starts_with("//") || target.starts_with('#'),
+                    "{name}: {target}"
+                );
+            }
+        }
+        assert!(!text.contains("<script") && !text.contains("style=\""), "{name}");
+        let has_form = text.contains("<form");
+        assert_eq!(
+            page.header("referrer-policy"),
+            Some(if has_form { "same-origin" } else { "no-referrer" }),
+            "{name}"
+        );
+    }
+}
