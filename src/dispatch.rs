@@ -8,7 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, health, home, jwks, login, logout, static_files, token, userinfo,
+    authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files, token,
+    userinfo,
 };
 use crate::http::{Method, Note, Request, Response};
 use crate::pages::error::Problem;
@@ -23,6 +24,8 @@ enum Route<'a> {
     Jwks,
     Authorize,
     Token,
+    Revocation,
+    Introspection,
     UserInfo,
     Login,
     Consent,
@@ -60,6 +63,8 @@ impl<'a> Route<'a> {
             "/.well-known/openid-configuration/jwks" => Some(Route::Jwks),
             "/connect/authorize" => Some(Route::Authorize),
             "/connect/token" => Some(Route::Token),
+            "/connect/revocation" => Some(Route::Revocation),
+            "/connect/introspect" => Some(Route::Introspection),
             "/connect/userinfo" => Some(Route::UserInfo),
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
@@ -75,7 +80,8 @@ impl<'a> Route<'a> {
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
             Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
-            Route::Token => "POST, OPTIONS",
+            Route::Token | Route::Revocation => "POST, OPTIONS",
+            Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
         }
     }
@@ -89,16 +95,23 @@ impl<'a> Route<'a> {
             Route::Home | Route::Authorize | Route::Login | Route::Consent | Route::Logout | Route::StaticFile(_) => {
                 Audience::Person
             }
-            Route::Health | Route::Discovery | Route::Jwks | Route::Token | Route::UserInfo => Audience::Program,
+            Route::Health
+            | Route::Discovery
+            | Route::Jwks
+            | Route::Token
+            | Route::Revocation
+            | Route::Introspection
+            | Route::UserInfo => Audience::Program,
         }
     }
 
     fn sharing(self) -> Sharing {
         match self {
             Route::Discovery | Route::Jwks => Sharing::Everybody,
-            Route::Token | Route::UserInfo => Sharing::ClientOrigins,
+            Route::Token | Route::Revocation | Route::UserInfo => Sharing::ClientOrigins,
             Route::Home
             | Route::Health
+            | Route::Introspection
             | Route::Authorize
             | Route::Login
             | Route::Consent
@@ -153,6 +166,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Jwks
         | Route::Authorize
         | Route::Token
+        | Route::Revocation
+        | Route::Introspection
         | Route::UserInfo
         | Route::Login
         | Route::Consent
@@ -165,6 +180,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Jwks => jwks::handle(app),
         Route::Authorize => authorize::handle(app, request),
         Route::Token => token::handle(app, request),
+        Route::Revocation => revocation::handle(app, request),
+        Route::Introspection => introspection::handle(app, request),
         Route::UserInfo => userinfo::handle(app, request),
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
@@ -222,6 +239,10 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         Failure::Unavailable(error) => {
             log::error!("request {}: {error}", presentation.request.id);
             if error.is_passing() { unavailable(presentation, audience) } else { internal(presentation, audience) }
+        }
+        Failure::NotRevoked(error) => {
+            log::error!("request {}: a revocation was not stored: {error}", presentation.request.id);
+            unavailable(presentation, audience)
         }
         Failure::Busy => unavailable(presentation, audience),
         Failure::Internal(cause) => {

@@ -24,6 +24,8 @@ pub enum Failure {
     },
     /// The database cannot be asked right now, or the lane to it is full.
     Unavailable(StoreError),
+    /// A revocation could not be stored, whatever the cause: the client must come again, so 503 (RFC 7009 §2.2.1).
+    NotRevoked(StoreError),
     /// A lane of this process is full.
     Busy,
     /// Something that must not happen did; the cause is for the log.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::App;
 use crate::protocol::acr_values;
 use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::discovery::{FurtherEndpoints, Provider, document};
+use crate::protocol::discovery::{FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document};
 use crate::protocol::jwks;
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
@@ -71,7 +71,11 @@ impl Documents {
             authentication_methods: &AUTHENTICATION_METHODS,
             acr_values: &acr_values,
             ui_locales: self.ui_locales,
-            further_endpoints: FurtherEndpoints::default(),
+            further_endpoints: FurtherEndpoints {
+                revocation: Some(REVOCATION_PATH),
+                introspection: Some(INTROSPECTION_PATH),
+                ..FurtherEndpoints::default()
+            },
         });
         let rendered = Arc::new(Rendered {
             registry_version: snapshot.version,

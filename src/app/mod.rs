@@ -44,6 +44,8 @@ pub struct Vault {
     pub access_tokens: Sealer,
     /// Authorization requests in page addresses.
     pub authorize_requests: Sealer,
+    /// Refresh tokens.
+    pub refresh_tokens: Mac,
     /// Forms.
     pub form_tokens: Mac,
     /// Names of throttle buckets.
@@ -199,6 +201,7 @@ impl Vault {
             authorization_codes: Sealer::new(derived, Purpose::AuthorizationCode),
             access_tokens: Sealer::new(derived, Purpose::AccessToken),
             authorize_requests: Sealer::new(derived, Purpose::AuthorizeRequest),
+            refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
         }

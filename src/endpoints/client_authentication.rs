@@ -1,4 +1,5 @@
-//! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1).
+//! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1), and a resource at
+//! introspection (RFC 7662 §2.1).
 
 use std::sync::Arc;
 
@@ -12,6 +13,18 @@ use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::registry::RegisteredClient;
 
+/// Who may ask about tokens.
+#[derive(Clone, Debug)]
+pub enum Introspector {
+    /// A confidential client, about its own tokens.
+    Client(Arc<RegisteredClient>),
+    /// A resource, about tokens with scopes of it.
+    Resource(String),
+}
+
+/// What was presented, judged; or the store could not be asked.
+type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
+
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2 asks for.
 pub fn authenticate(
     app: &App,
@@ -19,44 +32,82 @@ pub fn authenticate(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>, Failure> {
+    prove(app, request, parameters, now, client)?.map_err(|failure| refused(app, &failure))
+}
+
+/// Authenticates who asks about a token: 401 whenever that fails.
+pub fn authenticate_introspector(
+    app: &App,
+    request: &Request,
+    parameters: &Parameters,
+    now: Instant,
+) -> Result<Introspector, Failure> {
+    let proven = prove(app, request, parameters, now, introspector)?;
+    proven.map_err(|failure| refused(app, &failure.at_introspection()))
+}
+
+/// Reads what the request presents and lets `judge` judge it; wrong guesses are counted, too many are not judged at all.
+fn prove<T>(
+    app: &App,
+    request: &Request,
+    parameters: &Parameters,
+    now: Instant,
+    judge: fn(&App, &PresentedClient, Instant) -> Judged<T>,
+) -> Judged<T> {
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let presented = PresentedClient::from_request(&headers, parameters).map_err(|failure| refused(app, &failure))?;
+    let presented = match PresentedClient::from_request(&headers, parameters) {
+        Ok(presented) => presented,
+        Err(failure) => return Ok(Err(failure)),
+    };
     let source = Source::of(request.source);
     if let Some(retry_after) = app.client_failures.wait(&presented.client_id, source, now) {
         return Err(Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after });
     }
-    match judge(app, &presented, now)? {
-        Ok(client) => Ok(client),
-        Err(failure) => {
-            if failure.counts_as_guess() {
-                app.client_failures.count(&presented.client_id, source, now);
-            }
-            Err(refused(app, &failure))
-        }
+    let judged = judge_readings(app, &presented, now, judge)?;
+    if judged.as_ref().is_err_and(AuthenticationFailure::counts_as_guess) {
+        app.client_failures.count(&presented.client_id, source, now);
     }
+    Ok(judged)
 }
 
 /// Judges what was presented, and once more its raw reading where the header has two.
-fn judge(
+fn judge_readings<T>(
     app: &App,
     presented: &PresentedClient,
     now: Instant,
-) -> Result<Result<Arc<RegisteredClient>, AuthenticationFailure>, Failure> {
-    let failure = match judge_once(app, presented, now)? {
-        Ok(client) => return Ok(Ok(client)),
+    judge: fn(&App, &PresentedClient, Instant) -> Judged<T>,
+) -> Judged<T> {
+    let failure = match judge(app, presented, now)? {
+        Ok(proven) => return Ok(Ok(proven)),
         Err(failure) => failure,
     };
     match presented.retry() {
-        Some(raw) => Ok(judge_once(app, &raw, now)?.map_err(|_| failure)),
+        Some(raw) => Ok(judge(app, &raw, now)?.map_err(|_| failure)),
         None => Ok(Err(failure)),
     }
 }
 
-fn judge_once(
-    app: &App,
-    presented: &PresentedClient,
-    now: Instant,
-) -> Result<Result<Arc<RegisteredClient>, AuthenticationFailure>, Failure> {
+/// Clients and resources share one name space. A public client proves nothing, so it is told nothing.
+fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Introspector> {
+    let snapshot = app.registry.snapshot();
+    let name = presented.client_id.as_str();
+    if let Some(secrets) = snapshot.resource_secrets.get(name) {
+        return Ok(match presented.judge_resource(secrets, now) {
+            ClientVerdict::Authenticated => Ok(Introspector::Resource(name.to_owned())),
+            ClientVerdict::Refused(failure) => Err(failure),
+        });
+    }
+    Ok(client(app, presented, now)?.and_then(|client| {
+        let proven = client.client.is_confidential();
+        if proven {
+            Ok(Introspector::Client(client))
+        } else {
+            Err(presented.failure(Reason::PublicClientIntrospection))
+        }
+    }))
+}
+
+fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<RegisteredClient>> {
     let registered = app.registry.client(&presented.client_id)?;
     let client = registered.as_ref().map(|registered| &registered.client);
     let secrets = registered.as_ref().map_or(&[][..], |registered| &registered.secrets);

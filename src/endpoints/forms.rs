@@ -3,8 +3,10 @@
 use crate::app::failure::Failure;
 use crate::http::Request;
 use crate::protocol::errors::TokenErrorCode;
+use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
+use crate::protocol::secret::SecretText;
 use crate::protocol::token_request::known_parameter_in_query;
 
 /// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
@@ -21,4 +23,20 @@ pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
 pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     if known_parameter_in_query(&query, known) { Err(Failure::bad_request(Reason::ParameterInQuery)) } else { Ok(()) }
+}
+
+/// What the endpoints that take a token read.
+const PRESENTED_TOKEN_PARAMETERS: [&str; 4] = ["client_id", "client_secret", "token", "token_type_hint"];
+
+/// The same for an endpoint that takes a token.
+pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure> {
+    refuse_parameters_in_query(request, &PRESENTED_TOKEN_PARAMETERS)
+}
+
+/// `token`. `token_type_hint` helps nobody here, since each token says itself what it is (RFC 7009 §2.1, RFC 7662 §2.1):
+/// whatever stands in it, it is merely not sent twice.
+pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
+    parameters.single("token_type_hint").map_err(Failure::bad_request)?;
+    let token = parameters.bounded("token", lengths::HANDLE).map_err(Failure::bad_request)?;
+    token.map(SecretText::new).ok_or_else(|| Failure::bad_request(Reason::MissingToken))
 }

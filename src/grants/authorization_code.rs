@@ -2,7 +2,7 @@
 //! opened, judged by the core, and the verdict enacted in one statement; a code that was used before shows there.
 
 use super::GrantContext;
-use super::issue::{self, Issue, IssueUser};
+use super::issue::{self, Issue, IssueGrant, IssueUser};
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::protocol::audience::{Narrowed, narrow};
@@ -10,6 +10,7 @@ use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem}
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::identifiers::Sid;
 use crate::protocol::reason::Reason;
+use crate::protocol::refresh_token;
 use crate::protocol::scope::OFFLINE_ACCESS;
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_request::AuthorizationCodeRequest;
@@ -105,7 +106,11 @@ fn answer(
             user: Some(IssueUser {
                 sign_in: &code.user,
                 user: &user.to_core(),
-                grant: Some((code.grant, code.grant_expires_at)),
+                grant: Some(IssueGrant {
+                    id: code.grant,
+                    expires_at: code.grant_expires_at,
+                    refresh_generation: refresh_token::is_issued(&code.scope, &client.client).then_some(0),
+                }),
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),

@@ -16,6 +16,7 @@ use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
 use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP};
 use crate::protocol::reference_token;
+use crate::protocol::refresh_token::RefreshHandle;
 use crate::protocol::scope::{OPENID, ScopeSet};
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_response::TokenResponse;
@@ -46,15 +47,27 @@ pub struct IssueUser<'a> {
     pub sign_in: &'a TokenSubject,
     /// Their row, as current as the decision to issue.
     pub user: &'a User,
-    /// The grant the tokens hang on, and its absolute end.
-    pub grant: Option<(GrantId, Instant)>,
+    /// The grant the tokens hang on.
+    pub grant: Option<IssueGrant>,
     /// Claims asked for by name.
     pub claims: &'a ClaimNames,
     /// `nonce` of the authorization request.
     pub nonce: Option<&'a str>,
 }
 
-/// Makes the answer of a grant: an access token for what `narrowed` says, and an ID token when `openid` was granted.
+/// The grant behind a response.
+#[derive(Clone, Copy, Debug)]
+pub struct IssueGrant {
+    /// Its name.
+    pub id: GrantId,
+    /// Its absolute end.
+    pub expires_at: Instant,
+    /// The generation of the refresh token to hand out; `None` hands out none.
+    pub refresh_generation: Option<i32>,
+}
+
+/// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid` was granted; a
+/// refresh token where one is due.
 pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
     let token = describe(issue, narrowed);
     let access_token = access_token(app, snapshot, issue, &token)?;
@@ -63,20 +76,27 @@ pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<
         Some(_) | None => None,
     };
     let expires_in = token.expires_in(issue.now);
-    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token: None, scope: token.scope })
+    let refresh_token = issue.user.and_then(|user| refresh_token(app, user.grant?));
+    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope })
+}
+
+/// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
+fn refresh_token(app: &App, grant: IssueGrant) -> Option<SecretText> {
+    let handle = RefreshHandle { grant: grant.id, generation: grant.refresh_generation? };
+    Some(handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()])))
 }
 
 fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
     let grant = issue.user.and_then(|user| user.grant);
     AccessToken {
-        jti: Jti { grant: grant.map(|(id, _)| id), random: random::bytes() },
+        jti: Jti { grant: grant.map(|grant| grant.id), random: random::bytes() },
         client_id: issue.client.client_id.clone(),
         user: issue.user.map(|user| AccessTokenUser::of(user.sign_in)),
         scope: narrowed.scope,
         audience: narrowed.audience,
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
         issued_at: issue.now,
-        expires_at: expiry(issue.now, issue.client.lifetimes.access_token, grant.map(|(_, expires_at)| expires_at)),
+        expires_at: expiry(issue.now, issue.client.lifetimes.access_token, grant.map(|grant| grant.expires_at)),
     }
 }
 

@@ -1,9 +1,11 @@
 //! One plain function per grant type, all of one shape: what an authenticated client asked for in, an answer or a
-//! failure out. Every token, whatever the grant, is made in [`issue`].
+//! failure out. Every token, whatever the grant, is made in [`issue`]; [`presented_token`] reads them again.
 
 pub mod authorization_code;
 pub mod client_credentials;
 pub mod issue;
+pub mod presented_token;
+pub mod refresh_token;
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -30,6 +32,7 @@ pub struct GrantContext<'a> {
 pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<TokenResponse, Failure> {
     match request {
         TokenRequest::AuthorizationCode(request) => authorization_code::handle(context, request),
+        TokenRequest::RefreshToken(request) => refresh_token::handle(context, request),
         TokenRequest::ClientCredentials(request) => client_credentials::handle(context, request),
     }
 }

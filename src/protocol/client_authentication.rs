@@ -95,6 +95,16 @@ impl PresentedClient {
         }
     }
 
+    /// Judges against the secrets of the resource of that name: resources prove themselves as confidential clients do, at
+    /// introspection (RFC 7662 §2.1).
+    pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
+        match (matches_any(self.secret.as_ref(), secrets, now), &self.secret) {
+            (true, _) => ClientVerdict::Authenticated,
+            (false, None) => self.refused(Reason::MissingClientSecret),
+            (false, Some(_)) => self.refused(Reason::WrongClientSecret),
+        }
+    }
+
     fn verify(&self, client: &Client, secret_matches: bool) -> Result<(), Reason> {
         if !client.enabled {
             return Err(Reason::DisabledClientAtToken);
@@ -116,7 +126,12 @@ impl PresentedClient {
     }
 
     fn refused(&self, reason: Reason) -> ClientVerdict {
-        ClientVerdict::Refused(AuthenticationFailure { error: invalid_client(reason), header_used: self.header_used })
+        ClientVerdict::Refused(self.failure(reason))
+    }
+
+    /// `invalid_client` for this reason.
+    pub fn failure(&self, reason: Reason) -> AuthenticationFailure {
+        AuthenticationFailure { error: invalid_client(reason), header_used: self.header_used }
     }
 }
 
@@ -133,6 +148,12 @@ impl AuthenticationFailure {
     /// `WWW-Authenticate`, which a 401 must have and nothing else.
     pub fn challenge(&self, rule: InvalidClientStatus) -> Option<&'static str> {
         (self.status(rule) == 401).then_some(CHALLENGE)
+    }
+
+    /// The same failure where the request is for a protected resource: 401 however the credentials came (RFC 7662 §2.3).
+    #[must_use]
+    pub fn at_introspection(self) -> AuthenticationFailure {
+        AuthenticationFailure { header_used: true, ..self }
     }
 
     /// Whether a secret was guessed at: such failures are limited, others are not.

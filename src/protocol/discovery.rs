@@ -15,6 +15,10 @@ use super::scope::{Catalogue, RegisteredScope, ScopeKind};
 pub const AUTHORIZE_PATH: &str = "/connect/authorize";
 /// Path of the token endpoint.
 pub const TOKEN_PATH: &str = "/connect/token";
+/// Path of the revocation endpoint.
+pub const REVOCATION_PATH: &str = "/connect/revocation";
+/// Path of the introspection endpoint.
+pub const INTROSPECTION_PATH: &str = "/connect/introspect";
 /// Path of the UserInfo endpoint.
 pub const USERINFO_PATH: &str = "/connect/userinfo";
 /// Path of the key set.

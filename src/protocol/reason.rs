@@ -135,6 +135,20 @@ pub enum Reason {
     NoScopeLeft,
     /// Ask for resources within what was authorized.
     InvalidTarget,
+    /// Send the refresh token.
+    MissingRefreshToken,
+    /// The refresh token is not one of this client's, or was damaged on the way.
+    UnknownRefreshToken,
+    /// An old refresh token came again; what hangs on its grant is revoked. Keep the newest, and send each once.
+    RefreshTokenReplayed,
+    /// Its absolute or idle lifetime is over: sign in again.
+    RefreshTokenExpired,
+    /// The grant was revoked: sign in again.
+    GrantRevoked,
+    /// Ask for scopes within what was granted.
+    ScopeBeyondGrant,
+    /// Send the token to revoke or to look at.
+    MissingToken,
     // Client authentication
     /// Send client_id, in the body or the Authorization header.
     NoClientAuthentication,
@@ -158,6 +172,8 @@ pub enum Reason {
     DisabledClientAtToken,
     /// Send client_secret; an empty one counts as none.
     MissingClientSecret,
+    /// Introspect as a resource with a secret, or as a confidential client.
+    PublicClientIntrospection,
     // UserInfo
     /// Send Authorization: Bearer.
     NoAccessToken,
@@ -273,6 +289,13 @@ impl Reason {
         Reason::IdentityScopeForClient,
         Reason::NoScopeLeft,
         Reason::InvalidTarget,
+        Reason::MissingRefreshToken,
+        Reason::UnknownRefreshToken,
+        Reason::RefreshTokenReplayed,
+        Reason::RefreshTokenExpired,
+        Reason::GrantRevoked,
+        Reason::ScopeBeyondGrant,
+        Reason::MissingToken,
         Reason::NoClientAuthentication,
         Reason::SeveralAuthenticationMethods,
         Reason::MalformedAuthorizationHeader,
@@ -284,6 +307,7 @@ impl Reason {
         Reason::TooManyClientFailures,
         Reason::DisabledClientAtToken,
         Reason::MissingClientSecret,
+        Reason::PublicClientIntrospection,
         Reason::NoAccessToken,
         Reason::SeveralAccessTokens,
         Reason::AccessTokenInQuery,
@@ -387,6 +411,13 @@ impl Reason {
             Reason::IdentityScopeForClient => row("GP1216", "A requested scope needs a user.", "Ask for resource scopes only with client_credentials."),
             Reason::NoScopeLeft => row("GP1217", "There is no scope that this grant may carry.", "Add a resource scope to the client."),
             Reason::InvalidTarget => row("GP1218", "The resource is unknown or not allowed.", "Ask for resources within what was authorized."),
+            Reason::MissingRefreshToken => row("GP1219", "The parameter refresh_token is missing.", "Send the refresh token."),
+            Reason::UnknownRefreshToken => row("GP1220", "The grant is not valid.", "The refresh token is not one of this client's, or was damaged on the way."),
+            Reason::RefreshTokenReplayed => row("GP1221", "The grant is not valid.", "An old refresh token came again; what hangs on its grant is revoked. Keep the newest, and send each once."),
+            Reason::RefreshTokenExpired => row("GP1222", "The grant is not valid.", "Its absolute or idle lifetime is over: sign in again."),
+            Reason::GrantRevoked => row("GP1223", "The grant is not valid.", "The grant was revoked: sign in again."),
+            Reason::ScopeBeyondGrant => row("GP1224", "The scope is wider than what was granted.", "Ask for scopes within what was granted."),
+            Reason::MissingToken => row("GP1225", "The parameter token is missing.", "Send the token to revoke or to look at."),
             // Client authentication
             Reason::NoClientAuthentication => row("GP1301", "Client authentication failed.", "Send client_id, in the body or the Authorization header."),
             Reason::SeveralAuthenticationMethods => row("GP1302", "The request uses more than one way of client authentication.", "Use the Authorization header or the body, not both."),
@@ -399,6 +430,7 @@ impl Reason {
             Reason::TooManyClientFailures => row("GP1309", "Too many failed attempts.", "Wait as long as Retry-After says."),
             Reason::DisabledClientAtToken => row("GP1310", "Client authentication failed.", "The client is disabled; enable it with `gatepost apply`."),
             Reason::MissingClientSecret => row("GP1311", "Client authentication failed.", "Send client_secret; an empty one counts as none."),
+            Reason::PublicClientIntrospection => row("GP1312", "Client authentication failed.", "Introspect as a resource with a secret, or as a confidential client."),
             // UserInfo
             Reason::NoAccessToken => row("GP1401", "An access token is required.", "Send Authorization: Bearer."),
             Reason::SeveralAccessTokens => row("GP1402", "The access token must be sent in one way only.", "Use the Authorization header alone."),
@@ -444,8 +476,9 @@ mod tests {
 
     #[test]
     fn invalid_grant_has_one_public_text() {
-        let grant_reasons = Reason::ALL.iter().filter(|reason| ("GP1206".."GP1215").contains(&reason.code()));
-        assert!(grant_reasons.clone().count() > 5);
+        let is_of_grant = |code: &str| ("GP1206".."GP1215").contains(&code) || ("GP1220".."GP1224").contains(&code);
+        let grant_reasons = Reason::ALL.iter().filter(|reason| is_of_grant(reason.code()));
+        assert_eq!(grant_reasons.clone().count(), 13);
         for reason in grant_reasons {
             assert_eq!(reason.description(), Reason::UnknownCode.description(), "{reason:?}");
         }

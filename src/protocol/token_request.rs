@@ -9,15 +9,25 @@ use super::scope::ScopeSet;
 use super::secret::SecretText;
 
 /// Every parameter this endpoint reads: none of them may stand in the URL.
-pub const PARAMETERS: [&str; 8] =
-    ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope", "resource"];
+pub const PARAMETERS: [&str; 9] = [
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "scope",
+    "resource",
+];
 
 /// Those of them that may stand in a form once only, also where the grant at hand does not read them.
 pub const SINGLE_PARAMETERS: [&str; 7] =
     ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope"];
 
 /// The grants the token endpoint serves, in the order of the metadata.
-pub const SERVED_GRANT_TYPES: [GrantType; 2] = [GrantType::AuthorizationCode, GrantType::ClientCredentials];
+pub const SERVED_GRANT_TYPES: [GrantType; 3] =
+    [GrantType::AuthorizationCode, GrantType::RefreshToken, GrantType::ClientCredentials];
 
 const MOST_RESOURCES: usize = 10;
 const MOST_RESOURCE_CHARACTERS: usize = 2_000;
@@ -31,6 +41,8 @@ const MOST_OTHER_CHARACTERS: usize = 300;
 pub enum TokenRequest {
     /// `authorization_code`
     AuthorizationCode(AuthorizationCodeRequest),
+    /// `refresh_token`
+    RefreshToken(RefreshTokenRequest),
     /// `client_credentials`
     ClientCredentials(ClientCredentialsRequest),
 }
@@ -68,6 +80,17 @@ pub struct ClientCredentialsRequest {
     pub resources: Vec<String>,
 }
 
+/// Parameters of `refresh_token` (RFC 6749 §6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshTokenRequest {
+    /// `refresh_token`, not yet verified.
+    pub refresh_token: SecretText,
+    /// `scope`, for the tokens of this answer; `None` asks for all that was granted.
+    pub scope: Option<ScopeSet>,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+}
+
 impl TokenRequest {
     /// Reads the form of an authenticated client: `grant_type` missing, unknown, not the client's; then its parameters.
     pub fn from_form(parameters: &Parameters, client: &Client) -> Result<TokenRequest, TokenError> {
@@ -78,8 +101,8 @@ impl TokenRequest {
         match grant_type {
             GrantType::AuthorizationCode => authorization_code(parameters).map(TokenRequest::AuthorizationCode),
             GrantType::ClientCredentials => client_credentials(parameters, client).map(TokenRequest::ClientCredentials),
+            GrantType::RefreshToken => refresh_token(parameters).map(TokenRequest::RefreshToken),
             GrantType::Implicit
-            | GrantType::RefreshToken
             | GrantType::Password
             | GrantType::DeviceCode
             | GrantType::TokenExchange
@@ -102,15 +125,30 @@ fn served_grant_type(parameters: &Parameters) -> Result<GrantType, TokenError> {
 }
 
 fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
-    let code = parameters
-        .bounded("code", MOST_HANDLE_CHARACTERS)
-        .map_err(|reason| if reason == Reason::OverlongParameter { unknown_code() } else { invalid_request(reason) })?;
+    let code = handle(parameters, "code", Reason::UnknownCode)?;
     let redirect_uri = parameters.bounded("redirect_uri", MOST_REDIRECT_URI_CHARACTERS).map_err(invalid_request)?;
     Ok(AuthorizationCodeRequest {
         code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
         redirect_uri: redirect_uri.ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?.to_owned(),
         code_verifier: code_verifier(parameters)?,
         resources: resources(parameters)?,
+    })
+}
+
+fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenError> {
+    let refresh_token = handle(parameters, "refresh_token", Reason::UnknownRefreshToken)?;
+    Ok(RefreshTokenRequest {
+        refresh_token: SecretText::new(refresh_token.ok_or_else(|| invalid_request(Reason::MissingRefreshToken))?),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+/// What we handed out comes back; longer than any of ours, it is none of ours.
+fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
+    parameters.bounded(name, MOST_HANDLE_CHARACTERS).map_err(|reason| {
+        let overlong = reason == Reason::OverlongParameter;
+        if overlong { TokenError::new(TokenErrorCode::InvalidGrant, unknown) } else { invalid_request(reason) }
     })
 }
 
@@ -158,10 +196,6 @@ fn invalid_request(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidRequest, reason)
 }
 
-fn unknown_code() -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidGrant, Reason::UnknownCode)
-}
-
 fn unsupported() -> TokenError {
     TokenError::new(TokenErrorCode::UnsupportedGrantType, Reason::UnsupportedGrantType)
 }
@@ -198,7 +232,7 @@ mod tests {
         let pairs = code_request(further);
         match accepted(&pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>()) {
             TokenRequest::AuthorizationCode(request) => request,
-            TokenRequest::ClientCredentials(_) => panic!("another grant"),
+            TokenRequest::RefreshToken(_) | TokenRequest::ClientCredentials(_) => panic!("another grant"),
         }
     }
 
@@ -296,7 +330,7 @@ mod tests {
         let grant_type = ("grant_type", "client_credentials");
         let asked = |pairs: &[(&str, &str)]| match accepted(pairs) {
             TokenRequest::ClientCredentials(request) => request.scope.map(|scope| scope.to_string()),
-            TokenRequest::AuthorizationCode(_) => panic!("another grant"),
+            TokenRequest::AuthorizationCode(_) | TokenRequest::RefreshToken(_) => panic!("another grant"),
         };
         assert_eq!(asked(&[grant_type]), None);
         assert_eq!(asked(&[grant_type, ("scope", "")]), None);

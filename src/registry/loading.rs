@@ -1,6 +1,6 @@
 //! From stored rows to what the core works with. A row that `apply` would refuse today is `Corrupt`, not served.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RegisteredClient, Registry};
 use crate::crypto::sealing::Sealer;
@@ -29,9 +29,20 @@ pub(super) fn client(
 fn open(row: &SecretRow, sealer: &Sealer) -> Result<SecretDigest, StoreError> {
     let opened = sealer.open(row.sealed_digest.expose());
     let digest = opened.and_then(|bytes| SecretDigest::decode(&bytes, row.expires_at));
-    digest.ok_or_else(|| {
-        StoreError::Corrupt(String::from("a client secret's digest does not open under the master secret"))
-    })
+    digest.ok_or_else(|| StoreError::Corrupt(String::from("a secret's digest does not open under the master secret")))
+}
+
+/// What each resource proves itself with.
+pub(super) fn resource_secrets(
+    rows: &CatalogueRows,
+    sealer: &Sealer,
+) -> Result<BTreeMap<String, Vec<SecretDigest>>, StoreError> {
+    let resources = rows.entries.iter().filter(|row| row.kind == CatalogueKind::Resource);
+    let opened = resources.map(|row| {
+        let digests = row.secrets.iter().map(|secret| open(secret, sealer)).collect::<Result<_, _>>()?;
+        Ok((row.name.clone(), digests))
+    });
+    opened.collect()
 }
 
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {

@@ -6,7 +6,7 @@ mod client_cache;
 mod key_ring;
 mod loading;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant as Monotonic};
@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub version: i64,
     /// Scopes, resources, tenants, providers.
     pub catalogue: Catalogue,
+    /// Digests of the resources' secrets, by resource name.
+    pub resource_secrets: BTreeMap<String, Vec<SecretDigest>>,
     /// Signing keys.
     pub keys: KeyRing,
     /// Origins that the scripts of any client may come from.
@@ -53,7 +55,7 @@ pub struct Snapshot {
 /// Opens what the registry keeps sealed.
 #[derive(Debug)]
 pub struct Sealers {
-    /// Digests of client secrets.
+    /// Digests of the secrets of clients and resources.
     pub client_secrets: Sealer,
     /// Private signing keys.
     pub signing_keys: Sealer,
@@ -158,6 +160,7 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let version = catalogue.registry_version.min(keys.registry_version).min(origins.registry_version);
     Ok(Snapshot {
         version,
+        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets)?,
         catalogue: loading::catalogue(catalogue.value)?,
         keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
         origins: loading::origins(&origins.value),

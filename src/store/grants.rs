@@ -8,10 +8,13 @@ use serde_json::Value;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
-use super::values::{column, tenant_text};
+use super::values::{client_id, column, id, subject, tenant, tenant_text};
 use super::{NamedQuery, Store};
+use crate::protocol::claims::ClaimNames;
+use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
+use crate::protocol::token_subject::TokenSubject;
 
 /// A grant to be, as the code carried it.
 #[derive(Clone, Debug)]
@@ -153,18 +156,33 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
     })
 }
 
-const REVOKE_REPLAYED: &str = "
+const REVOKE: &str = "
 WITH revoked AS (
     UPDATE grants SET revoked_at = clock_timestamp()
-    WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text AND revoked_at IS NULL
+    WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text) AND revoked_at IS NULL
     RETURNING client_id, sub, sid
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, 'code_replayed', revoked.client_id, revoked.sub, revoked.sid, a.source, a.request_id, a.detail
+           a.process, a.event, revoked.client_id, revoked.sub, revoked.sid, a.source, a.request_id, a.detail
     FROM revoked, jsonb_populate_record(NULL::audit_events, $4::jsonb) AS a
 )
 SELECT client_id FROM revoked";
+
+/// Revokes a grant: of this client, or of whichever. `true` when there was one that lived. The event's client, user and
+/// session are the statement's own.
+pub fn revoke(
+    store: &Store,
+    id: GrantId,
+    client_id: Option<&ClientId>,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let audit = audit.parameter_of(store);
+    let client_id = client_id.map(ClientId::as_str);
+    let revoked =
+        store.write(|connection| connection.query_opt(REVOKE, &[&id.day, &&id.random[..], &client_id, &audit]))?;
+    Ok(revoked.is_some())
+}
 
 /// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had.
 pub fn revoke_replayed(
@@ -173,11 +191,83 @@ pub fn revoke_replayed(
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    let revoked = store.write(|connection| {
-        connection.query_opt(REVOKE_REPLAYED, &[&id.day, &&id.random[..], &client_id.as_str(), &audit])
-    })?;
-    Ok(revoked.is_some())
+    revoke(store, id, Some(client_id), &AuditEvent { event: "code_replayed", ..audit.clone() })
 }
 
-pub(super) const QUERIES: &[NamedQuery] = &[("grants::REDEEM", REDEEM), ("grants::REVOKE_REPLAYED", REVOKE_REPLAYED)];
+const FIND: &str = "
+SELECT day, id, client_id, sub, scopes, resources, claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
+       generation, issued_at, coalesce(moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
+FROM grants WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text";
+
+/// Reads a grant of this client; somebody else's counts as absent.
+pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<Grant>, StoreError> {
+    let found =
+        store.read(|connection| connection.query_opt(FIND, &[&id.day, &&id.random[..], &client_id.as_str()]))?;
+    found.as_ref().map(grant).transpose()
+}
+
+const LIST: &str = "
+SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.sid, g.tenant, g.identity_provider,
+       g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
+       g.expires_at, g.revoked_at
+FROM grants g
+CROSS JOIN installation i
+JOIN users u ON u.sub = g.sub AND u.enabled AND g.issued_at > u.tokens_valid_after
+JOIN clients c ON c.client_id = g.client_id AND c.enabled AND g.issued_at > c.tokens_valid_after
+LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
+LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
+WHERE (g.day, g.id) > ($1::int4, $2::bytea)
+  AND ($3::text IS NULL OR g.sub = $3::text) AND ($4::text IS NULL OR g.client_id = $4::text)
+  AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp() AND g.issued_at > i.tokens_valid_after
+  AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
+  AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
+ORDER BY g.day, g.id LIMIT $5::int8";
+
+/// Grants that live, by id, at most `limit` behind `after`; of one user, of one client, or all.
+pub fn list(
+    store: &Store,
+    after: Option<GrantId>,
+    sub: Option<&Subject>,
+    client_id: Option<&ClientId>,
+    limit: i64,
+) -> Result<Vec<Grant>, StoreError> {
+    let day = after.map_or(Day(i32::MIN), |after| after.day);
+    let random = after.map(|after| after.random).unwrap_or_default();
+    let (sub, client_id) = (sub.map(Subject::as_str), client_id.map(ClientId::as_str));
+    let rows = store.read(|connection| connection.query(LIST, &[&day, &&random[..], &sub, &client_id, &limit]))?;
+    rows.iter().map(grant).collect()
+}
+
+fn grant(row: &Row) -> Result<Grant, StoreError> {
+    let names = |list: &str| -> Result<Vec<String>, StoreError> {
+        let claims = column::<Json<Value>>(row, "claims")?.0;
+        let listed = claims.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Ok(listed.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    };
+    let scopes: Vec<&str> = column(row, "scopes")?;
+    Ok(Grant {
+        id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
+        client_id: client_id(row, "client_id")?,
+        user: TokenSubject {
+            subject: subject(row, "sub")?,
+            sid: column::<Option<&str>>(row, "sid")?.map(Sid::new),
+            tenant: tenant(row, "tenant")?,
+            identity_provider: column(row, "identity_provider")?,
+            auth_time: column(row, "auth_time")?,
+            amr: column(row, "amr")?,
+            acr: column(row, "acr")?,
+        },
+        scope: scopes.into_iter().collect(),
+        resources: column(row, "resources")?,
+        claims: ClaimNames { userinfo: names("userinfo")?, id_token: names("id_token")? },
+        offline: column(row, "offline")?,
+        generation: column(row, "generation")?,
+        issued_at: column(row, "issued_at")?,
+        last_used_at: column(row, "last_used_at")?,
+        expires_at: column(row, "expires_at")?,
+        revoked_at: column(row, "revoked_at")?,
+    })
+}
+
+pub(super) const QUERIES: &[NamedQuery] =
+    &[("grants::REDEEM", REDEEM), ("grants::REVOKE", REVOKE), ("grants::FIND", FIND), ("grants::LIST", LIST)];

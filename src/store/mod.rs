@@ -16,6 +16,7 @@ pub mod audit_events;
 pub mod catalogue;
 pub mod clients;
 pub mod consents;
+pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
 pub mod migrate;
@@ -41,6 +42,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         catalogue::QUERIES,
         clients::QUERIES,
         consents::QUERIES,
+        grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,
         migrate::QUERIES,

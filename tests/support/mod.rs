@@ -6,5 +6,6 @@ pub mod gate;
 pub mod gatepost;
 pub mod http;
 pub mod jwt;
+pub mod offline;
 pub mod postgres;
 pub mod proxy;

@@ -1,0 +1,46 @@
+//! What we handed out and somebody shows us again: access tokens in either form, refresh tokens. Reading one says that it
+//! is ours; whether it is still good is not said yet.
+
+use super::issue::ACCESS_TOKEN_PREFIX;
+use crate::app::App;
+use crate::protocol::access_token::AccessToken;
+use crate::protocol::jwt::{ACCESS_TOKEN_TYP, UnverifiedJws};
+use crate::protocol::reference_token;
+use crate::protocol::refresh_token::{self, RefreshHandle};
+use crate::protocol::secret::SecretText;
+
+/// A token of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PresentedToken {
+    /// An access token.
+    Access(AccessToken),
+    /// A refresh token, of whichever generation.
+    Refresh(RefreshHandle),
+}
+
+/// Reads a token of either kind; what kind it is, it says itself.
+pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
+    if token.expose().starts_with(refresh_token::PREFIX) {
+        return refresh_handle(app, token).map(PresentedToken::Refresh);
+    }
+    access_token(app, token).map(PresentedToken::Access)
+}
+
+/// Reads an access token.
+pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
+    if token.expose().starts_with(ACCESS_TOKEN_PREFIX) {
+        let opened = app.vault.access_tokens.open_text(ACCESS_TOKEN_PREFIX, token.expose())?;
+        return reference_token::decode(&opened);
+    }
+    let jws = UnverifiedJws::parse(token.expose())?;
+    let is_ours = jws.typ.as_deref() == Some(ACCESS_TOKEN_TYP) && app.registry.snapshot().keys.verifies(&jws);
+    // Verified just above, so the claims are what we signed.
+    let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
+    AccessToken::from_verified_claims(&claims, app.issuer())
+}
+
+/// Reads a refresh token; a forged one ends here, before any query.
+pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
+    let (handle, tag) = RefreshHandle::parse(token.expose())?;
+    app.vault.refresh_tokens.verify(&[&handle.encode()], &tag).then_some(handle)
+}

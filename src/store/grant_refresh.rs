@@ -1,0 +1,127 @@
+//! Refresh: the one statement that moves a grant to its next generation, hands the same successor out again, or finds a
+//! replay and revokes the grant. All that arrive at once queue at the row, and each is judged by the row as it then is.
+
+use std::time::Duration;
+
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::users::{UserRow, user};
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::client::RefreshTokenUsage;
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::refresh_token::RefreshHandle;
+
+/// A refresh to be.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRefresh<'a> {
+    /// The grant and the generation that was presented.
+    pub handle: RefreshHandle,
+    /// Who presents it.
+    pub client_id: &'a ClientId,
+    /// 16 random bytes of this request: tells its own commit from another's.
+    pub attempt: [u8; 16],
+    /// Whether a use makes the next generation.
+    pub usage: RefreshTokenUsage,
+    /// For how long after a move its predecessor still gets the same successor.
+    pub retry_window: Duration,
+}
+
+/// What became of it.
+#[must_use]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refreshed {
+    /// Everything stands; the user's row is as current as the decision.
+    Issued {
+        /// The generation of the refresh token to hand out.
+        generation: i32,
+        /// Whose it is.
+        user: Box<UserRow>,
+    },
+    /// An old token came again, or the grant was revoked meanwhile: the grant is dead.
+    Revoked,
+    /// The grant is not there, or user, client or consent no longer stand; the row is as it was.
+    NoLongerStands,
+}
+
+/// What the grant stands on is read beside it. A row that others hold is judged once they are done, by what they left,
+/// while `standing` stays as read when the statement began: hence every use of a token asks again.
+/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
+const REFRESH: &str = "
+WITH standing AS (
+    SELECT u.enabled AND g.issued_at > u.tokens_valid_after
+           AND c.enabled AND g.issued_at > c.tokens_valid_after
+           AND g.issued_at > i.tokens_valid_after
+           AND (k.sub IS NULL OR g.issued_at > k.revoked_before) AS stands,
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+    FROM grants g
+    CROSS JOIN installation i
+    LEFT JOIN users u ON u.sub = g.sub
+    LEFT JOIN clients c ON c.client_id = g.client_id
+    LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
+    WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
+), refreshed AS (
+    UPDATE grants g
+    SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 AND NOT $6::bool
+                          THEN g.generation + 1 ELSE g.generation END,
+        moved_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
+                        THEN clock_timestamp() ELSE g.moved_at END,
+        attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 THEN $5::bytea
+                       ELSE g.attempt END,
+        revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
+                          WHEN g.generation <= $4::int4 THEN NULL
+                          WHEN g.generation - 1 = $4::int4 AND NOT $6::bool
+                               AND (g.attempt = $5::bytea OR g.moved_at > clock_timestamp() - $7::int8 * interval '1 second')
+                          THEN NULL
+                          ELSE clock_timestamp() END
+    FROM standing
+    WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
+    RETURNING g.generation, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked, g.client_id, g.sub, g.sid
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
+           CASE WHEN refreshed.revoked THEN 'refresh_token_replayed' WHEN refreshed.own THEN 'refreshed'
+                ELSE 'refresh_repeated' END,
+           refreshed.client_id, refreshed.sub, refreshed.sid, a.source, a.request_id, a.detail
+    FROM refreshed, standing, jsonb_populate_record(NULL::audit_events, $8::jsonb) AS a
+    WHERE refreshed.revoked OR (standing.stands AND refreshed.generation >= $4::int4)
+)
+SELECT refreshed.generation, refreshed.own, refreshed.revoked, standing.*
+FROM refreshed, standing";
+
+/// Refreshes: of all that present one generation, at once or within the window, each gets the same next one. When the
+/// connection breaks before the answer, the same attempt is made once more. The event is the statement's own.
+pub fn refresh(store: &Store, new: &NewRefresh<'_>, audit: &AuditEvent<'_>) -> Result<Refreshed, StoreError> {
+    let audit = audit.parameter_of(store);
+    let (grant, presented) = (new.handle.grant, new.handle.generation);
+    let reuse = new.usage == RefreshTokenUsage::Reuse;
+    let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
+    let row = store.write_once_more(|connection| {
+        connection.query_opt(
+            REFRESH,
+            &[
+                &grant.day,
+                &&grant.random[..],
+                &new.client_id.as_str(),
+                &presented,
+                &&new.attempt[..],
+                &reuse,
+                &window,
+                &audit,
+            ],
+        )
+    })?;
+    let Some(row) = row else { return Ok(Refreshed::NoLongerStands) };
+    let (generation, own): (i32, bool) = (column(&row, "generation")?, column(&row, "own")?);
+    let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
+    if column(&row, "revoked")? {
+        return Ok(Refreshed::Revoked);
+    }
+    // Neither ours nor one ahead: the row has not come as far as what was presented.
+    if !stands || !(own || generation > presented) {
+        return Ok(Refreshed::NoLongerStands);
+    }
+    Ok(Refreshed::Issued { generation, user: Box::new(user(&row)?) })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[("grant_refresh::REFRESH", REFRESH)];
