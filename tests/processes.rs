@@ -210,7 +210,7 @@ fn a_server_without_its_database_waits_for_it() {
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
     gatepost.apply(&document());
     proxy.cut(true);
-    gatepost.serve_unready();
+    gatepost.launch();
     let reachable = || support::http::Connection::open(gatepost.port).is_ok();
     eventually(Duration::from_secs(5), "listening", reachable);
     let process = eventually_one(&gatepost);

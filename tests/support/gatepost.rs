@@ -37,7 +37,7 @@ pub const RPS: &str = "https://app.example/cb";
 /// A running Gatepost.
 pub struct Gatepost {
     pub database: Arc<TestDatabase>,
-    /// `http://localhost:PORT`, the issuer.
+    /// The issuer: `http://localhost:PORT` unless the settings say otherwise.
     pub base_url: String,
     pub port: u16,
     directory: PathBuf,
@@ -90,7 +90,7 @@ impl Gatepost {
         sleep(Duration::from_millis(1_300));
     }
 
-    /// Migrated, nothing applied, not serving.
+    /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.
     pub fn prepare(settings: &[(&str, &str)]) -> Gatepost {
         Gatepost::prepare_over(TestDatabase::empty(), settings)
     }
@@ -105,7 +105,9 @@ impl Gatepost {
     /// Settings over a database that nobody has migrated.
     pub fn unprepared(database: TestDatabase, settings: &[(&str, &str)]) -> Gatepost {
         let port = free_port();
-        Gatepost::configured(Arc::new(database), port, format!("http://localhost:{port}"), settings)
+        let given = settings.iter().find(|(name, _)| *name == "GATEPOST_BASE_URL").map(|(_, value)| *value);
+        let base_url = given.unwrap_or("http://localhost:PORT").replace("PORT", &port.to_string());
+        Gatepost::configured(Arc::new(database), port, base_url, settings)
     }
 
     /// Another Gatepost of the same issuer over the same database, on a port of its own; not serving.
@@ -135,14 +137,20 @@ impl Gatepost {
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
         ];
         let given: Vec<(String, String)> =
-            settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            settings.iter().map(|(name, value)| (name.to_string(), value.replace("PORT", &port.to_string()))).collect();
         let overridden = |name: &str| given.iter().any(|(other, _)| other == name);
         let kept = own.into_iter().filter(|(name, _)| !overridden(name)).map(|(name, value)| (name.to_string(), value));
         let settings = kept.chain(given.clone()).collect();
         Gatepost { database, base_url, port, directory, settings, serving: None }
     }
 
-    /// Takes a setting away, for the next start.
+    /// Changes a setting. A running server goes on with the old one.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.unset(name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Takes a setting away.
     pub fn unset(&mut self, name: &str) {
         self.settings.retain(|(other, _)| other != name);
     }
@@ -190,12 +198,12 @@ impl Gatepost {
 
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
-        self.serve_unready();
+        self.launch();
         self.await_ready();
     }
 
-    /// Starts the server, whatever becomes of it.
-    pub fn serve_unready(&mut self) {
+    /// Starts the server and waits for nothing.
+    pub fn launch(&mut self) {
         let log = std::fs::File::create(self.directory.join("log")).unwrap();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
@@ -216,11 +224,27 @@ impl Gatepost {
         }
     }
 
-    fn is_ready(&self) -> bool {
-        Connection::open(self.port).is_ok_and(|mut connection| {
-            let answer = connection.try_send("GET", "/.well-known/openid-configuration", &[], b"");
-            answer.is_ok_and(|answer| answer.status == 200)
-        })
+    /// The path of the issuer; empty when it has none.
+    pub fn base_path(&self) -> &str {
+        let authority = self.base_url.trim_start_matches("http://");
+        authority.find('/').and_then(|start| authority.get(start..)).unwrap_or_default()
+    }
+
+    /// Scheme, host and port of the issuer.
+    pub fn origin(&self) -> &str {
+        self.base_url.trim_end_matches(self.base_path())
+    }
+
+    /// Whether it has loaded what it needs.
+    pub fn is_ready(&self) -> bool {
+        self.serves(&format!("{}/.well-known/openid-configuration", self.base_path()))
+    }
+
+    /// Whether somebody listens and answers 200 there.
+    pub fn serves(&self, path: &str) -> bool {
+        Connection::open(self.port)
+            .and_then(|mut connection| connection.try_send("GET", path, &[], b""))
+            .is_ok_and(|answer| answer.status == 200)
     }
 
     /// Ends the server in order.
@@ -240,12 +264,6 @@ impl Gatepost {
     /// Process ids of the server processes, oldest first; usually one.
     pub fn server_processes(&self) -> Vec<u32> {
         children_of(self.supervisor())
-    }
-
-    /// Changes a setting, for the next start.
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.settings.retain(|(other, _)| other != name);
-        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// What the server has logged so far.
@@ -270,7 +288,7 @@ impl Gatepost {
 
     /// A browser with an empty cookie jar.
     pub fn browser(&self) -> Browser {
-        Browser::new(self.port, &self.base_url)
+        Browser::new(self.port, self.origin())
     }
 }
 
