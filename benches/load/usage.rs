@@ -36,8 +36,10 @@ impl Watched {
     /// The server's processes, and the Postgres behind the URL if it runs on this machine.
     pub fn new(server: Option<u32>, database_url: Option<String>) -> Watched {
         let postmaster = database_url.as_deref().and_then(|url| {
-            let row = Client::connect(url, NoTls).ok()?.query_one("SELECT pg_backend_pid()", &[]).ok()?;
-            parents().get(&u32::try_from(row.get::<_, i32>(0)).ok()?).copied()
+            let mut client = Client::connect(url, NoTls).ok()?;
+            let backend = client.query_one("SELECT pg_backend_pid()", &[]).ok()?.get::<_, i32>(0);
+            // While the connection lives, and with it the backend.
+            parents().get(&u32::try_from(backend).ok()?).copied()
         });
         Watched { server, postmaster, database_url }
     }

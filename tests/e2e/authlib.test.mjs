@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { authorizeAsAlice, demo, run, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, demo, offline, run, service, startProvider } from "./foreign_clients.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const environment = join(here, ".venv");
@@ -27,7 +27,7 @@ async function preparePython() {
 
 // Answers a function that has the library do something: (name, arguments) => its answer.
 function startAuthlib() {
-  const python = spawn(join(environment, "bin/python"), [join(here, "authlib_client.py")], { stdio: ["pipe", "pipe", "inherit"] });
+  const python = spawn(join(environment, "bin/python"), ["-W", "ignore", join(here, "authlib_client.py")], { stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: python.stdout })[Symbol.asyncIterator]();
   const ask = async (name, wish = {}) => {
     python.stdin.write(`${JSON.stringify({ do: name, ...wish })}\n`);
@@ -65,8 +65,8 @@ describe("Authlib", { timeout: 300_000 }, () => {
     assert.deepEqual(await ask("discover", { issuer: provider.issuer, ...client, ...further }), { issuer: provider.issuer });
   }
 
-  async function signIn(scope) {
-    await discover(demo, { scope, redirect_uri: provider.redirectUri });
+  async function signIn(scope, { client_id, client_secret } = demo) {
+    await discover({ client_id, client_secret }, { scope, redirect_uri: provider.redirectUri });
     const { url, state } = await ask("authorization_url");
     const answer = await authorizeAsAlice(url, provider.redirectUri);
     return { answer: answer.href, state };
@@ -91,6 +91,25 @@ describe("Authlib", { timeout: 300_000 }, () => {
     await ask("fetch_token", answer);
     assert.equal((await ask("fetch_token", answer)).error, "invalid_grant");
   });
+
+  for (const client of offline) {
+    const scope = "openid profile offline_access orders.read";
+
+    test(`refreshes, introspects and revokes (${client.kind})`, async () => {
+      const answer = await signIn(scope, client);
+      const { token } = await ask("fetch_token", answer);
+      const next = (await ask("refresh", { refresh_token: token.refresh_token })).token;
+      assert.notEqual(next.refresh_token, token.refresh_token);
+      assert.equal((await ask("userinfo")).claims.name, "Alice Liddell");
+      const alive = await ask("introspect", { token: next.access_token, token_type_hint: "access_token" });
+      assert.equal(alive.claims.active, true);
+      assert.equal(alive.claims.client_id, client.client_id);
+      assert.equal((await ask("revoke", { token: next.access_token, token_type_hint: "access_token" })).status, 200);
+      assert.deepEqual((await ask("introspect", { token: next.access_token })).claims, { active: false });
+      assert.equal((await ask("revoke", { token: next.refresh_token })).status, 200);
+      assert.equal((await ask("refresh", { refresh_token: next.refresh_token })).error, "invalid_grant");
+    });
+  }
 
   test("gets a token for itself", async () => {
     await discover(service, { scope: "orders.read" });

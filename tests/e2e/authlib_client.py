@@ -65,6 +65,18 @@ class Client:
     def client_credentials(self):
         return {"token": dict(self.session.fetch_token(self.metadata["token_endpoint"], grant_type="client_credentials"))}
 
+    def refresh(self, refresh_token):
+        token = self.session.refresh_token(self.metadata["token_endpoint"], refresh_token=refresh_token)
+        return {"token": dict(token)}
+
+    def revoke(self, token, token_type_hint=None):
+        answer = self.session.revoke_token(self.metadata["revocation_endpoint"], token, token_type_hint)
+        return {"status": answer.status_code}
+
+    def introspect(self, token, token_type_hint=None):
+        answer = self.session.introspect_token(self.metadata["introspection_endpoint"], token, token_type_hint)
+        return {"status": answer.status_code, "claims": answer.json()}
+
     def userinfo(self):
         answer = self.session.get(self.metadata["userinfo_endpoint"])
         answer.raise_for_status()

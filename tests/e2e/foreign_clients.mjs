@@ -2,19 +2,46 @@
 // because no library does that.
 
 import { spawnSync } from "node:child_process";
-import { newProject, removeProject, startDev } from "./gatepost.mjs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
 export const service = { client_id: "demo-service", client_secret: "demo-service-secret-for-trying-out-only" };
+export const offline = ["jwt", "reference"].map((kind) => ({
+  client_id: `offline-${kind}`,
+  client_secret: "a-secret-of-the-offline-client",
+  kind,
+}));
+
+// Registers clients that may stay while the person is away, as the operator of the running server would.
+async function registerOfflineClients(directory, redirectUri) {
+  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
+  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
+  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  const clients = offline.map(({ client_id, client_secret, kind }) => ({
+    client_id,
+    client_name: client_id,
+    redirect_uris: [redirectUri],
+    response_types: ["code"],
+    grant_types: ["authorization_code", "refresh_token"],
+    scope: "openid profile offline_access orders.read",
+    access_token_type: kind,
+    secrets: [{ value: client_secret }],
+  }));
+  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
+}
 
 // Answers { issuer, redirectUri, close }.
 export async function startProvider() {
   const directory = await newProject();
   const dev = await startDev(directory);
+  const redirectUri = `${dev.demo.replace(/\/$/, "")}/callback`;
+  await registerOfflineClients(directory, redirectUri);
   return {
     issuer: dev.provider,
-    redirectUri: `${dev.demo.replace(/\/$/, "")}/callback`,
+    redirectUri,
     close: async () => {
       await dev.stop();
       await removeProject(directory);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { authorizeAsAlice, demo, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, demo, offline, service, startProvider } from "./foreign_clients.mjs";
 
 // Node 18, Debian 12's, has them, but not as globals.
 globalThis.crypto ??= webcrypto;
@@ -70,6 +70,46 @@ describe("openid-client", { timeout: 300_000 }, () => {
     await assert.rejects(library.authorizationCodeGrant(configuration, answer, checks), { error: "invalid_grant" });
     await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub), { status: 401 });
   });
+
+  for (const client of offline) {
+    const scope = "openid profile offline_access orders.read";
+
+    test(`refreshes a ${client.kind} token, and asks for less`, async () => {
+      const configuration = await discover(client);
+      const { tokens } = await signIn(configuration, scope);
+      const next = await library.refreshTokenGrant(configuration, tokens.refresh_token);
+      assert.notEqual(next.refresh_token, tokens.refresh_token);
+      assert.equal(next.claims().sub, tokens.claims().sub);
+      assert.equal(next.claims().auth_time, tokens.claims().auth_time);
+      assert.equal((await library.fetchUserInfo(configuration, next.access_token, next.claims().sub)).name, "Alice Liddell");
+      const less = await library.refreshTokenGrant(configuration, next.refresh_token, { scope: "openid" });
+      assert.equal(less.scope, "openid");
+      const more = library.refreshTokenGrant(configuration, less.refresh_token, { scope: `${scope} email` });
+      await assert.rejects(more, { error: "invalid_scope" });
+    });
+
+    test(`sees a ${client.kind} token alive, and dead once it is revoked`, async () => {
+      const configuration = await discover(client);
+      const { tokens } = await signIn(configuration, scope);
+      const seen = await library.tokenIntrospection(configuration, tokens.access_token);
+      assert.equal(seen.active, true);
+      assert.equal(seen.sub, tokens.claims().sub);
+      assert.equal(seen.client_id, client.client_id);
+      await library.tokenRevocation(configuration, tokens.access_token, { token_type_hint: "access_token" });
+      assert.deepEqual(await library.tokenIntrospection(configuration, tokens.access_token), { active: false });
+      await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub), { status: 401 });
+      assert.ok((await library.refreshTokenGrant(configuration, tokens.refresh_token)).access_token);
+    });
+
+    test(`ends everything of a grant with its refresh token (${client.kind})`, async () => {
+      const configuration = await discover(client);
+      const { tokens } = await signIn(configuration, scope);
+      assert.equal((await library.tokenIntrospection(configuration, tokens.refresh_token)).active, true);
+      await library.tokenRevocation(configuration, tokens.refresh_token);
+      await assert.rejects(library.refreshTokenGrant(configuration, tokens.refresh_token), { error: "invalid_grant" });
+      assert.deepEqual(await library.tokenIntrospection(configuration, tokens.access_token), { active: false });
+    });
+  }
 
   for (const method of ["ClientSecretBasic", "ClientSecretPost"]) {
     test(`gets a token for itself with ${method}`, async () => {
