@@ -21,7 +21,8 @@ pub enum Flow {
     /// Authorization request of a person signed in, redemption, userinfo.
     Code(&'static str),
     UserInfo,
-    Refresh,
+    /// With the client that plays this part.
+    Refresh(&'static str),
     Introspection,
     /// A token, its revocation, and introspection, which must call it dead.
     Revocation,
@@ -32,7 +33,7 @@ pub enum Flow {
 }
 
 /// The flows of the table, in its order.
-pub const FLOWS: [(Flow, &str); 14] = [
+pub const FLOWS: [(Flow, &str); 15] = [
     (Flow::Discovery, "discovery"),
     (Flow::Jwks, "JWKS"),
     (Flow::ClientCredentials("reference", None), "client_credentials, reference token"),
@@ -42,7 +43,8 @@ pub const FLOWS: [(Flow, &str); 14] = [
     (Flow::Code("code"), "code flow and userinfo, id_token RS256"),
     (Flow::Code("code_jwt"), "code flow and userinfo, both tokens RS256"),
     (Flow::UserInfo, "userinfo"),
-    (Flow::Refresh, "refresh"),
+    (Flow::Refresh("refresh"), "refresh, id_token RS256"),
+    (Flow::Refresh("refresh_oauth"), "refresh, no id_token"),
     (Flow::Introspection, "introspection"),
     (Flow::Revocation, "token, revocation, introspection"),
     (Flow::SignIn, "password sign-in"),
@@ -79,7 +81,7 @@ impl Flow {
             Flow::ClientCredentials(part, _) => plays(part),
             Flow::Code(part) => plays(part) && has("userinfo_endpoint"),
             Flow::UserInfo => plays("code") && has("userinfo_endpoint"),
-            Flow::Refresh => plays("refresh"),
+            Flow::Refresh(part) => plays(part),
             Flow::Introspection => plays("reference") && has("introspection_endpoint"),
             Flow::Revocation => plays("reference") && has("introspection_endpoint") && has("revocation_endpoint"),
             Flow::SignIn | Flow::BadSignIn => plays("code"),
@@ -115,9 +117,9 @@ impl<'a> Walker<'a> {
                 walker.sign_in("code")?;
                 walker.held.token = walker.tokens("code")?["access_token"].as_str().unwrap_or_default().to_owned();
             }
-            Flow::Refresh => {
-                walker.sign_in("refresh")?;
-                let tokens = walker.tokens("refresh")?;
+            Flow::Refresh(part) => {
+                walker.sign_in(part)?;
+                let tokens = walker.tokens(part)?;
                 walker.held.token = tokens["refresh_token"].as_str().ok_or("no refresh token")?.to_owned();
             }
             Flow::BadSignIn => {
@@ -141,7 +143,7 @@ impl<'a> Walker<'a> {
                 let token = self.held.token.clone();
                 self.userinfo(&token)
             }
-            Flow::Refresh => self.refresh(),
+            Flow::Refresh(part) => self.refresh(part),
             Flow::Introspection => {
                 let token = self.held.token.clone();
                 self.introspect(&token, true)
@@ -264,11 +266,9 @@ impl<'a> Walker<'a> {
             ("code_verifier", VERIFIER),
         ];
         let tokens = self.post(&path, client, &fields)?.expect(200)?.json()?;
-        let claims = jwt::claims(tokens["id_token"].as_str().unwrap_or_default(), "RS256")?;
-        if claims["nonce"] != state.as_str() || claims["aud"] != client.client_id.as_str() {
-            return Err(format!("another's id_token: {claims}"));
+        if client.scope.split(' ').any(|scope| scope == "openid") {
+            self.held.subject = subject(&tokens, client, &state)?;
         }
-        self.held.subject = claims["sub"].as_str().ok_or("no sub")?.to_owned();
         Ok(tokens)
     }
 
@@ -285,8 +285,8 @@ impl<'a> Walker<'a> {
         if claims["sub"] == self.held.subject.as_str() { Ok(()) } else { Err(format!("claims of another: {claims}")) }
     }
 
-    fn refresh(&mut self) -> Result<(), String> {
-        let (client, path) = (self.settings("refresh")?, self.endpoint("token_endpoint")?);
+    fn refresh(&mut self, part: &str) -> Result<(), String> {
+        let (client, path) = (self.settings(part)?, self.endpoint("token_endpoint")?);
         let held = self.held.token.clone();
         let fields = [("grant_type", "refresh_token"), ("refresh_token", held.as_str())];
         let tokens = self.post(&path, client, &fields)?.expect(200)?.json()?;
@@ -320,6 +320,15 @@ impl<'a> Walker<'a> {
         let went_on = answer.header("location").is_some_and(|location| self.provider.path_of(location).is_none());
         if went_on || answer.status == 500 { Err(format!("a wrong password got {}", answer.status)) } else { Ok(()) }
     }
+}
+
+/// `sub` of the id_token, which must be for this client and this request.
+fn subject(tokens: &Value, client: &ClientSettings, nonce: &str) -> Result<String, String> {
+    let claims = jwt::claims(tokens["id_token"].as_str().unwrap_or_default(), "RS256")?;
+    if claims["nonce"] != nonce || claims["aud"] != client.client_id.as_str() {
+        return Err(format!("another's id_token: {claims}"));
+    }
+    claims["sub"].as_str().map(str::to_owned).ok_or_else(|| String::from("no sub"))
 }
 
 fn access_token(answer: &Value) -> Result<String, String> {

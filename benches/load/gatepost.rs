@@ -171,20 +171,21 @@ fn clients() -> Vec<(&'static str, &'static str, Value)> {
         json!({"grant_types": ["authorization_code"], "response_types": ["code"], "redirect_uris": [REDIRECT_URI],
                "access_token_type": kind, "require_consent": true})
     };
-    let mut clients = vec![
+    let offline = || {
+        let mut client = web("reference");
+        client["grant_types"] = json!(["authorization_code", "refresh_token"]);
+        client
+    };
+    vec![
         ("reference", "orders.read", service("reference", "RS256")),
         ("rs256", "orders.read", service("jwt", "RS256")),
         ("es256", "orders.read", service("jwt", "ES256")),
         ("eddsa", "orders.read", service("jwt", "EdDSA")),
         ("code", "openid profile email", web("reference")),
         ("code_jwt", "openid profile email", web("jwt")),
-    ];
-    if gatepost::protocol::token_request::SERVED_GRANT_TYPES.len() > 2 {
-        let mut refresh = web("reference");
-        refresh["grant_types"] = json!(["authorization_code", "refresh_token"]);
-        clients.push(("refresh", "openid profile offline_access", refresh));
-    }
-    clients
+        ("refresh", "openid profile offline_access", offline()),
+        ("refresh_oauth", "orders.read offline_access", offline()),
+    ]
 }
 
 fn document() -> Value {

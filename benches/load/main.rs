@@ -158,7 +158,7 @@ fn rows(targets: &[Target], options: &Options) -> Result<Vec<Row>, String> {
             rows.push(Row { name: name.to_owned(), figures: targets.iter().map(of).collect::<Result<_, _>>()? });
         }
     }
-    for flow in [Flow::Discovery, Flow::UserInfo, Flow::Refresh] {
+    for flow in [Flow::Discovery, Flow::UserInfo, Flow::Refresh("refresh")] {
         let plain = FLOWS.iter().find(|(other, _)| *other == flow).map_or("", |(_, name)| name);
         let name = format!("{plain}, during wrong passwords");
         if options.wants(&name) {
