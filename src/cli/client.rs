@@ -48,6 +48,26 @@ pub(super) const SECRET: Command = Command {
     run: Run::Once(secret),
 };
 
+pub(super) const REVOKE: Command = Command {
+    name: "client revoke",
+    values: &["CLIENT_ID"],
+    options: &[],
+    summary: "Ends all grants and tokens of a client at once; it can get new ones.",
+    example: "gatepost client revoke web",
+    run: Run::Once(revoke),
+};
+
+fn revoke(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let client_id = ClientId::new(invocation.value(0));
+    let mut event = audit_event("client_revoked", json!({}));
+    event.client_id = Some(&client_id);
+    if !clients::revoke(&operator.store, &client_id, &event)? {
+        return Err(Failure::Refused(format!("there is no client \"{}\"", client_id.as_str().escape_debug())));
+    }
+    output::line(&format!("grants and tokens of {client_id} are over"))
+}
+
 fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let clients = clients::list(&operator.store)?;

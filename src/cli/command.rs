@@ -52,6 +52,10 @@ pub(super) const JSON: CommandOption =
 pub(super) const TENANT: CommandOption =
     CommandOption { name: "--tenant", value: Some("NAME"), meaning: "the tenant the user belongs to" };
 
+/// `--user`, where a list can be of one user.
+pub(super) const OF_USER: CommandOption =
+    CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those of this user alone" };
+
 impl Command {
     fn usage(&self) -> String {
         let options = self.shown_options().map(|option| format!("[{}]", option.usage()));

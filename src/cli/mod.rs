@@ -7,6 +7,7 @@ mod client;
 mod command;
 pub mod dev;
 mod failure;
+mod grant;
 mod healthcheck;
 mod key;
 pub mod logging;
@@ -14,8 +15,10 @@ mod migrate;
 mod operator;
 mod output;
 mod prompt;
+mod revoke;
 mod secret;
 pub mod serve;
+mod session;
 mod user;
 
 use std::ffi::OsString;
@@ -36,8 +39,15 @@ const COMMANDS: &[&Command] = &[
     &user::ADD,
     &user::PASSWORD,
     &user::LIST,
+    &user::REVOKE,
     &client::LIST,
     &client::SECRET,
+    &client::REVOKE,
+    &session::LIST,
+    &session::END,
+    &grant::LIST,
+    &grant::REVOKE,
+    &revoke::COMMAND,
     &key::LIST,
     &key::ROTATE,
     &healthcheck::COMMAND,

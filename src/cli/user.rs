@@ -54,6 +54,15 @@ pub(super) const LIST: Command = Command {
     run: Run::Once(list),
 };
 
+pub(super) const REVOKE: Command = Command {
+    name: "user revoke",
+    values: &["USERNAME"],
+    options: &[TENANT],
+    summary: "Ends a user's sessions, grants and tokens at once; they can sign in again.",
+    example: "gatepost user revoke alice",
+    run: Run::Once(revoke),
+};
+
 /// How many users are read at once.
 const PAGE: i64 = 1_000;
 
@@ -125,18 +134,43 @@ fn taken(error: StoreError) -> Failure {
 
 fn password(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let tenant = invocation.option("--tenant").map(TenantName::new);
     let username = invocation.value(0);
-    let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username)?.user;
-    let missing = || Failure::Refused(format!("there is no user \"{}\" there", username.escape_debug()));
-    let user = found.ok_or_else(missing)?;
+    let user = named(&operator, invocation, username)?;
     let hash = hashed_password(&operator)?;
     let mut event = audit_event("password_changed", json!({"by": "operator"}));
     event.sub = Some(&user.sub);
     if !users::set_password(&operator.store, &user.sub, &hash, &event)? {
-        return Err(missing());
+        return Err(missing(username));
     }
     output::line(&format!("{} has a new password; what was signed in before is over", user.username))
+}
+
+/// The user of that name, in the tenant that `--tenant` names.
+pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str) -> Result<UserRow, Failure> {
+    let tenant = invocation.option("--tenant").map(TenantName::new);
+    let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username)?.user;
+    found.ok_or_else(|| missing(username))
+}
+
+/// The subject of the user that `--user` names, if it names one.
+pub(super) fn chosen(operator: &Operator, invocation: &Invocation) -> Result<Option<Subject>, Failure> {
+    let username = invocation.option("--user");
+    username.map(|username| named(operator, invocation, username).map(|user| user.sub)).transpose()
+}
+
+fn missing(username: &str) -> Failure {
+    Failure::Refused(format!("there is no user \"{}\" there", username.escape_debug()))
+}
+
+fn revoke(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let mut event = audit_event("user_revoked", json!({}));
+    event.sub = Some(&user.sub);
+    if !users::revoke(&operator.store, &user.sub, &event)? {
+        return Err(missing(&user.username));
+    }
+    output::line(&format!("sessions, grants and tokens of {} are over", user.username))
 }
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {

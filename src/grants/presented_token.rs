@@ -13,7 +13,7 @@ use crate::protocol::secret::SecretText;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresentedToken {
     /// An access token.
-    Access(AccessToken),
+    Access(Box<AccessToken>),
     /// A refresh token, of whichever generation.
     Refresh(RefreshHandle),
 }
@@ -23,7 +23,7 @@ pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
     if token.expose().starts_with(refresh_token::PREFIX) {
         return refresh_handle(app, token).map(PresentedToken::Refresh);
     }
-    access_token(app, token).map(PresentedToken::Access)
+    access_token(app, token).map(Box::new).map(PresentedToken::Access)
 }
 
 /// Reads an access token.

@@ -112,6 +112,20 @@ pub struct GrantId {
     pub random: [u8; 16],
 }
 
+impl GrantId {
+    /// As commands write it: base64url of the day (4 bytes, big-endian) and the random ones.
+    pub fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode([self.day.0.to_be_bytes().as_slice(), &self.random].concat())
+    }
+
+    /// Reads that text; `None` for any other.
+    pub fn from_text(text: &str) -> Option<GrantId> {
+        let bytes: [u8; 20] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let (day, random) = bytes.split_first_chunk::<4>()?;
+        Some(GrantId { day: Day(i32::from_be_bytes(*day)), random: random.try_into().ok()? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +141,16 @@ mod tests {
     fn a_foreign_sid_has_no_day() {
         for text in ["", "abc", "AAAAAAAAAAAAAAAAAAAAAAAAAAAA", "!!!!"] {
             assert_eq!(Sid::new(text).day(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_grants_name_is_read_back_and_nothing_else_is_one() {
+        let grant = GrantId { day: Day(20_777), random: [0xfb; 16] };
+        assert_eq!(GrantId::from_text(&grant.to_text()), Some(grant));
+        let text = grant.to_text();
+        for other in ["", "abc", &text[1..], &format!("{text}A"), &format!("{text}="), &text.replace('-', "+")] {
+            assert_eq!(GrantId::from_text(other), None, "{other}");
         }
     }
 }

@@ -197,7 +197,8 @@ mod tests {
     fn refused(grant: &Grant, generation: i32, now: Instant) -> Reason {
         match verdict(grant, generation, &request(None, &[]), now) {
             RefreshVerdict::Refuse(error) if error.code == TokenErrorCode::InvalidGrant => error.reason,
-            other => panic!("{other:?}"),
+            RefreshVerdict::Refuse(error) => panic!("{error:?}"),
+            RefreshVerdict::Refresh(_) | RefreshVerdict::OldToken(_) => panic!("not refused"),
         }
     }
 

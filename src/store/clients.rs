@@ -6,6 +6,7 @@ use postgres::Row;
 use postgres::types::Json;
 use serde_json::Value;
 
+use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{client_id, column, id};
 use super::{NamedQuery, Store};
@@ -118,6 +119,25 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
     }))
 }
 
+const REVOKE: &str = "
+WITH revoked AS (
+    UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 seconds' WHERE client_id = $1::text
+    RETURNING client_id
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+    FROM jsonb_populate_record(NULL::audit_events, $2::jsonb) AS a, revoked
+)
+SELECT client_id FROM revoked";
+
+/// Ends all that was granted or issued to this client until now; `false` when there is no such client. The registration
+/// stays as it is, so its version does, too.
+pub fn revoke(store: &Store, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    let audit = audit.parameter_of(store);
+    Ok(store.write(|connection| connection.query_opt(REVOKE, &[&client_id.as_str(), &audit]))?.is_some())
+}
+
 const ORIGINS: &str = "
 SELECT i.registry_version, u.uri
 FROM installation i
@@ -166,6 +186,7 @@ pub(super) fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
 pub(super) const QUERIES: &[NamedQuery] = &[
     ("clients::FIND", FIND),
     ("clients::LIST", LIST),
+    ("clients::REVOKE", REVOKE),
     ("clients::ORIGINS", ORIGINS),
     ("clients::LONGEST_LIFETIMES", LONGEST_LIFETIMES),
 ];

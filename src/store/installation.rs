@@ -2,6 +2,7 @@
 
 use postgres::Client;
 
+use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, id};
 use super::{NamedQuery, Store};
@@ -69,9 +70,28 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
     )))
 }
 
+const REVOKE_EVERYTHING: &str = "
+WITH revoked AS (
+    UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 seconds' RETURNING id
+)
+INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+FROM jsonb_populate_record(NULL::audit_events, $1::jsonb) AS a, revoked";
+
+/// Ends every session, code, grant and token that there is.
+pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let audit = audit.parameter_of(store);
+    store.write(|connection| connection.execute(REVOKE_EVERYTHING, &[&audit])).map(drop)
+}
+
 fn installation(row: &postgres::Row) -> Result<Installation, StoreError> {
     Ok(Installation { id: id(row, "id")?, issuer: column(row, "issuer")? })
 }
 
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("installation::READ", READ), ("installation::FIND", FIND), ("installation::CREATE", CREATE)];
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("installation::READ", READ),
+    ("installation::FIND", FIND),
+    ("installation::CREATE", CREATE),
+    ("installation::REVOKE_EVERYTHING", REVOKE_EVERYTHING),
+];

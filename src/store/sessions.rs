@@ -141,6 +141,28 @@ pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<Fo
     row.as_ref().map(found).transpose()
 }
 
+const LIST: &str = "
+SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
+       s.created_at AS begun_at, s.expires_at, s.ended_at
+FROM sessions s
+CROSS JOIN installation i
+JOIN users u ON u.sub = s.sub AND u.enabled AND s.created_at > u.tokens_valid_after
+WHERE (s.day, s.sid) > ($1::int4, $2::text) AND ($3::text IS NULL OR s.sub = $3::text)
+  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp() AND s.created_at > i.tokens_valid_after
+ORDER BY s.day, s.sid LIMIT $4::int8";
+
+/// Sessions that live, by day and sid, at most `limit` behind `after`; of one user, or all.
+pub fn list(
+    store: &Store,
+    after: Option<&SessionRow>,
+    sub: Option<&Subject>,
+    limit: i64,
+) -> Result<Vec<SessionRow>, StoreError> {
+    let (day, sid) = after.map_or((Day(i32::MIN), ""), |after| (after.day, after.sid.as_str()));
+    let sub = sub.map(Subject::as_str);
+    store.read(|connection| connection.query(LIST, &[&day, &sid, &sub, &limit]))?.iter().map(session).collect()
+}
+
 const END: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp()
@@ -239,5 +261,10 @@ fn session(row: &Row) -> Result<SessionRow, StoreError> {
     })
 }
 
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("sessions::INSERT", INSERT), ("sessions::FIND", FIND), ("sessions::END", END), ("sessions::RENEW", RENEW)];
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("sessions::INSERT", INSERT),
+    ("sessions::FIND", FIND),
+    ("sessions::LIST", LIST),
+    ("sessions::END", END),
+    ("sessions::RENEW", RENEW),
+];

@@ -164,6 +164,23 @@ pub fn set_password(
     Ok(changed.is_some())
 }
 
+const REVOKE: &str = "
+WITH revoked AS (
+    UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 seconds' WHERE sub = $1::text RETURNING sub
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+    FROM jsonb_populate_record(NULL::audit_events, $2::jsonb) AS a, revoked
+)
+SELECT sub FROM revoked";
+
+/// Ends all that was signed in, granted or issued for this user until now; `false` when there is no such user.
+pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    let audit = audit.parameter_of(store);
+    Ok(store.write(|connection| connection.query_opt(REVOKE, &[&sub.as_str(), &audit]))?.is_some())
+}
+
 const REHASH: &str = "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends nothing.
@@ -189,5 +206,6 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("users::LIST", LIST),
     ("users::INSERT", INSERT),
     ("users::SET_PASSWORD", SET_PASSWORD),
+    ("users::REVOKE", REVOKE),
     ("users::REHASH", REHASH),
 ];

@@ -1,0 +1,95 @@
+//! `gatepost grant`: what users allowed clients.
+
+use serde_json::{Value, json};
+
+use crate::protocol::grant::Grant;
+use crate::protocol::identifiers::{ClientId, GrantId, Sid, TenantName};
+use crate::store::grants;
+
+use super::arguments::Invocation;
+use super::command::{Command, CommandOption, JSON, OF_USER, Run, TENANT};
+use super::failure::Failure;
+use super::operator::{Operator, audit_event};
+use super::output::{self, time};
+use super::user;
+
+pub(super) const LIST: Command = Command {
+    name: "grant list",
+    values: &[],
+    options: &[
+        OF_USER,
+        TENANT,
+        CommandOption { name: "--client", value: Some("CLIENT_ID"), meaning: "those of this client alone" },
+        JSON,
+    ],
+    summary: "Lists the grants that live: who allowed which client what, and until when.",
+    example: "gatepost grant list --user alice",
+    run: Run::Once(list),
+};
+
+pub(super) const REVOKE: Command = Command {
+    name: "grant revoke",
+    values: &["GRANT"],
+    options: &[],
+    summary: "Ends a grant at once, with its refresh token and access tokens.",
+    example: "gatepost grant revoke AABRKZ0Yt8b0u4u0g2c3a9l5x7E",
+    run: Run::Once(revoke),
+};
+
+/// How many grants are read at once.
+const PAGE: i64 = 1_000;
+
+fn list(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let subject = user::chosen(&operator, invocation)?;
+    let client_id = invocation.option("--client").map(ClientId::new);
+    let mut found: Vec<Grant> = Vec::new();
+    loop {
+        let after = found.last().map(|grant| grant.id);
+        let page = grants::list(&operator.store, after, subject.as_ref(), client_id.as_ref(), PAGE)?;
+        let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+        found.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    let rows: Vec<(Vec<String>, Value)> = found.iter().map(row).collect();
+    let headings = ["GRANT", "CLIENT_ID", "SUB", "OFFLINE", "LAST USED", "EXPIRES", "SCOPE"];
+    output::list(invocation.has("--json"), &headings, &rows)
+}
+
+fn row(grant: &Grant) -> (Vec<String>, Value) {
+    let cells = vec![
+        grant.id.to_text(),
+        grant.client_id.to_string(),
+        grant.user.subject.to_string(),
+        String::from(if grant.offline { "yes" } else { "no" }),
+        time(grant.last_used_at),
+        time(grant.expires_at),
+        grant.scope.to_string(),
+    ];
+    let value = json!({
+        "grant": grant.id.to_text(),
+        "client_id": grant.client_id.as_str(),
+        "sub": grant.user.subject.as_str(),
+        "sid": grant.user.sid.as_ref().map(Sid::as_str),
+        "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
+        "scope": grant.scope.to_string(),
+        "offline": grant.offline,
+        "issued_at": time(grant.issued_at),
+        "last_used_at": time(grant.last_used_at),
+        "expires_at": time(grant.expires_at),
+    });
+    (cells, value)
+}
+
+fn revoke(invocation: &Invocation) -> Result<(), Failure> {
+    let text = invocation.value(0);
+    let id = GrantId::from_text(text);
+    let id = id.ok_or_else(|| Failure::Usage(String::from("GRANT must be as `gatepost grant list` shows it")))?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    if !grants::revoke(&operator.store, id, None, &audit_event("grant_revoked", json!({"by": "operator"})))? {
+        return Err(Failure::Refused(String::from("there is no such grant, or it is revoked already")));
+    }
+    output::line(&format!("grant {text} and its tokens are over"))
+}

@@ -1,0 +1,317 @@
+//! The table "What ends what" of the README: one test a row, one claim a cell, and beside each what must not end.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+
+mod support;
+
+use gatepost::protocol::identifiers::{ClientId, Subject};
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::consents;
+use serde_json::{Value, json};
+use support::flow::{authorize_path, sign_in, signed_in, userinfo};
+use support::gatepost::{BOB_PASSWORD, Gatepost, RP1};
+use support::http::Browser;
+use support::offline::{CONF1, CONF2, Party, REUSE, access, client, document, refresh};
+
+const ONLINE: &str = "openid profile";
+const OFFLINE: &str = "openid profile offline_access";
+
+/// Alice's session and all that `conf1` has of her; what another client has of her; what `conf1` has of bob.
+struct Scene {
+    gatepost: Gatepost,
+    browser: Browser,
+    code: String,
+    online: Value,
+    offline: Value,
+    of_other_client: Value,
+    of_other_user: Value,
+}
+
+/// What there still is.
+#[derive(Debug, PartialEq)]
+struct Left {
+    session: bool,
+    code: bool,
+    grant: bool,
+    offline: bool,
+    of_other_client: bool,
+    of_other_user: bool,
+}
+
+const ALL: Left =
+    Left { session: true, code: true, grant: true, offline: true, of_other_client: true, of_other_user: true };
+
+/// Everything of alice is over.
+const ALICE_GONE: Left =
+    Left { session: false, code: false, grant: false, offline: false, of_other_client: false, of_other_user: true };
+
+/// Everything of `conf1` is over.
+const CLIENT_GONE: Left =
+    Left { session: true, code: false, grant: false, offline: false, of_other_client: true, of_other_user: false };
+
+/// Everything that `conf1` has of alice is over.
+const PAIR_GONE: Left = Left { of_other_user: true, ..CLIENT_GONE };
+
+fn scene() -> Scene {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let mut bobs = gatepost.browser();
+    let page = bobs.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(sign_in(&mut bobs, &page, "bob", BOB_PASSWORD).status, 303);
+    let of_other_user = CONF1.tokens(&gatepost, &mut bobs, OFFLINE);
+    let online = CONF1.tokens(&gatepost, &mut browser, ONLINE);
+    let offline = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let of_other_client = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+    let code = CONF1.code(&mut browser, &[]);
+    Scene { gatepost, browser, code, online, offline, of_other_client, of_other_user }
+}
+
+impl Scene {
+    /// Looks at everything. Each look uses what it looks at, so this is the last thing a test does.
+    fn left(&mut self) -> Left {
+        // By a client that no row is about.
+        let path = authorize_path(REUSE.client_id, REUSE.redirect_uri, &[("prompt", "none")]);
+        let answer = self.browser.get(&path).query();
+        let session = answer.contains_key("code");
+        assert!(session || answer["error"] == "login_required", "{answer:?}");
+        Left {
+            session,
+            code: CONF1.redeem(&self.gatepost, &self.code).status == 200,
+            grant: userinfo(&self.gatepost, access(&self.online)).status == 200,
+            offline: self.lives(CONF1, &self.offline),
+            of_other_client: self.lives(CONF2, &self.of_other_client),
+            of_other_user: self.lives(CONF1, &self.of_other_user),
+        }
+    }
+
+    /// Access token and refresh token of a grant go together.
+    fn lives(&self, party: Party, tokens: &Value) -> bool {
+        let told = userinfo(&self.gatepost, access(tokens)).status;
+        let refreshed = party.refresh(&self.gatepost, refresh(tokens)).status;
+        assert!((told, refreshed) == (200, 200) || (told, refreshed) == (401, 400), "{told} {refreshed}");
+        told == 200
+    }
+
+    fn command(&self, arguments: &[&str]) -> String {
+        self.gatepost.run_well(arguments, "")
+    }
+
+    fn run(&self, sql: &str) {
+        self.gatepost.database.run(sql);
+    }
+
+    fn events(&self, name: &str) -> i64 {
+        let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
+        self.gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    }
+
+    fn alice(&self) -> Subject {
+        let found = "SELECT sub FROM users WHERE username = 'alice'";
+        Subject::new(self.gatepost.database.client().query_one(found, &[]).unwrap().get::<_, String>(0))
+    }
+
+    fn list(&self, arguments: &[&str]) -> Vec<Value> {
+        serde_json::from_str(&self.command(&[arguments, &["--json"]].concat())).unwrap()
+    }
+}
+
+#[test]
+fn nothing_ends_by_itself() {
+    assert_eq!(scene().left(), ALL);
+}
+
+#[test]
+fn signing_out_ends_the_session_and_all_but_offline_grants() {
+    let mut scene = scene();
+    let page = scene.browser.get("/logout");
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    scene.browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
+    assert_eq!(scene.left(), Left { session: false, code: false, grant: false, ..ALL });
+}
+
+#[test]
+fn ending_a_session_by_command_does_the_same() {
+    let mut scene = scene();
+    let sessions = scene.list(&["session", "list", "--user", "alice"]);
+    assert_eq!((sessions.len(), &sessions[0]["sub"]), (1, &json!(scene.alice().as_str())));
+    scene.command(&["session", "end", sessions[0]["sid"].as_str().unwrap()]);
+    assert_eq!(scene.list(&["session", "list", "--user", "alice"]).len(), 0);
+    assert_eq!(scene.list(&["session", "list"]).len(), 1);
+    assert_eq!(scene.events("session_ended"), 1);
+    assert_eq!(scene.left(), Left { session: false, code: false, grant: false, ..ALL });
+}
+
+#[test]
+fn a_session_that_runs_out_leaves_what_it_gave() {
+    let mut scene = scene();
+    scene.run("UPDATE sessions SET expires_at = clock_timestamp()");
+    assert_eq!(scene.left(), Left { session: false, ..ALL });
+}
+
+#[test]
+fn another_password_ends_everything_of_the_user() {
+    let mut scene = scene();
+    scene.gatepost.run_well(&["user", "password", "alice"], "quite another long password");
+    assert_eq!(scene.left(), ALICE_GONE);
+}
+
+#[test]
+fn revoking_a_user_ends_everything_of_theirs_at_once() {
+    let mut scene = scene();
+    assert!(scene.command(&["user", "revoke", "ALICE"]).contains("alice"));
+    assert_eq!(scene.list(&["grant", "list", "--user", "alice"]).len(), 0);
+    assert_eq!(scene.events("user_revoked"), 1);
+    assert_eq!(scene.left(), ALICE_GONE);
+}
+
+#[test]
+fn a_disabled_user_gets_nothing_back_by_being_enabled_again() {
+    let mut scene = scene();
+    for enabled in [false, true] {
+        let mut document = document();
+        document["users"][0]["enabled"] = json!(enabled);
+        scene.gatepost.apply(&document);
+    }
+    assert_eq!(scene.left(), ALICE_GONE);
+}
+
+#[test]
+fn what_names_a_user_who_is_not_there_is_dead() {
+    let mut scene = scene();
+    scene.run("DELETE FROM users WHERE username = 'alice'");
+    assert_eq!(scene.left(), ALICE_GONE);
+}
+
+#[test]
+fn revoking_a_client_ends_everything_of_it_at_once() {
+    let mut scene = scene();
+    scene.command(&["client", "revoke", "conf1"]);
+    assert_eq!(scene.list(&["grant", "list", "--client", "conf1"]).len(), 0);
+    assert_eq!(scene.list(&["grant", "list"]).len(), 1);
+    assert_eq!(scene.events("client_revoked"), 1);
+    assert_eq!(scene.left(), CLIENT_GONE);
+}
+
+#[test]
+fn a_disabled_client_gets_nothing_back_by_being_enabled_again() {
+    let mut scene = scene();
+    for enabled in [false, true] {
+        let mut document = document();
+        client(&mut document, "conf1")["enabled"] = json!(enabled);
+        scene.gatepost.apply(&document);
+    }
+    assert_eq!(scene.left(), CLIENT_GONE);
+}
+
+#[test]
+fn a_client_that_was_removed_gets_nothing_back_by_being_registered_again() {
+    let mut scene = scene();
+    scene.run("DELETE FROM clients WHERE client_id = 'conf1'; UPDATE installation SET registry_version = registry_version + 1");
+    std::thread::sleep(std::time::Duration::from_millis(1_300));
+    assert_eq!(userinfo(&scene.gatepost, access(&scene.online)).status, 401);
+    scene.gatepost.apply(&document());
+    assert_eq!(scene.left(), CLIENT_GONE);
+}
+
+#[test]
+fn withdrawing_consent_ends_everything_between_the_two() {
+    let mut scene = scene();
+    let event = AuditEvent { event: "consent_withdrawn", ..AuditEvent::default() };
+    let store = scene.gatepost.database.store();
+    consents::withdraw(&store, &scene.alice(), &ClientId::new("conf1"), &event).unwrap();
+    assert_eq!(scene.left(), PAIR_GONE);
+}
+
+#[test]
+fn a_code_that_comes_twice_ends_what_it_gave_and_no_more() {
+    let mut scene = scene();
+    let code = CONF1.code(&mut scene.browser, &[("scope", OFFLINE)]);
+    let gave = CONF1.redeem(&scene.gatepost, &code).json();
+    assert_eq!(CONF1.redeem(&scene.gatepost, &code).status, 400);
+    assert!(!scene.lives(CONF1, &gave));
+    assert_eq!(scene.left(), ALL);
+}
+
+#[test]
+fn a_replayed_refresh_token_ends_its_grant_and_no_more() {
+    let mut scene = scene();
+    let second = CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).json();
+    CONF1.refresh(&scene.gatepost, refresh(&second));
+    assert_eq!(CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).status, 400);
+    assert!(!scene.lives(CONF1, &second));
+    assert_eq!(scene.left(), Left { offline: false, ..ALL });
+}
+
+#[test]
+fn revoking_a_refresh_token_ends_its_grant_and_no_more() {
+    let mut scene = scene();
+    CONF1.revoke(&scene.gatepost, refresh(&scene.offline));
+    assert_eq!(scene.left(), Left { offline: false, ..ALL });
+}
+
+#[test]
+fn revoking_a_grant_by_command_ends_it_and_no_more() {
+    let mut scene = scene();
+    let grants = scene.list(&["grant", "list", "--user", "alice", "--client", "conf1"]);
+    assert_eq!(grants.len(), 2);
+    let offline = grants.iter().find(|grant| grant["offline"] == true).unwrap();
+    assert_eq!(offline["scope"], OFFLINE);
+    let name = offline["grant"].as_str().unwrap();
+    scene.command(&["grant", "revoke", name]);
+    let again = scene.gatepost.run(&["grant", "revoke", name], "");
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(scene.events("grant_revoked"), 1);
+    assert_eq!(scene.left(), Left { offline: false, ..ALL });
+}
+
+#[test]
+fn revoking_an_access_token_ends_that_token_alone() {
+    let mut scene = scene();
+    CONF1.revoke(&scene.gatepost, access(&scene.online));
+    CONF1.revoke(&scene.gatepost, access(&scene.offline));
+    assert_eq!(userinfo(&scene.gatepost, access(&scene.offline)).status, 401);
+    scene.offline = CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).json();
+    assert_eq!(scene.left(), Left { grant: false, ..ALL });
+}
+
+#[test]
+fn revoking_everything_ends_everything() {
+    let mut scene = scene();
+    let form = [("grant_type", "client_credentials")];
+    let of_client = CONF1.post(&mut scene.gatepost.connect(), "/connect/token", &form).json();
+    let unsaid = scene.gatepost.run(&["revoke"], "");
+    assert_eq!(unsaid.status.code(), Some(2));
+    assert_eq!(CONF1.introspect(&scene.gatepost, access(&of_client))["active"], true);
+    scene.command(&["revoke", "--everything"]);
+    assert_eq!(CONF1.introspect(&scene.gatepost, access(&of_client))["active"], false);
+    assert_eq!((scene.list(&["grant", "list"]).len(), scene.list(&["session", "list"]).len()), (0, 0));
+    assert_eq!(scene.events("everything_revoked"), 1);
+    assert_eq!(scene.left(), Left { of_other_user: false, ..ALICE_GONE });
+}
+
+#[test]
+fn commands_that_revoke_nothing_say_so() {
+    let gatepost = Gatepost::prepare(&[]);
+    let missing = "AABRKQAAAAAAAAAAAAAAAAAAAAA";
+    for (arguments, code, said) in [
+        (&["user", "revoke", "nobody"][..], 1, "there is no user \"nobody\""),
+        (&["client", "revoke", "nobody"], 1, "there is no client \"nobody\""),
+        (&["grant", "revoke", "x"], 2, "GRANT must be as"),
+        (&["grant", "revoke", missing], 1, "there is no such grant"),
+        (&["session", "end", "x"], 2, "SID must be as"),
+        (&["session", "end", missing], 1, "there is no such session"),
+        (&["grant", "list", "--user", "nobody"], 1, "there is no user"),
+        (&["revoke"], 2, "needs --everything"),
+    ] {
+        let answer = gatepost.run(arguments, "");
+        let stderr = String::from_utf8_lossy(&answer.stderr).into_owned();
+        assert!(answer.status.code() == Some(code) && stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+    for words in
+        [&["grant", "revoke"][..], &["session", "end"], &["user", "revoke"], &["client", "revoke"], &["revoke"]]
+    {
+        let help = gatepost.run_well(&[words, &["--help"]].concat(), "");
+        assert!(help.contains("Example:\n  gatepost "), "{help}");
+    }
+    assert!(gatepost.run_well(&["grant", "list"], "").starts_with("GRANT  CLIENT_ID"));
+}
