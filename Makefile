@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e lint check clean-dev
+.PHONY: help run test e2e bench lint check clean-dev
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,10 +13,14 @@ test: ## Run all Rust tests, against a throw-away Postgres
 	@tests/need rust compiler postgres
 	@tests/with-postgres cargo test --no-fail-fast
 
-e2e: ## Drive the demo application with a real Chromium
-	@tests/need rust compiler postgres chromium node
+e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
+	@tests/need rust compiler postgres chromium node python
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
+
+bench: ## Load a release build and print the table of the README (options: BENCH="--seconds 10")
+	@tests/need rust compiler postgres openssl
+	@GATEPOST_BENCH_FSYNC=on tests/with-postgres cargo bench --bench load -- $(BENCH)
 
 lint: ## Check formatting, clippy and the documentation; warnings are errors
 	@tests/need rust compiler

@@ -1,5 +1,6 @@
 //! From (method, path) to a handler, and from what a handler returns to an answer and one log line.
 
+use std::fmt::{self, Write};
 use std::time::Instant;
 
 use crate::app::App;
@@ -290,25 +291,44 @@ fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
 /// One line a request: what a query or a body held never gets here, a path only in escaped form.
 fn log_line(request: &Request, response: &Response, started: Instant) {
     let Note { client_id, grant, reason, detail } = &response.note;
-    let path: String = request.path.chars().take(200).flat_map(char::escape_default).collect();
     log::info!(
         target: "gatepost::request",
-        "id={} method={} path={path} status={} ms={} source={}{}{}{}{}",
+        "id={} method={} path={} status={} ms={} source={}{}{}{}{}",
         request.id,
         request.method.as_str(),
+        Escaped { text: &request.path, most: 200 },
         response.status,
         started.elapsed().as_millis(),
         request.source,
-        field("client_id", client_id.as_deref()),
-        field("grant", grant.as_deref()),
-        field("reason", *reason),
-        field("detail", detail.as_deref()),
+        Field("client_id", client_id.as_deref()),
+        Field("grant", grant.as_deref()),
+        Field("reason", *reason),
+        Field("detail", detail.as_deref()),
     );
 }
 
-fn field(name: &str, value: Option<&str>) -> String {
-    value.map_or_else(String::new, |value| {
-        let escaped: String = value.chars().take(300).flat_map(char::escape_default).collect();
-        format!(" {name}=\"{escaped}\"")
-    })
+/// A name and its value in quotes; nothing where there is no value.
+struct Field<'a>(&'static str, Option<&'a str>);
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Field(name, Some(value)) = self else { return Ok(()) };
+        write!(formatter, " {name}=\"{}\"", Escaped { text: value, most: 300 })
+    }
+}
+
+/// A text in printable ASCII, `most` characters of it.
+struct Escaped<'a> {
+    text: &'a str,
+    most: usize,
+}
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
+        if self.text.len() <= self.most && self.text.bytes().all(is_plain) {
+            return formatter.write_str(self.text);
+        }
+        self.text.chars().take(self.most).flat_map(char::escape_default).try_for_each(|part| formatter.write_char(part))
+    }
 }

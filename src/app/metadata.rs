@@ -21,16 +21,11 @@ const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 3] = [
     ClientAuthenticationMethod::None,
 ];
 
-/// What a rendering depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Edition {
-    registry_version: i64,
-    kids: Vec<String>,
-}
-
+/// The documents, and what they depend on.
 #[derive(Debug)]
 struct Rendered {
-    edition: Edition,
+    registry_version: i64,
+    kids: Vec<String>,
     discovery: Arc<[u8]>,
     jwks: Arc<[u8]>,
 }
@@ -58,10 +53,11 @@ impl Documents {
     fn current(&self, app: &App) -> Arc<Rendered> {
         let snapshot = app.registry.snapshot();
         let keys = snapshot.keys.published(app.now());
-        let kids = keys.iter().map(|key| key.thumbprint()).collect();
-        let edition = Edition { registry_version: snapshot.version, kids };
-        let held = self.rendered.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(held) = held.filter(|held| held.edition == edition) {
+        let is_current = |held: &&Arc<Rendered>| {
+            held.registry_version == snapshot.version && keys.iter().map(|(kid, _)| *kid).eq(&held.kids)
+        };
+        let held = self.rendered.read().unwrap_or_else(PoisonError::into_inner).as_ref().filter(is_current).cloned();
+        if let Some(held) = held {
             return held;
         }
         let signing_algorithms = snapshot.keys.algorithms(app.now());
@@ -82,9 +78,10 @@ impl Documents {
             },
         });
         let rendered = Arc::new(Rendered {
-            edition,
+            registry_version: snapshot.version,
+            kids: keys.iter().map(|(kid, _)| String::from(*kid)).collect(),
             discovery: serde_json::Value::Object(discovery).to_string().into_bytes().into(),
-            jwks: jwks::document(keys).to_string().into_bytes().into(),
+            jwks: jwks::document(keys.into_iter().map(|(_, key)| key)).to_string().into_bytes().into(),
         });
         *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
         rendered

@@ -158,6 +158,11 @@ impl App {
         Ok(HashingTurn { passwords: &self.passwords, _turn: turn, _place: place })
     }
 
+    /// Gives the memory of past hashes back. Called now and then.
+    pub fn release_hashing_memory(&self) {
+        self.passwords.release_memory();
+    }
+
     /// Refuses to issue by a registry that the database has not confirmed for too long.
     pub fn require_fresh_registry(&self) -> Result<(), Failure> {
         if self.registry.age() > OLDEST_REGISTRY { Err(Failure::Busy) } else { Ok(()) }

@@ -45,7 +45,7 @@ impl Log for StandardError {
         }
         let message = record.args().to_string();
         let line = match self.format {
-            LogFormat::Text => self.text(record, &message),
+            LogFormat::Text => self.text(record.level(), &message),
             LogFormat::Json => self.json(record, &message),
         };
         // Nobody to tell when standard error is gone.
@@ -56,10 +56,22 @@ impl Log for StandardError {
 }
 
 impl StandardError {
-    fn text(&self, record: &Record<'_>, message: &str) -> String {
-        let priority = if self.journald { format!("<{}>", priority(record.level())) } else { String::new() };
-        let line: String = message.chars().flat_map(escape).collect();
-        format!("{priority}{:<5} {line}\n", record.level())
+    fn text(&self, level: Level, message: &str) -> String {
+        let mut line = String::with_capacity(message.len() + 16);
+        if self.journald {
+            line.extend(["<", priority(level), ">"]);
+        }
+        line.extend([level.as_str(), " "]);
+        // As wide as the widest, so that messages stand below each other.
+        line.extend(std::iter::repeat_n(' ', "ERROR".len().saturating_sub(level.as_str().len())));
+        // Control characters would forge lines or move the cursor of whoever reads them.
+        for piece in message.split_inclusive(char::is_control) {
+            let control = piece.chars().next_back().filter(|last| last.is_control());
+            line.push_str(control.map_or(piece, |control| piece.strip_suffix(control).unwrap_or(piece)));
+            line.extend(control.into_iter().flat_map(char::escape_default));
+        }
+        line.push('\n');
+        line
     }
 
     fn json(&self, record: &Record<'_>, message: &str) -> String {
@@ -68,17 +80,32 @@ impl StandardError {
     }
 }
 
-/// Control characters would forge lines or move the cursor of whoever reads them.
-fn escape(character: char) -> Vec<char> {
-    if character.is_control() { character.escape_default().collect() } else { vec![character] }
+/// Of syslog (RFC 5424 §6.2.1).
+fn priority(level: Level) -> &'static str {
+    match level {
+        Level::Error => "3",
+        Level::Warn => "4",
+        Level::Info => "6",
+        Level::Debug | Level::Trace => "7",
+    }
 }
 
-/// Of syslog (RFC 5424 §6.2.1).
-fn priority(level: Level) -> u8 {
-    match level {
-        Level::Error => 3,
-        Level::Warn => 4,
-        Level::Info => 6,
-        Level::Debug | Level::Trace => 7,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(journald: bool, level: Level, message: &str) -> String {
+        StandardError { format: LogFormat::Text, level: LevelFilter::Info, journald }.text(level, message)
+    }
+
+    #[test]
+    fn a_message_stays_on_its_line() {
+        assert_eq!(text(false, Level::Info, "one\ntwo\u{1b}[0m ü"), "INFO  one\\ntwo\\u{1b}[0m ü\n");
+        assert_eq!(text(false, Level::Error, "\r\r"), "ERROR \\r\\r\n");
+    }
+
+    #[test]
+    fn journald_learns_the_priority() {
+        assert_eq!(text(true, Level::Warn, "late"), "<4>WARN  late\n");
     }
 }

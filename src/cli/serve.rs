@@ -231,6 +231,7 @@ fn keep_house(app: &App) -> ! {
 }
 
 fn housekeep(app: &App) {
+    app.release_hashing_memory();
     match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
         Ok(maintained) => {
             for name in maintained.made.iter().chain(&maintained.dropped) {

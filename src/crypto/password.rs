@@ -1,8 +1,11 @@
 //! Password hashes: Argon2id (RFC 9106) in PHC string form. How many run at once is the caller's to bound: each takes
 //! the configured memory.
 
-use argon2::password_hash::phc::PasswordHash;
-use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 
 use super::random;
 use crate::protocol::secret::SecretText;
@@ -33,23 +36,40 @@ pub enum PasswordVerdict {
 /// Makes and checks hashes at one cost.
 #[derive(Debug)]
 pub struct PasswordHashing {
-    argon2: Argon2<'static>,
+    params: Params,
     dummy: String,
+    memory: HashingMemory,
 }
+
+/// The memory of hashes, for the next ones: as many pieces as there ever were hashes at once. Left to the allocator, each
+/// thread that has hashed would keep a piece of its own for good.
+#[derive(Default)]
+struct HashingMemory(Mutex<Vec<Vec<Block>>>);
+
+/// glibc gives no piece above 32 MiB out of its arenas, and so returns such a piece to the system as soon as it is free.
+/// What is never touched takes no memory.
+const LEAST_CAPACITY: usize = 33 * 1_024 * 1_024 / Block::SIZE;
 
 impl PasswordHashing {
     /// Takes the cost and makes the hash that stands in for users who do not exist. The error names the bad parameter.
     pub fn new(cost: Cost) -> Result<PasswordHashing, String> {
         let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None)
             .map_err(|error| format!("Argon2 parameters: {error}"))?;
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        let dummy = hash(&argon2, &random::bytes::<32>())?;
-        Ok(PasswordHashing { argon2, dummy })
+        let memory = HashingMemory::default();
+        let dummy = memory.hash(&params, &random::bytes::<32>())?;
+        let hashing = PasswordHashing { params, dummy, memory };
+        hashing.release_memory();
+        Ok(hashing)
+    }
+
+    /// Gives the memory of past hashes back to the system. Called when there have been none for a while.
+    pub fn release_memory(&self) {
+        self.memory.lock().clear();
     }
 
     /// The PHC string of a password: its bytes as they are, all of them.
     pub fn hash(&self, password: &SecretText) -> Result<String, String> {
-        hash(&self.argon2, password.expose().as_bytes())
+        self.memory.hash(&self.params, password.expose().as_bytes())
     }
 
     /// Checks a password against a stored PHC string. Without one (no such user, no password set) the dummy is checked
@@ -74,13 +94,13 @@ impl PasswordHashing {
     }
 
     fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
-        self.argon2.verify_password(password.expose().as_bytes(), parsed).is_ok()
+        self.memory.matches(parsed, password.expose().as_bytes()).unwrap_or(false)
     }
 
     fn is_current(&self, parsed: &PasswordHash) -> bool {
         let params = Params::try_from(parsed).ok();
         let same_cost = params.is_some_and(|params| {
-            let ours = self.argon2.params();
+            let ours = &self.params;
             (params.m_cost(), params.t_cost(), params.p_cost()) == (ours.m_cost(), ours.t_cost(), ours.p_cost())
         });
         same_cost && parsed.algorithm.as_str() == "argon2id"
@@ -92,11 +112,55 @@ fn is_bounded(parsed: &PasswordHash) -> bool {
     Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= 1_048_576 && params.t_cost() <= 20)
 }
 
-fn hash(argon2: &Argon2<'_>, password: &[u8]) -> Result<String, String> {
-    let salt: [u8; 16] = random::bytes();
-    let hash: PasswordHash =
-        argon2.hash_password_with_salt(password, &salt).map_err(|error| format!("password hashing: {error}"))?;
-    Ok(hash.to_string())
+/// What passwords left there is nobody's to print.
+impl fmt::Debug for HashingMemory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("HashingMemory")
+    }
+}
+
+impl HashingMemory {
+    fn hash(&self, params: &Params, password: &[u8]) -> Result<String, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("password hashing: {error}");
+        let salt = Salt::new(&random::bytes::<16>()).map_err(|error| failed(&error))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+        let length = params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+        let hash = PasswordHash {
+            algorithm: Algorithm::Argon2id.ident(),
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(params).map_err(|error| failed(&error))?,
+            hash: Some(self.output(&argon2, password, &salt, length).ok_or_else(|| failed(&"no result"))?),
+            salt: Some(salt),
+        };
+        Ok(hash.to_string())
+    }
+
+    /// Whether a password gives that hash; `None` when it is no hash of Argon2.
+    fn matches(&self, parsed: &PasswordHash, password: &[u8]) -> Option<bool> {
+        let algorithm = Algorithm::try_from(parsed.algorithm.as_str()).ok()?;
+        let version = parsed.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
+        let argon2 = Argon2::new(algorithm, version, Params::try_from(parsed).ok()?);
+        let (salt, expected) = (parsed.salt.as_ref()?, parsed.hash.as_ref()?);
+        // Outputs are compared in constant time.
+        Some(self.output(&argon2, password, salt, expected.len())? == *expected)
+    }
+
+    fn output(&self, argon2: &Argon2<'_>, password: &[u8], salt: &[u8], length: usize) -> Option<Output> {
+        let count = argon2.params().block_count();
+        let mut blocks = self.lock().pop().unwrap_or_else(|| Vec::with_capacity(count.max(LEAST_CAPACITY)));
+        if blocks.len() < count {
+            blocks.resize(count, Block::new());
+        }
+        let mut buffer = [0; Output::MAX_LENGTH];
+        let output = buffer.get_mut(..length)?;
+        let done = argon2.hash_password_into_with_memory(password, salt, output, &mut blocks);
+        self.lock().push(blocks);
+        done.ok().and_then(|()| Output::new(output).ok())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +194,28 @@ mod tests {
         assert_eq!(hashing.verify(Some(&stored), &secret(two)), PasswordVerdict::Wrong);
         let stored = hashing.hash(&secret("abc\0x")).unwrap();
         assert_eq!(hashing.verify(Some(&stored), &secret("abc")), PasswordVerdict::Wrong);
+    }
+
+    #[test]
+    fn memory_of_one_hash_serves_the_next_of_any_cost() {
+        let costs = [CHEAP, Cost { memory_kib: 256, ..CHEAP }, CHEAP].map(|cost| PasswordHashing::new(cost).unwrap());
+        let stored = costs.each_ref().map(|hashing| hashing.hash(&secret("p")).unwrap());
+        for stored in stored.iter().chain(&stored) {
+            assert_ne!(costs[0].verify(Some(stored), &secret("p")), PasswordVerdict::Wrong);
+            assert_eq!(costs[0].verify(Some(stored), &secret("q")), PasswordVerdict::Wrong);
+        }
+        assert_eq!(costs[0].memory.lock().len(), 1);
+        costs[0].release_memory();
+        assert_eq!(costs[0].memory.lock().len(), 0);
+    }
+
+    #[test]
+    fn a_hash_made_elsewhere_is_understood() {
+        // The reference implementation's own: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1
+        let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        assert_eq!(hashing.verify(Some(stored), &secret("password")), PasswordVerdict::RightButOutdated);
+        assert_eq!(hashing.verify(Some(stored), &secret("passwore")), PasswordVerdict::Wrong);
     }
 
     #[test]

@@ -45,12 +45,12 @@ impl KeyRing {
         self.0.iter().filter(able).max_by_key(|key| key.activates_at)
     }
 
-    /// The keys of the JWKS now: announced, signing, or recently retired.
-    pub fn published(&self, now: Instant) -> Vec<&PublicKey> {
+    /// The keys of the JWKS now, by `kid`: announced, signing, or recently retired.
+    pub fn published(&self, now: Instant) -> Vec<(&str, &PublicKey)> {
         let signs =
             |key: &Key| self.current(key.public_key.algorithm(), now).is_some_and(|current| current.kid == key.kid);
         let is_published = |key: &&Key| key.announced_at <= now && (now < key.unpublished_at || signs(key));
-        self.0.iter().filter(is_published).map(|key| &key.public_key).collect()
+        self.0.iter().filter(is_published).map(|key| (key.kid.as_str(), &key.public_key)).collect()
     }
 
     /// Algorithms there is a key for.

@@ -1,0 +1,223 @@
+//! The load tool behind `make bench`: walks the flows of a provider in a closed loop, checks every answer, and prints a
+//! Markdown table. It starts a Gatepost of its own; `--against FILE` loads other providers beside it, flow by flow in
+//! turn, so that what counts are ratios within one run.
+//!
+//! ```text
+//! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
+//! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
+//! ```
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool at a developer's hand: it prints, and a defect of it may end it"
+)]
+
+mod browser;
+mod drive;
+mod flows;
+mod gatepost;
+mod http;
+mod jwt;
+mod limits;
+mod provider;
+mod report;
+mod usage;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use drive::{Load, drive};
+use flows::{FLOWS, Flow};
+use gatepost::Gatepost;
+use http::Connections;
+use limits::BareHttp;
+use provider::{Provider, Settings};
+use report::{Figures, Limits, Report, Row};
+use usage::{Usage, Watched};
+
+/// What the command line says.
+struct Options {
+    smoke: bool,
+    seconds: u64,
+    connections: usize,
+    only: Option<String>,
+    against: Vec<PathBuf>,
+    serve: Option<PathBuf>,
+}
+
+/// A provider, and where its costs show.
+struct Target {
+    provider: Provider,
+    watched: Watched,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let done = match arguments.as_slice() {
+        [mode, workers] if mode == limits::BARE_HTTP => limits::serve_bare_http(workers.parse().unwrap_or(16)),
+        _ => Options::parse(&arguments).and_then(|options| run(&options)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("load: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Options, String> {
+        let mut options =
+            Options { smoke: false, seconds: 5, connections: 8, only: None, against: Vec::new(), serve: None };
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            if argument == "--smoke" {
+                options.smoke = true;
+                continue;
+            }
+            let value = rest.next().ok_or_else(|| format!("{argument} wants a value, or is unknown"))?;
+            let number = || value.parse::<u64>().map_err(|error| format!("{argument} {value}: {error}"));
+            match argument.as_str() {
+                "--seconds" => options.seconds = number()?,
+                "--connections" => options.connections = usize::try_from(number()?.max(1)).unwrap_or(1),
+                "--only" => options.only = Some(value.clone()),
+                "--against" => options.against.push(value.into()),
+                "--serve" => options.serve = Some(value.into()),
+                other => return Err(format!("unknown option {other}")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn load(&self, kind: Connections) -> Load {
+        let (warm_up, duration) = if self.smoke { (0, 1) } else { (1, self.seconds) };
+        let (warm_up, duration) = (Duration::from_secs(warm_up), Duration::from_secs(duration));
+        Load { connections: self.connections, kind, warm_up, duration }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    let cluster = std::env::var("TEST_DATABASE_URL")
+        .map_err(|_| "TEST_DATABASE_URL is not set: run make bench, or tests/with-postgres cargo bench")?;
+    let own = Gatepost::start(&cluster)?;
+    if let Some(path) = &options.serve {
+        let settings = serde_json::to_string_pretty(&own.settings).map_err(|error| error.to_string())?;
+        fs::write(path, settings).map_err(|error| error.to_string())?;
+        println!("{} serves until this input ends; its settings are in {}", own.settings.issuer, path.display());
+        return std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string());
+    }
+    let limits = limits(&cluster, options)?;
+    let targets = targets(&own, options)?;
+    // What the start took is given back by then.
+    thread::sleep(Duration::from_secs(2));
+    let idle = targets.iter().map(|target| target.watched.memory()).collect();
+    let rows = rows(&targets, options)?;
+    let loaded = targets.iter().map(|target| target.watched.memory()).collect();
+    let report = Report {
+        names: targets.iter().map(|target| target.provider.settings.name.clone()).collect(),
+        start_to_ready: own.start_to_ready,
+        idle,
+        loaded,
+        rows,
+        limits,
+    };
+    println!("{}", report.markdown(options.connections, options.load(Connections::KeptAlive).duration, &cluster));
+    Ok(())
+}
+
+fn targets(own: &Gatepost, options: &Options) -> Result<Vec<Target>, String> {
+    let others = options.against.iter().map(|path| {
+        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_str::<Settings>(&text).map_err(|error| format!("{}: {error}", path.display()))
+    });
+    let all = std::iter::once(Ok(own.settings.clone())).chain(others);
+    all.map(|settings| {
+        let settings = settings?;
+        let watched = Watched::new(settings.pid, settings.database_url.clone());
+        Ok(Target { provider: Provider::discover(settings)?, watched })
+    })
+    .collect()
+}
+
+/// Every flow, then what people notice of a storm of wrong passwords.
+fn rows(targets: &[Target], options: &Options) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    for (flow, name) in FLOWS {
+        if options.wants(name) {
+            let of = |target: &Target| measure(target, flow, name, options);
+            rows.push(Row { name: name.to_owned(), figures: targets.iter().map(of).collect::<Result<_, _>>()? });
+        }
+    }
+    for flow in [Flow::Discovery, Flow::UserInfo, Flow::Refresh("refresh")] {
+        let plain = FLOWS.iter().find(|(other, _)| *other == flow).map_or("", |(_, name)| name);
+        let name = format!("{plain}, during wrong passwords");
+        if options.wants(&name) {
+            let of = |target: &Target| in_storm(target, flow, &name, options);
+            rows.push(Row { figures: targets.iter().map(of).collect::<Result<_, _>>()?, name });
+        }
+    }
+    Ok(rows)
+}
+
+fn measure(target: &Target, flow: Flow, name: &str, options: &Options) -> Result<Option<Figures>, String> {
+    if !flow.is_possible(&target.provider) {
+        return Ok(None);
+    }
+    eprintln!("{}: {name}", target.provider.settings.name);
+    let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
+    let usage = || target.watched.usage();
+    let (kept, before, after) =
+        drive(&target.provider, flow, options.load(Connections::KeptAlive), usage, usage).map_err(wrong)?;
+    let nothing = Usage::default;
+    let (new, _, _) = drive(&target.provider, flow, options.load(Connections::New), nothing, nothing).map_err(wrong)?;
+    Ok(Some(Figures::new(&kept, Some(&new), before, after)))
+}
+
+fn in_storm(target: &Target, flow: Flow, name: &str, options: &Options) -> Result<Option<Figures>, String> {
+    if !flow.is_possible(&target.provider) || !Flow::BadSignIn.is_possible(&target.provider) {
+        return Ok(None);
+    }
+    eprintln!("{}: {name}", target.provider.settings.name);
+    let load = options.load(Connections::KeptAlive);
+    let storm =
+        Load { warm_up: Duration::ZERO, duration: load.warm_up + load.duration + Duration::from_secs(1), ..load };
+    thread::scope(|scope| {
+        let nothing = Usage::default;
+        let raging = scope.spawn(move || drive(&target.provider, Flow::BadSignIn, storm, nothing, nothing));
+        let usage = || target.watched.usage();
+        let measured = drive(&target.provider, flow, load, usage, usage);
+        let raged = raging.join().unwrap_or_else(|_| Err(String::from("the storm panicked")));
+        let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
+        raged.map_err(wrong)?;
+        let (kept, before, after) = measured.map_err(wrong)?;
+        Ok(Some(Figures::new(&kept, None, before, after)))
+    })
+}
+
+fn limits(cluster: &str, options: &Options) -> Result<Limits, String> {
+    if options.only.is_some() {
+        return Ok(Limits::default());
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let load = options.load(Connections::KeptAlive);
+    eprintln!("limits of this machine");
+    let bare = BareHttp::start((cores * 4).max(16))?;
+    let settings = Settings::bare(&format!("http://{}", bare.address), bare.pid());
+    let watched = Watched::new(settings.pid, None);
+    let target = Target { provider: Provider::discover(settings)?, watched };
+    Ok(Limits {
+        signatures: Some(limits::rsa_signatures(cores)?),
+        commits: Some(limits::commits(cluster, options.connections, load.duration.as_secs())?),
+        bare_http: measure(&target, Flow::Discovery, "one fixed answer", options)?,
+    })
+}

@@ -1,0 +1,98 @@
+// What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
+// because no library does that.
+
+import { spawnSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
+
+export const alice = { username: "alice", password: "looking-glass" };
+export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
+export const service = { client_id: "demo-service", client_secret: "demo-service-secret-for-trying-out-only" };
+export const offline = ["jwt", "reference"].map((kind) => ({
+  client_id: `offline-${kind}`,
+  client_secret: "a-secret-of-the-offline-client",
+  kind,
+}));
+
+// Registers clients that may stay while the person is away, as the operator of the running server would.
+async function registerOfflineClients(directory, redirectUri) {
+  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
+  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
+  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  const clients = offline.map(({ client_id, client_secret, kind }) => ({
+    client_id,
+    client_name: client_id,
+    redirect_uris: [redirectUri],
+    response_types: ["code"],
+    grant_types: ["authorization_code", "refresh_token"],
+    scope: "openid profile offline_access orders.read",
+    access_token_type: kind,
+    secrets: [{ value: client_secret }],
+  }));
+  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
+}
+
+// Answers { issuer, redirectUri, close }.
+export async function startProvider() {
+  const directory = await newProject();
+  const dev = await startDev(directory);
+  const redirectUri = `${dev.demo.replace(/\/$/, "")}/callback`;
+  await registerOfflineClients(directory, redirectUri);
+  return {
+    issuer: dev.provider,
+    redirectUri,
+    close: async () => {
+      await dev.stop();
+      await removeProject(directory);
+    },
+  };
+}
+
+// Goes through the provider's pages as alice; answers where the client is sent.
+export async function authorizeAsAlice(authorizationUrl, redirectUri) {
+  const cookies = new Map();
+  let next = { url: String(authorizationUrl), options: {} };
+  for (let hop = 0; hop < 10; hop += 1) {
+    const { url, options } = next;
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const answer = await fetch(url, { ...options, redirect: "manual", headers: { ...options.headers, cookie } });
+    for (const line of answer.headers.getSetCookie()) {
+      const [, name, value] = line.match(/^([^=]+)=([^;]*)/);
+      cookies.set(name, value);
+    }
+    const location = answer.headers.get("location");
+    if (location?.startsWith(redirectUri)) return new URL(location);
+    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(await answer.text(), url);
+  }
+  throw new Error(`the pages do not end at ${redirectUri}`);
+}
+
+// The page's main form, as alice would send it.
+function filledIn(page, url) {
+  const form = page.match(/<form method="post" action="([^"]*)">(.*?)<\/form>/s);
+  if (!form) throw new Error(`no form at ${url}:\n${page}`);
+  const [, action, content] = form;
+  const fields = new URLSearchParams();
+  for (const [tag] of content.matchAll(/<input[^>]*>/g)) {
+    const name = tag.match(/ name="([^"]*)"/)?.[1];
+    if (name && !(name in alice)) fields.append(name, unescaped(tag.match(/ value="([^"]*)"/)?.[1] ?? ""));
+  }
+  if (content.includes('type="password"')) {
+    Object.entries(alice).forEach(([name, value]) => fields.append(name, value));
+  } else {
+    fields.append("decision", "allow");
+  }
+  return { url: new URL(unescaped(action), url).href, options: { method: "POST", body: fields } };
+}
+
+function unescaped(text) {
+  return text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+// Runs a command to its end; answers what it printed.
+export function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", ...options });
+  if (error || status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
+  return stdout;
+}

@@ -1,0 +1,130 @@
+// openid-client (npm) against Gatepost, with nothing set that the library does not ask for.
+
+import assert from "node:assert/strict";
+import { webcrypto } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { authorizeAsAlice, demo, offline, service, startProvider } from "./foreign_clients.mjs";
+
+// Node 18, Debian 12's, has them, but not as globals.
+globalThis.crypto ??= webcrypto;
+globalThis.CryptoKey ??= webcrypto.CryptoKey;
+const library = await import("openid-client");
+
+describe("openid-client", { timeout: 300_000 }, () => {
+  let provider;
+
+  before(async () => {
+    provider = await startProvider();
+  });
+
+  after(async () => {
+    await provider?.close();
+  });
+
+  // Plain HTTP is for this machine alone, which the library wants to be told.
+  function discover({ client_id, client_secret }, authentication = library.ClientSecretBasic(client_secret)) {
+    const options = { execute: [library.allowInsecureRequests] };
+    return library.discovery(new URL(provider.issuer), client_id, undefined, authentication, options);
+  }
+
+  async function signIn(configuration, scope) {
+    const verifier = library.randomPKCECodeVerifier();
+    const [state, nonce] = [library.randomState(), library.randomNonce()];
+    const url = library.buildAuthorizationUrl(configuration, {
+      redirect_uri: provider.redirectUri,
+      scope,
+      state,
+      nonce,
+      code_challenge: await library.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: "S256",
+    });
+    const answer = await authorizeAsAlice(url, provider.redirectUri);
+    const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
+    return { answer, checks, tokens: await library.authorizationCodeGrant(configuration, answer, checks) };
+  }
+
+  test("discovers the provider, and finds the issuer it asked", async () => {
+    const metadata = (await discover(demo)).serverMetadata();
+    assert.equal(metadata.issuer, provider.issuer);
+    assert.ok(metadata.supportsPKCE());
+    assert.equal(metadata.authorization_response_iss_parameter_supported, true);
+  });
+
+  test("redeems a code with PKCE, checks the id_token and asks userinfo", async () => {
+    const configuration = await discover(demo);
+    // The signature too: without this the library trusts the connection.
+    library.enableNonRepudiationChecks(configuration);
+    const { tokens } = await signIn(configuration, "openid profile email roles");
+    const { sub, iss, auth_time } = tokens.claims();
+    assert.equal(iss, provider.issuer);
+    assert.equal(typeof auth_time, "number");
+    const info = await library.fetchUserInfo(configuration, tokens.access_token, sub);
+    assert.equal(info.name, "Alice Liddell");
+    assert.deepEqual(info.role, ["admin"]);
+    await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, "somebody-else"));
+  });
+
+  test("is told that a code was used", async () => {
+    const configuration = await discover(demo);
+    const { answer, checks, tokens } = await signIn(configuration, "openid");
+    await assert.rejects(library.authorizationCodeGrant(configuration, answer, checks), { error: "invalid_grant" });
+    await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub), { status: 401 });
+  });
+
+  for (const client of offline) {
+    const scope = "openid profile offline_access orders.read";
+
+    test(`refreshes a ${client.kind} token, and asks for less`, async () => {
+      const configuration = await discover(client);
+      const { tokens } = await signIn(configuration, scope);
+      const next = await library.refreshTokenGrant(configuration, tokens.refresh_token);
+      assert.notEqual(next.refresh_token, tokens.refresh_token);
+      assert.equal(next.claims().sub, tokens.claims().sub);
+      assert.equal(next.claims().auth_time, tokens.claims().auth_time);
+      assert.equal((await library.fetchUserInfo(configuration, next.access_token, next.claims().sub)).name, "Alice Liddell");
+      const less = await library.refreshTokenGrant(configuration, next.refresh_token, { scope: "openid" });
+      assert.equal(less.scope, "openid");
+      const more = library.refreshTokenGrant(configuration, less.refresh_token, { scope: `${scope} email` });
+      await assert.rejects(more, { error: "invalid_scope" });
+    });
+
+    test(`sees a ${client.kind} token alive, and dead once it is revoked`, async () => {
+      const configuration = await discover(client);
+      const { tokens } = await signIn(configuration, scope);
+      const seen = await library.tokenIntrospection(configuration, tokens.access_token);
+      assert.equal(seen.active, true);
+      assert.equal(seen.sub, tokens.claims().sub);
+      assert.equal(seen.client_id, client.client_id);
+      await library.tokenRevocation(configuration, tokens.access_token, { token_type_hint: "access_token" });
+      assert.deepEqual(await library.tokenIntrospection(configuration, tokens.access_token), { active: false });
+      await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub), { status: 401 });
+      assert.ok((await library.refreshTokenGrant(configuration, tokens.refresh_token)).access_token);
+    });
+
+    test(`ends everything of a grant with its refresh token (${client.kind})`, async () => {
+      const configuration = await discover(client);
+      const { tokens } = await signIn(configuration, scope);
+      assert.equal((await library.tokenIntrospection(configuration, tokens.refresh_token)).active, true);
+      await library.tokenRevocation(configuration, tokens.refresh_token);
+      await assert.rejects(library.refreshTokenGrant(configuration, tokens.refresh_token), { error: "invalid_grant" });
+      assert.deepEqual(await library.tokenIntrospection(configuration, tokens.access_token), { active: false });
+    });
+  }
+
+  for (const method of ["ClientSecretBasic", "ClientSecretPost"]) {
+    test(`gets a token for itself with ${method}`, async () => {
+      const configuration = await discover(service, library[method](service.client_secret));
+      const tokens = await library.clientCredentialsGrant(configuration, { scope: "orders.read" });
+      assert.equal(tokens.token_type, "bearer");
+      assert.equal(tokens.scope, "orders.read");
+      assert.ok(tokens.expiresIn() > 0);
+    });
+  }
+
+  test("is told that its secret is wrong", async () => {
+    const configuration = await discover({ ...service, client_secret: "wrong" });
+    // For the library the challenge of the 401 comes first, and its body second.
+    const refused = { code: "OAUTH_WWW_AUTHENTICATE_CHALLENGE", status: 401 };
+    await assert.rejects(library.clientCredentialsGrant(configuration), refused);
+  });
+});
