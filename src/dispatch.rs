@@ -13,6 +13,7 @@ use crate::endpoints::{
 };
 use crate::http::{Method, Note, Request, Response};
 use crate::pages::error::Problem;
+use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
 
 /// Everything that can be asked for, relative to the base URL's path.
@@ -53,19 +54,19 @@ impl<'a> Route<'a> {
     fn find(config: &Config, path: &'a str) -> Option<Route<'a>> {
         let base_path = config.base_url.path();
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
-        if path.strip_prefix("/.well-known/oauth-authorization-server") == Some(base_path) {
+        if path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path) {
             return Some(Route::Discovery);
         }
         match path.strip_prefix(base_path)? {
             "" | "/" => Some(Route::Home),
             "/healthz" => Some(Route::Health),
-            "/.well-known/openid-configuration" => Some(Route::Discovery),
-            "/.well-known/openid-configuration/jwks" => Some(Route::Jwks),
-            "/connect/authorize" => Some(Route::Authorize),
-            "/connect/token" => Some(Route::Token),
-            "/connect/revocation" => Some(Route::Revocation),
-            "/connect/introspect" => Some(Route::Introspection),
-            "/connect/userinfo" => Some(Route::UserInfo),
+            metadata::CONFIGURATION_PATH => Some(Route::Discovery),
+            metadata::JWKS_PATH => Some(Route::Jwks),
+            metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::TOKEN_PATH => Some(Route::Token),
+            metadata::REVOCATION_PATH => Some(Route::Revocation),
+            metadata::INTROSPECTION_PATH => Some(Route::Introspection),
+            metadata::USERINFO_PATH => Some(Route::UserInfo),
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),

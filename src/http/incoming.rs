@@ -7,11 +7,12 @@ use std::net::IpAddr;
 
 use super::{Headers, Method, Request};
 use crate::protocol::forwarded::{Cidr, source};
+use crate::protocol::lengths;
 
 /// Longest path of a request, in bytes.
 pub const PATH_LIMIT: usize = 8 * 1_024;
 /// Longest query of a request, in bytes.
-pub const QUERY_LIMIT: usize = 32 * 1_024;
+pub const QUERY_LIMIT: usize = lengths::QUERY_BYTES;
 /// Most header fields of a request.
 pub const HEADER_COUNT_LIMIT: usize = 100;
 /// Names and values of all header fields together, in bytes.

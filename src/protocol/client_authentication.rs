@@ -7,6 +7,7 @@ use super::client_secret::{SecretDigest, matches_any};
 use super::errors::{TokenError, TokenErrorCode};
 use super::identifiers::ClientId;
 use super::instant::Instant;
+use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 use super::secret::SecretText;
@@ -178,8 +179,8 @@ struct BodyCredentials<'a> {
 impl<'a> BodyCredentials<'a> {
     fn read(parameters: &'a Parameters) -> Result<BodyCredentials<'a>, TokenError> {
         let read = |name, most| parameters.bounded(name, most).map_err(unreadable);
-        let client_id = read("client_id", basic_credentials::MOST_CLIENT_ID_CHARACTERS)?;
-        Ok(BodyCredentials { client_id, secret: read("client_secret", basic_credentials::MOST_SECRET_CHARACTERS)? })
+        let client_id = read("client_id", lengths::CLIENT_ID)?;
+        Ok(BodyCredentials { client_id, secret: read("client_secret", lengths::CLIENT_SECRET)? })
     }
 
     fn into_client(self) -> Result<PresentedClient, TokenError> {
