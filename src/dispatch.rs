@@ -9,7 +9,7 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
     authorize, consent, discovery, health, home, jwks, login, logout, static_files, token, userinfo,
 };
-use crate::http::{Method, Note, Request, Response};
+use crate::http::{Body, Method, Note, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::reason::Reason;
 
@@ -114,6 +114,33 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response.headers.push(("X-Content-Type-Options", "nosniff".into()));
     log_line(request, &response, started);
     response
+}
+
+/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
+pub fn refusal(config: &Config, status: u16, path: Option<&str>) -> Response {
+    let audience = path.and_then(|path| Route::find(config, path)).map_or(Audience::Person, Route::audience);
+    let response = match audience {
+        Audience::Person => {
+            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
+                .header("Cache-Control", "no-store")
+        }
+        Audience::Program => {
+            let (error, description) = refused_early(status);
+            answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
+        }
+    };
+    let response = response.header("X-Content-Type-Options", "nosniff");
+    if status == 503 { response.header("Retry-After", "2") } else { response }
+}
+
+fn refused_early(status: u16) -> (&'static str, &'static str) {
+    match status {
+        408 => ("invalid_request", "The request did not arrive in time."),
+        413 | 414 | 431 => ("invalid_request", "The request is too large."),
+        500 => ("server_error", Reason::Internal.description()),
+        503 => ("temporarily_unavailable", Reason::Unavailable.description()),
+        _ => ("invalid_request", "The request is not well-formed."),
+    }
 }
 
 /// Answers one request of the admin listener, which only the operator reaches.

@@ -40,13 +40,14 @@ use crate::protocol::forwarded::Cidr;
 
 /// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);
-/// Requests that may wait for the body lane, for each of its threads.
-const LANE_PLACES: usize = 8;
 /// `EX_CONFIG` of sysexits.h: starting again would not help.
 const EXIT_CONFIGURATION: i32 = 78;
 
+/// The answer of the given status to what no handler sees: 400, 408, 413, 414, 431, 500, 501, 503. With the path, where
+/// the request has one.
+pub type Refusal = Box<dyn Fn(u16, Option<&str>) -> Response + Send + Sync>;
+
 /// How a server process serves.
-#[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// Threads that answer requests.
     pub workers: usize,
@@ -54,8 +55,10 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<Cidr>,
     /// Where the admin pages are served, if anywhere.
     pub admin_listen: Option<SocketAddr>,
-    /// The answer of the given status to what no handler sees: 400, 408, 413, 414, 431, 500, 501, 503.
-    pub refusal: fn(u16) -> Response,
+    /// What to answer where no handler does.
+    pub refusal: Refusal,
+    /// Whether there is more to say than refusals.
+    pub is_open: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// What a server process has done and is doing; for metrics.
@@ -188,7 +191,7 @@ where
     let workers = state.settings.workers.max(2);
     let readers = workers / 2;
     let http = start_http(listener.into_listener())?;
-    let lane = Some(Lane::new(readers * LANE_PLACES));
+    let lane = Some(Lane::new(readers));
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
         handler,

@@ -35,8 +35,16 @@ fn server_process() {
     }
     let stats = Arc::new(ServerStats::default());
     let seen = Arc::clone(&stats);
-    let refusal = |status| Response::empty(status).header("X-Refused", "yes");
-    let settings = ServerSettings { workers: 4, trusted_proxies: loopback_proxies(), admin_listen: None, refusal };
+    let refusal = |status, path: Option<&str>| {
+        Response::empty(status).header("X-Refused", "yes").header("X-Path", path.unwrap_or("unknown").to_owned())
+    };
+    let settings = ServerSettings {
+        workers: 4,
+        trusted_proxies: loopback_proxies(),
+        admin_listen: None,
+        refusal: Box::new(refusal),
+        is_open: Box::new(|| true),
+    };
     run(settings, stats, move |request| answer(&request, &seen), |_| Response::empty(404));
 }
 
