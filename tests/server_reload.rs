@@ -82,7 +82,7 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
     let (gatepost, door) = Gatepost::start_behind_a_door();
     serve_for_a_while();
     let old = gatepost.server_processes();
-    door.close();
+    door.shut();
     hang_up(&gatepost);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {

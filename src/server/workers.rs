@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::control::Report;
@@ -26,6 +26,8 @@ pub struct Service<H: 'static> {
     pub handler: H,
     pub state: &'static State,
     pub turns: Turns<tiny_http::Request>,
+    /// Held by the worker that waits for a request.
+    pub entrance: Mutex<()>,
     /// Bodies longer than a kilobyte are refused where there is none.
     pub lane: Option<Lane<Waiting>>,
     /// Whether every answer is the last of its connection.
@@ -57,8 +59,10 @@ where
     /// A worker's life.
     pub fn work(&'static self) {
         loop {
-            match self.http.recv() {
-                Ok(request) => self.take_turns(request),
+            match self.next_turn() {
+                Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
+                Ok((_, Turn::Later)) => {}
+                Ok((_, Turn::Never(request))) => contained(|| self.discard(request)),
                 Err(error) => {
                     // tiny_http says so once, to one worker, and accepts nothing from then on.
                     log::error!("connections are no longer accepted: {error}");
@@ -66,6 +70,15 @@ where
                 }
             }
         }
+    }
+
+    /// One worker at a time asks tiny_http for a request: between two, the second request of a connection could overtake
+    /// the first, whose answer must be written before, and wait for ever.
+    fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
+        let _first_come = self.entrance.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = self.http.recv()?;
+        let peer = request.remote_addr().copied();
+        Ok((peer, self.turns.begin(peer, request)))
     }
 
     /// The life of a thread of the lane.
@@ -80,13 +93,8 @@ where
         }
     }
 
-    fn take_turns(&'static self, request: tiny_http::Request) {
-        let peer = request.remote_addr().copied();
-        let mut turn = match self.turns.begin(peer, request) {
-            Turn::Now(request) => Some(request),
-            Turn::Later => None,
-            Turn::Never(request) => return self.discard(request),
-        };
+    fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
+        let mut turn = Some(request);
         while let Some(request) = turn {
             contained(|| self.receive(request));
             turn = self.turns.next(peer);
