@@ -12,8 +12,9 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 pub const BACKLOG: i32 = 4_096;
 /// How long one read of a TCP connection may wait.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// How long one write may: it holds a worker.
-pub const WRITE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer may wait to be written: it holds a worker. One answer always finds room in the kernel's buffer, so
+/// that only a client that leaves several unread is ever waited for.
+pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
 /// What the kernel takes of answers that are not yet read, in bytes; it reserves twice as much.
 const SEND_BUFFER: usize = 128 * 1_024;
 
