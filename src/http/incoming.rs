@@ -35,7 +35,8 @@ pub struct Head {
     path: String,
     query: String,
     headers: Headers,
-    source: IpAddr,
+    /// Who sent the request, after trusted proxies were believed.
+    pub source: IpAddr,
     /// Length of the body in bytes.
     pub body_length: u64,
 }
@@ -52,14 +53,24 @@ pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Resu
         return Err(400);
     }
     let body_length = body_length(&headers)?;
-    let peer = request.remote_addr().map(|address| address.ip());
-    let forwarded: Vec<&str> = headers.all("x-forwarded-for").collect();
-    let source = source(peer, forwarded.into_iter(), trusted_proxies);
+    let source = source_of(request, trusted_proxies);
     let method = method(request);
     if !is_token(request.method().as_str()) {
         return Err(400);
     }
     Ok(Head { method, path, query, headers, source, body_length })
+}
+
+/// Who sent a request, whatever else is wrong with it.
+pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
+    let peer = request.remote_addr().map(|address| address.ip());
+    let fields = request.headers().iter().filter(|header| header.field.equiv("X-Forwarded-For"));
+    source(peer, fields.map(|header| header.value.as_str()), trusted_proxies)
+}
+
+/// The path of a request, whatever else is wrong with it; none where the target is outside the grammar or too long.
+pub fn path_of(request: &tiny_http::Request) -> Option<String> {
+    read_target(request.url()).ok().map(|(path, _)| path)
 }
 
 impl Head {
