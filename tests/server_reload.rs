@@ -79,10 +79,10 @@ fn a_successor_that_cannot_open_its_keys_leaves_the_old_process_serving() {
 
 #[test]
 fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies() {
-    let (gatepost, door) = Gatepost::start_behind_a_door();
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
     serve_for_a_while();
     let old = gatepost.server_processes();
-    door.shut();
+    proxy.cut(true);
     hang_up(&gatepost);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {
@@ -96,6 +96,6 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
     // Without a predecessor nobody waits: a process that has loaded nothing says so.
     assert_eq!(gatepost.get("/healthz").status, 200);
     assert_eq!(gatepost.get(DISCOVERY).status, 503);
-    door.open();
+    proxy.cut(false);
     gatepost.await_ready();
 }
