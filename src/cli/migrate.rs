@@ -35,7 +35,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     }
     let operator = Operator::open(invocation)?;
     // Before anything is written: without the secret the keys could not be wrapped.
-    let master_secret = operator.master_secret()?;
+    operator.master_secret()?;
     let mut client = operator.store.connect_for_administration()?;
     for name in migrate::migrate(&mut client)? {
         output::line(&format!("applied {name}"))?;
@@ -45,7 +45,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
     partitions::make_missing(&mut client, &horizons, operator.now()?.day())?;
     drop(client);
-    let sealer = Sealer::new(&master_secret.derive(&installed.id, &installed.issuer), Purpose::SigningKey);
+    let sealer = Sealer::new(&operator.derived_keys(&installed)?, Purpose::SigningKey);
     for kid in make_missing_keys(&operator, &sealer)? {
         output::line(&format!("made signing key {kid}"))?;
     }

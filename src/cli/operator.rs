@@ -6,15 +6,17 @@ use serde_json::Value;
 
 use crate::app;
 use crate::config::Config;
-use crate::crypto::master::{DerivedKeys, MasterSecret};
+use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::crypto::password::PasswordHashing;
 use crate::crypto::random;
+use crate::crypto::sealing::Sealer;
 use crate::protocol::instant::Instant;
 use crate::protocol::key_schedule::KeySeasons;
 use crate::store::audit_events::AuditEvent;
 use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};
 use crate::store::partitions::Horizons;
+use crate::store::signing_keys::{self, SigningKeyRow};
 use crate::store::{DatabaseSettings, Store, migrate};
 
 use super::arguments::Invocation;
@@ -59,7 +61,20 @@ impl Operator {
 
     /// The keys derived from the master secret for this installation.
     pub(super) fn derived_keys(&self, installation: &Installation) -> Result<DerivedKeys, Failure> {
-        Ok(self.master_secret()?.derive(&installation.id, &installation.issuer))
+        let derived = self.master_secret()?.derive(&installation.id, &installation.issuer);
+        let sealer = Sealer::new(&derived, Purpose::SigningKey);
+        let keys = signing_keys::load(&self.store)?.value;
+        let foreign = |key: &SigningKeyRow| {
+            key.wrapped_private.as_ref().is_some_and(|wrapped| sealer.open(wrapped.expose()).is_none())
+        };
+        // What is sealed under another secret could be opened by nobody: nothing is written.
+        match keys.iter().find(|key| foreign(key)) {
+            None => Ok(derived),
+            Some(key) => Err(Failure::Configuration(format!(
+                "GATEPOST_SECRET_FILE is not the master secret of this database: signing key {} does not open under it",
+                key.kid
+            ))),
+        }
     }
 
     /// The master secret.

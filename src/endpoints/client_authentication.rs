@@ -8,7 +8,6 @@ use crate::app::failure::{Failure, Refusal};
 use crate::app::guesses::Source;
 use crate::http::Request;
 use crate::protocol::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
-use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
@@ -65,31 +64,10 @@ fn prove<T>(
         return Err(Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after });
     }
     let judged = judge_readings(app, &presented, now, judge)?;
-    match &judged {
-        Err(failure) if failure.counts_as_guess() => count_guess(app, &presented.client_id, failure, source, now)?,
-        Ok(_) | Err(_) => {}
+    if judged.as_ref().is_err_and(AuthenticationFailure::counts_as_guess) {
+        app.client_failures.count(&presented.client_id, source, now);
     }
     Ok(judged)
-}
-
-/// Names that nobody registered are counted as one, or a list of made-up names would crowd out the counters of real ones.
-fn count_guess(
-    app: &App,
-    client_id: &ClientId,
-    failure: &AuthenticationFailure,
-    source: Source,
-    now: Instant,
-) -> Result<(), Failure> {
-    if failure.error.reason != Reason::UnknownClientAtToken {
-        app.client_failures.count(client_id, source, now);
-        return Ok(());
-    }
-    let nobody = ClientId::new("");
-    if let Some(retry_after) = app.client_failures.wait(&nobody, source, now) {
-        return Err(Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after });
-    }
-    app.client_failures.count(&nobody, source, now);
-    Ok(())
 }
 
 /// Judges what was presented, and once more its raw reading where the header has two.

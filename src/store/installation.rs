@@ -51,7 +51,7 @@ pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
 const CREATE: &str = "INSERT INTO installation (id, issuer) VALUES ($1, $2) ON CONFLICT (only_row) DO NOTHING";
 
 /// Makes the row where there is none; answers the row that stands. Refused when that one has another issuer: tokens,
-/// codes and wrapped keys are bound to it, and a change must be meant (`--rename-issuer`).
+/// codes and wrapped keys are bound to it.
 pub fn ensure(client: &mut Client, new_id: [u8; 16], issuer: &str) -> Result<Installation, StoreError> {
     client.execute(CREATE, &[&&new_id[..], &issuer])?;
     let found = installation(&client.query_one(FIND, &[])?)?;
@@ -65,14 +65,14 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
         return Ok(());
     }
     Err(StoreError::Refused(format!(
-        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}; to move it: gatepost migrate --rename-issuer",
+        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}: use the one, or a database of its own for the other",
         installation.issuer
     )))
 }
 
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
-    UPDATE installation SET tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' RETURNING id
+    UPDATE installation SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') RETURNING id
 )
 INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
 SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,

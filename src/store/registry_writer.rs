@@ -43,9 +43,27 @@ impl Store {
             RegistryWriter { transaction, process: self.process(), audit_days: self.audit_days(), wrote: false };
         let answer = change(&mut writer)?;
         if writer.wrote {
+            writer.raise_marks()?;
             writer.transaction.commit().map_err(StoreError::from)?;
         }
         Ok(answer)
+    }
+}
+
+const RAISE_MARKS: &str = "
+WITH raised AS (
+    UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
+    WHERE xmin = pg_current_xact_id()::xid AND tokens_valid_after > pg_catalog.transaction_timestamp()
+)
+UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
+WHERE xmin = pg_current_xact_id()::xid AND tokens_valid_after > pg_catalog.transaction_timestamp()";
+
+impl RegistryWriter<'_> {
+    /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. Rows of
+    /// this transaction with a mark ahead of its beginning are those that it revoked.
+    fn raise_marks(&mut self) -> Result<(), StoreError> {
+        self.transaction.execute(RAISE_MARKS, &[])?;
+        Ok(())
     }
 }
 
@@ -53,7 +71,7 @@ const UPSERT_CLIENT: &str = "
 INSERT INTO clients (client_id, metadata, enabled) VALUES ($1::text, $2::jsonb, $3::bool)
 ON CONFLICT (client_id) DO UPDATE
 SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN date_trunc('second', clock_timestamp()) + interval '2999999 microseconds'
+    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', clients.tokens_valid_after + interval '1 second')
                               ELSE clients.tokens_valid_after END";
 
 const REMOVE_CLIENT: &str = "DELETE FROM clients WHERE client_id = $1::text";
@@ -163,8 +181,9 @@ const UPDATE_USER: &str = "
 UPDATE users
 SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant = $3::text, enabled = $4::bool,
     claims = $5::jsonb, password_hash = coalesce($6::text, password_hash), updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN (enabled AND NOT $4::bool) OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
-                              THEN date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' ELSE tokens_valid_after END
+    tokens_valid_after = CASE WHEN (enabled AND NOT $4::bool) OR tenant IS DISTINCT FROM $3::text
+                                   OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
+                              THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') ELSE tokens_valid_after END
 WHERE sub = $1::text";
 
 const REMOVE_USER: &str = "
@@ -326,6 +345,7 @@ impl<'a> RegistryWriter<'a> {
 
 pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_writer::BUMP", BUMP),
+    ("registry_writer::RAISE_MARKS", RAISE_MARKS),
     ("registry_writer::UPSERT_CLIENT", UPSERT_CLIENT),
     ("registry_writer::REMOVE_CLIENT", REMOVE_CLIENT),
     ("registry_writer::INSERT_CLIENT_SECRET", INSERT_CLIENT_SECRET),

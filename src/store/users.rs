@@ -141,7 +141,7 @@ pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<()
 const SET_PASSWORD: &str = "
 WITH changed AS (
     UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(),
-                     tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds'
+                     tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
     WHERE sub = $1::text RETURNING sub
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
@@ -166,7 +166,7 @@ pub fn set_password(
 
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE users SET tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' WHERE sub = $1::text RETURNING sub
+    UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') WHERE sub = $1::text RETURNING sub
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
