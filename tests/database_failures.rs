@@ -2,6 +2,7 @@
 //! were told, and all of it must still be true afterwards.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+#![allow(clippy::print_stdout, reason = "the figures of the ledger")]
 
 mod support;
 
@@ -42,9 +43,8 @@ impl Scene {
     fn set() -> Scene {
         let cluster = Cluster::start();
         let database = TestDatabase::empty_in(cluster.url.clone());
-        let settings = [("GATEPOST_DATABASE_CONNECTIONS", CONNECTIONS.to_string())].map(|(name, value)| (name, value));
-        let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let mut gatepost = Gatepost::prepare_over(database, &settings);
+        let connections = CONNECTIONS.to_string();
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_CONNECTIONS", &connections)]);
         let mut document = document();
         for client in document["clients"].as_array_mut().unwrap() {
             // A code that is refused at the end was spent, not late.
@@ -109,7 +109,9 @@ impl Ledger {
 
     /// Asks until the answer is another than 503.
     fn insist(&self, ask: impl Fn() -> Answer) -> Answer {
+        let began = Instant::now();
         loop {
+            assert!(began.elapsed() < Duration::from_secs(20), "503 for ever");
             let answer = self.ask(&ask);
             if answer.status != 503 {
                 return answer;
@@ -290,7 +292,7 @@ fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
 /// A predecessor outside the window is a replay, and a code is good for one redemption: each ends the grant.
 fn assert_what_is_spent_stays_spent(gatepost: &Gatepost, life: &Life) {
     let newest = life.generations.last().unwrap();
-    if life.code.len() % 2 == 0 {
+    if life.party.client_id != CONF1.client_id {
         assert_error(&life.party.refresh(gatepost, refresh(&life.generations[2])), 400, "invalid_grant");
     }
     assert_error(&life.party.redeem(gatepost, &life.code), 400, "invalid_grant");

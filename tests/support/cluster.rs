@@ -58,8 +58,10 @@ impl Cluster {
             assert!(Instant::now() < deadline, "still there after kill -9");
             sleep(Duration::from_millis(5));
         }
-        // Whoever is father to orphans may be slow to bury them, and to pg_ctl a zombie is alive.
-        fs::remove_file(self.data.join("postmaster.pid")).unwrap();
+        // Whoever inherits orphans may be slow to bury them, and to Postgres a zombie still holds its lock files.
+        let sockets = fs::read_dir(self.data.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        let locks = sockets.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        locks.chain([self.data.join("postmaster.pid")]).for_each(|lock| fs::remove_file(lock).unwrap());
     }
 
     /// Starts it with the settings it had, after an orderly stop when it runs; returns when it takes connections.
@@ -129,7 +131,7 @@ pub fn signal(name: &str, processes: &[u32]) {
     let processes: Vec<String> = processes.iter().map(u32::to_string).collect();
     // Some may have ended by themselves.
     let sent = Command::new("sh").args(["-c", "kill -\"$0\" \"$@\" 2>/dev/null", name]).args(processes).status();
-    drop(sent.unwrap());
+    sent.unwrap();
 }
 
 fn postmaster_of(data: &std::path::Path) -> u32 {
