@@ -180,7 +180,10 @@ impl Ledger {
             let longest = asked.iter().filter(during).map(|asked| asked.ended - asked.began).max();
             let refused = asked.iter().filter(during).filter(|asked| asked.status == 503);
             let last = refused.clone().map(|asked| asked.ended.saturating_duration_since(outage.over)).max();
-            println!("{}: {} refused, longest {longest:?}, last {last:?}", outage.name, refused.count());
+            let refused = refused.count();
+            println!("{}: {refused} refused, longest {longest:?}, last {last:?}", outage.name);
+            let long = outage.over - outage.began > Duration::from_secs(2);
+            assert!(refused > 0 || !long, "{}: nobody was told", outage.name);
             let back = outage.over + RECOVERY;
             let after: Vec<&Asked> =
                 asked.iter().filter(|asked| asked.began >= back && asked.began <= back + WELL).collect();
@@ -206,7 +209,8 @@ fn break_the_database(cluster: &Cluster) -> Vec<Outage> {
     type Failure<'a> = (&'static str, &'a dyn Fn());
     let kill = || {
         cluster.kill();
-        sleep(Duration::from_secs(1));
+        // Longer than a request waits for a connection.
+        sleep(Duration::from_millis(2_500));
         cluster.restart();
     };
     let freeze = || {

@@ -121,7 +121,8 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
 
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE clients SET tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' WHERE client_id = $1::text
+    UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds',
+        clients.tokens_valid_after + interval '1 second') WHERE client_id = $1::text
     RETURNING client_id
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)

@@ -101,7 +101,8 @@ WITH withdrawn AS (
     INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
     VALUES ($1::text, $2::text, '{}', '{}', date_trunc('second', clock_timestamp()) + interval '2999999 microseconds')
     ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = '{}', claims = '{}', expires_at = NULL, revoked_before = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds'
+    SET scopes = '{}', claims = '{}', expires_at = NULL, revoked_before = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds',
+        consents.revoked_before + interval '1 second')
 )
 INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
 SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,

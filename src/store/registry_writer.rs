@@ -53,7 +53,8 @@ const UPSERT_CLIENT: &str = "
 INSERT INTO clients (client_id, metadata, enabled) VALUES ($1::text, $2::jsonb, $3::bool)
 ON CONFLICT (client_id) DO UPDATE
 SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN date_trunc('second', clock_timestamp()) + interval '2999999 microseconds'
+    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds',
+        clients.tokens_valid_after + interval '1 second')
                               ELSE clients.tokens_valid_after END";
 
 const REMOVE_CLIENT: &str = "DELETE FROM clients WHERE client_id = $1::text";
@@ -164,7 +165,8 @@ UPDATE users
 SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant = $3::text, enabled = $4::bool,
     claims = $5::jsonb, password_hash = coalesce($6::text, password_hash), updated_at = clock_timestamp(),
     tokens_valid_after = CASE WHEN (enabled AND NOT $4::bool) OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
-                              THEN date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' ELSE tokens_valid_after END
+                              THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds',
+        tokens_valid_after + interval '1 second') ELSE tokens_valid_after END
 WHERE sub = $1::text";
 
 const REMOVE_USER: &str = "

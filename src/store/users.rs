@@ -141,7 +141,8 @@ pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<()
 const SET_PASSWORD: &str = "
 WITH changed AS (
     UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(),
-                     tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds'
+                     tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds',
+        users.tokens_valid_after + interval '1 second')
     WHERE sub = $1::text RETURNING sub
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
@@ -164,9 +165,12 @@ pub fn set_password(
     Ok(changed.is_some())
 }
 
+// What follows a revocation begins just after its mark, ahead of the clock: the next revocation, be it within the same
+// second, must lie a second beyond that mark to end it.
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE users SET tokens_valid_after = date_trunc('second', clock_timestamp()) + interval '2999999 microseconds' WHERE sub = $1::text RETURNING sub
+    UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds',
+        users.tokens_valid_after + interval '1 second') WHERE sub = $1::text RETURNING sub
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
