@@ -12,25 +12,39 @@ pub struct Clock {
     started: std::time::Instant,
     /// Database time (microseconds since the Unix epoch) at `started`.
     base_micros: AtomicI64,
+    /// The latest moment told: small corrections never turn the clock back, or a sign-in could lie after the request that
+    /// follows it.
+    told_micros: AtomicI64,
 }
+
+/// A correction backwards by more than this is the database's clock being set, and is followed.
+const SET_BACK_MICROS: i64 = 1_000_000;
 
 impl Clock {
     /// A clock that goes by this machine's time until the database has told its own.
     pub fn new() -> Clock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let micros = i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX);
-        Clock { started: std::time::Instant::now(), base_micros: AtomicI64::new(micros) }
+        Clock {
+            started: std::time::Instant::now(),
+            base_micros: AtomicI64::new(micros),
+            told_micros: AtomicI64::new(i64::MIN),
+        }
     }
 
     /// The present moment by the database's clock.
     pub fn now(&self) -> Instant {
-        Instant::from_micros(self.base_micros.load(Ordering::Relaxed).saturating_add(self.elapsed_micros()))
+        let reading = self.reading_micros();
+        Instant::from_micros(self.told_micros.fetch_max(reading, Ordering::Relaxed).max(reading))
     }
 
     /// Takes over the database's reading of its clock; answers how far off this clock was, in microseconds.
     pub fn adjust(&self, database_now: Instant) -> i64 {
-        let offset = database_now.micros().saturating_sub(self.now().micros());
+        let offset = database_now.micros().saturating_sub(self.reading_micros());
         self.base_micros.store(database_now.micros().saturating_sub(self.elapsed_micros()), Ordering::Relaxed);
+        if offset < -SET_BACK_MICROS {
+            self.told_micros.store(database_now.micros(), Ordering::Relaxed);
+        }
         offset
     }
 
@@ -38,6 +52,10 @@ impl Clock {
     pub fn skew_micros(&self) -> i64 {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.now().micros().saturating_sub(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn reading_micros(&self) -> i64 {
+        self.base_micros.load(Ordering::Relaxed).saturating_add(self.elapsed_micros())
     }
 
     fn elapsed_micros(&self) -> i64 {
@@ -56,6 +74,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn small_corrections_never_turn_it_back_and_large_ones_do() {
+        let clock = Clock::new();
+        let told = clock.now();
+        clock.adjust(told.minus(Duration::from_millis(200)));
+        assert!(clock.now() >= told);
+        clock.adjust(told.minus(Duration::from_secs(3_600)));
+        assert!(clock.now() < told.minus(Duration::from_secs(3_000)));
+    }
 
     #[test]
     fn follows_the_database_after_adjustment() {

@@ -11,8 +11,9 @@ use crate::endpoints::{
     authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files, token,
     userinfo,
 };
-use crate::http::{Method, Note, Request, Response};
+use crate::http::{Body, Method, Note, Request, Response};
 use crate::pages::error::Problem;
+use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
 
 /// Everything that can be asked for, relative to the base URL's path.
@@ -50,22 +51,21 @@ enum Sharing {
 
 impl<'a> Route<'a> {
     /// The route of a path; paths are case-sensitive and end where they end.
-    fn find(config: &Config, path: &'a str) -> Option<Route<'a>> {
-        let base_path = config.base_url.path();
+    fn find(base_path: &str, path: &'a str) -> Option<Route<'a>> {
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
-        if path.strip_prefix("/.well-known/oauth-authorization-server") == Some(base_path) {
+        if path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path) {
             return Some(Route::Discovery);
         }
         match path.strip_prefix(base_path)? {
             "" | "/" => Some(Route::Home),
             "/healthz" => Some(Route::Health),
-            "/.well-known/openid-configuration" => Some(Route::Discovery),
-            "/.well-known/openid-configuration/jwks" => Some(Route::Jwks),
-            "/connect/authorize" => Some(Route::Authorize),
-            "/connect/token" => Some(Route::Token),
-            "/connect/revocation" => Some(Route::Revocation),
-            "/connect/introspect" => Some(Route::Introspection),
-            "/connect/userinfo" => Some(Route::UserInfo),
+            metadata::CONFIGURATION_PATH => Some(Route::Discovery),
+            metadata::JWKS_PATH => Some(Route::Jwks),
+            metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::TOKEN_PATH => Some(Route::Token),
+            metadata::REVOCATION_PATH => Some(Route::Revocation),
+            metadata::INTROSPECTION_PATH => Some(Route::Introspection),
+            metadata::USERINFO_PATH => Some(Route::UserInfo),
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
@@ -130,6 +130,33 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response
 }
 
+/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
+pub fn refusal(base_path: &str, status: u16, path: Option<&str>) -> Response {
+    let audience = path.and_then(|path| Route::find(base_path, path)).map_or(Audience::Person, Route::audience);
+    let response = match audience {
+        Audience::Person => {
+            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
+                .header("Cache-Control", "no-store")
+        }
+        Audience::Program => {
+            let (error, description) = refused_early(status);
+            answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
+        }
+    };
+    let response = response.header("X-Content-Type-Options", "nosniff");
+    if status == 503 { response.header("Retry-After", "2") } else { response }
+}
+
+fn refused_early(status: u16) -> (&'static str, &'static str) {
+    match status {
+        408 => ("invalid_request", "The request did not arrive in time."),
+        413 | 414 | 431 => ("invalid_request", "The request is too large."),
+        500 => ("server_error", Reason::Internal.description()),
+        503 => ("temporarily_unavailable", Reason::Unavailable.description()),
+        _ => ("invalid_request", "The request is not well-formed."),
+    }
+}
+
 /// Answers one request of the admin listener, which only the operator reaches.
 pub fn handle_admin(app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
@@ -141,7 +168,7 @@ pub fn handle_admin(app: Option<&App>, request: &Request) -> Response {
 
 fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
     let presentation = Presentation { config, request };
-    let Some(route) = Route::find(config, &request.path) else {
+    let Some(route) = Route::find(config.base_url.path(), &request.path) else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     if !route.allows(request.method) {

@@ -15,7 +15,7 @@ pub use incoming::Persistence;
 pub struct Request {
     /// 16 hex digits, made by the server for this request; stands in log lines and on error pages.
     pub id: String,
-    /// Method, verbatim.
+    /// Method.
     pub method: Method,
     /// Path as sent, without query, still percent-encoded.
     pub path: String,
@@ -69,7 +69,7 @@ impl fmt::Debug for Request {
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {
-    /// The value of the only field called `name`; the first one where it was repeated.
+    /// The value of the first field called `name`.
     pub fn first(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -155,11 +155,6 @@ impl Response {
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Response {
         self.headers.push((name, value.into()));
         self
-    }
-
-    /// The first value sent under `name`.
-    pub fn header_value(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_ref())
     }
 }
 

@@ -40,13 +40,10 @@ use crate::protocol::forwarded::Cidr;
 
 /// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);
-/// Requests that may wait for the body lane, for each of its threads.
-const LANE_PLACES: usize = 8;
 /// `EX_CONFIG` of sysexits.h: starting again would not help.
 const EXIT_CONFIGURATION: i32 = 78;
 
 /// How a server process serves.
-#[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// Threads that answer requests.
     pub workers: usize,
@@ -54,8 +51,13 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<Cidr>,
     /// Where the admin pages are served, if anywhere.
     pub admin_listen: Option<SocketAddr>,
-    /// The answer of the given status to what no handler sees: 400, 408, 413, 414, 431, 500, 501, 503.
-    pub refusal: fn(u16) -> Response,
+    /// Path of the base URL, for `refusal`.
+    pub base_path: String,
+    /// The answer of the given status to what no handler sees: 400, 408, 413, 414, 431, 500, 501, 503. Takes the base URL's
+    /// path, the status and the request's path where it has one.
+    pub refusal: fn(&str, u16, Option<&str>) -> Response,
+    /// Whether there is more to say than refusals.
+    pub is_open: Arc<AtomicBool>,
 }
 
 /// What a server process has done and is doing; for metrics.
@@ -95,6 +97,10 @@ struct State {
 }
 
 impl State {
+    fn refusal(&self, status: u16, path: Option<&str>) -> Response {
+        (self.settings.refusal)(&self.settings.base_path, status, path)
+    }
+
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -188,12 +194,13 @@ where
     let workers = state.settings.workers.max(2);
     let readers = workers / 2;
     let http = start_http(listener.into_listener())?;
-    let lane = Some(Lane::new(readers * LANE_PLACES));
+    let lane = Some(Lane::new(readers));
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
         handler,
         state,
         turns: Turns::new(),
+        entrance: Mutex::new(()),
         lane,
         is_one_shot: false,
         failure: Report::Deaf,
@@ -222,6 +229,7 @@ where
         handler,
         state,
         turns: Turns::new(),
+        entrance: Mutex::new(()),
         lane: None,
         is_one_shot: true,
         failure: Report::Recycle,

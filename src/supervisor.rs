@@ -39,6 +39,8 @@ pub struct SupervisorSettings {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// A further argument, where another process serves until this one is ready.
+    pub successor_argument: OsString,
     /// Variables it gets beside the supervisor's own.
     pub environment: Vec<(OsString, OsString)>,
     /// systemd's `NOTIFY_SOCKET`.
@@ -121,6 +123,7 @@ impl Supervisor {
             }
             self.reap();
             self.replace_the_silent();
+            self.relieve_orphans();
             self.processes.iter_mut().for_each(ServerProcess::kill_if_overdue);
             self.feed_watchdog();
             if self.processes.is_empty() && self.is_stopping {
@@ -147,6 +150,7 @@ impl Supervisor {
         let Some(process) = self.processes.iter_mut().find(|process| process.number == number) else { return };
         match report {
             Report::Beat => process.has_beaten(),
+            Report::Open => process.is_open = true,
             Report::Ready if process.stage == Stage::Starting => self.install(number),
             Report::Ready => {}
             Report::Recycle if process.stage == Stage::Serving => {
@@ -157,6 +161,7 @@ impl Supervisor {
             Report::Deaf if process.stage == Stage::Starting => process.kill(),
             Report::Deaf if process.stage == Stage::Serving => {
                 log::error!("server process {} is deaf", process.id());
+                process.is_deaf = true;
                 self.want_start(Instant::now());
             }
             Report::Recycle | Report::Deaf => {}
@@ -216,9 +221,10 @@ impl Supervisor {
         self.configuration_refused = false;
         self.started_count += 1;
         self.pace.note_start(Instant::now());
+        let is_successor = self.processes.iter().any(ServerProcess::is_well);
         let listener = self.listening.handle();
         let started = listener.and_then(|listener| {
-            ServerProcess::start(&self.settings, self.started_count, listener, self.sender.clone())
+            ServerProcess::start(&self.settings, self.started_count, is_successor, listener, self.sender.clone())
         });
         match started {
             Ok(process) => self.processes.push(process),
@@ -275,6 +281,20 @@ impl Supervisor {
     fn replace_the_silent(&mut self) {
         if self.start_at.is_none() && self.processes.iter().any(ServerProcess::is_silent) {
             self.want_start(Instant::now());
+        }
+    }
+
+    /// A successor takes its time; when nobody serves meanwhile, one that does not is started in its place.
+    fn relieve_orphans(&mut self) {
+        if self.is_stopping || self.processes.iter().any(ServerProcess::is_well) {
+            return;
+        }
+        let is_orphan = |process: &&mut ServerProcess| process.stage == Stage::Starting && process.is_successor;
+        for orphan in self.processes.iter_mut().filter(is_orphan) {
+            log::warn!("server process {} lost its predecessor", orphan.id());
+            orphan.kill();
+            orphan.is_successor = false;
+            self.start_at = Some(Instant::now());
         }
     }
 

@@ -9,7 +9,7 @@ use support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
 
 #[test]
 fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
-    let (gatepost, door) = Gatepost::start_behind_a_door();
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
     let mut browser = signed_in(&gatepost);
     let path = authorize_path("conf1", RP1, &[]);
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
@@ -18,7 +18,7 @@ fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
     let logout = browser.get("/logout");
     code(&mut browser, &path);
 
-    door.shut();
+    proxy.cut(true);
     let answers = [
         ("authorize", browser.get(&path)),
         ("login", sign_in(&mut stranger, &page, "alice", ALICE_PASSWORD)),
@@ -42,7 +42,7 @@ fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
     assert!(gatepost.browser().visit(&path).text().contains("name=\"password\""));
     assert_eq!(gatepost.get("/.well-known/openid-configuration").status, 200);
 
-    door.open();
+    proxy.cut(false);
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     code(&mut browser, &silent);
     assert!(sign_in(&mut stranger, &page, "alice", ALICE_PASSWORD).query().contains_key("code"));

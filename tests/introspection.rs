@@ -116,7 +116,7 @@ fn what_is_over_is_inactive() {
         ),
         ("UPDATE grants SET revoked_at = clock_timestamp()", "UPDATE grants SET revoked_at = NULL"),
         (
-            "UPDATE grants SET expires_at = clock_timestamp()",
+            "UPDATE grants SET expires_at = clock_timestamp() - interval '1 s'",
             "UPDATE grants SET expires_at = clock_timestamp() + interval '20 d'",
         ),
     ] {

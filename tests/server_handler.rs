@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -35,9 +35,19 @@ fn server_process() {
     }
     let stats = Arc::new(ServerStats::default());
     let seen = Arc::clone(&stats);
-    let refusal = |status| Response::empty(status).header("X-Refused", "yes");
-    let settings = ServerSettings { workers: 4, trusted_proxies: loopback_proxies(), admin_listen: None, refusal };
+    let settings = ServerSettings {
+        workers: 4,
+        trusted_proxies: loopback_proxies(),
+        admin_listen: None,
+        base_path: String::new(),
+        refusal,
+        is_open: Arc::new(AtomicBool::new(true)),
+    };
     run(settings, stats, move |request| answer(&request, &seen), |_| Response::empty(404));
+}
+
+fn refusal(_: &str, status: u16, path: Option<&str>) -> Response {
+    Response::empty(status).header("X-Refused", "yes").header("X-Path", path.unwrap_or("unknown").to_owned())
 }
 
 fn answer(request: &Request, stats: &ServerStats) -> Response {

@@ -351,12 +351,12 @@ fn a_lane_jammed_by_silent_senders_on_a_unix_socket_costs_a_process() {
     let directory = scratch("jam");
     let socket = directory.join("http.sock");
     let mut command = serve_command(PROGRAM, &directory);
-    // Nothing limits how long a read on a Unix socket waits, and one thread reads bodies.
-    command.env("GATEPOST_LISTEN", format!("unix:{}", socket.display())).env("GATEPOST_WORKERS", "2");
+    // Nothing limits how long a read on a Unix socket waits, and two threads read bodies.
+    command.env("GATEPOST_LISTEN", format!("unix:{}", socket.display())).env("GATEPOST_WORKERS", "5");
     let service = OnUnixSocket(command.spawn().unwrap());
     await_that("the socket is served", SOON, || is_served(&socket));
     let process = serving::children_of(service.0.id())[0];
-    let silent: Vec<_> = (0..2)
+    let silent: Vec<_> = (0..3)
         .map(|_| {
             let mut wire = Wire::over(UnixStream::connect(&socket).unwrap());
             wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");

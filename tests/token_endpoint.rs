@@ -96,7 +96,7 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
         ("conf1", "client_credentials ", "unsupported_grant_type"),
         ("conf1", "Client_Credentials", "unsupported_grant_type"),
         ("conf1", "implicit", "unsupported_grant_type"),
-        ("conf1", "refresh_token", "unsupported_grant_type"),
+        ("conf1", "refresh_token", "unauthorized_client"),
         ("conf1", "password", "unsupported_grant_type"),
         ("conf1", "urn:ietf:params:oauth:grant-type:device_code", "unsupported_grant_type"),
         ("conf1", "<script>alert(1)</script>", "unsupported_grant_type"),

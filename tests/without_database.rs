@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::flow::{assert_refused, authorize_path, basic, code, redeem, signed_in, userinfo};
-use support::gate::Gate;
 use support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use support::http::Answer;
+use support::proxy::Proxy;
 
-fn behind(gate: &Gate) -> Gatepost {
+fn behind(proxy: &Proxy) -> Gatepost {
     let mut gatepost = Gatepost::prepare(&[]);
     gatepost.apply(&document());
-    let url = gatepost.database.url_through("127.0.0.1", gate.port, "");
+    let url = gatepost.database.url_through("127.0.0.1", proxy.port, "");
     gatepost.set("GATEPOST_DATABASE_URL", url.as_str());
     gatepost.launch();
     gatepost
@@ -48,8 +48,9 @@ fn own_token(gatepost: &Gatepost) -> Answer {
 
 #[test]
 fn before_the_first_load_there_is_health_and_nothing_else() {
-    let gate = Gate::new();
-    let gatepost = behind(&gate);
+    let proxy = Proxy::start();
+    proxy.cut(true);
+    let gatepost = behind(&proxy);
     soon("the process is up", &gatepost, || gatepost.serves("/healthz"));
     for path in [
         "/",
@@ -68,16 +69,15 @@ fn before_the_first_load_there_is_health_and_nothing_else() {
     assert_refused(&own_token(&gatepost), 503, "temporarily_unavailable", "token");
     assert_eq!((gatepost.get("/nowhere").status, gatepost.get("/connect/token").status), (404, 405));
     assert_eq!(gatepost.get("/healthz").status, 200);
-    gate.open();
+    proxy.cut(false);
     soon("it gets ready by itself", &gatepost, || gatepost.is_ready());
     assert_eq!(own_token(&gatepost).status, 200);
 }
 
 #[test]
 fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
-    let gate = Gate::new();
-    gate.open();
-    let gatepost = behind(&gate);
+    let proxy = Proxy::start();
+    let gatepost = behind(&proxy);
     soon("it gets ready", &gatepost, || gatepost.is_ready());
     let mut browser = signed_in(&gatepost);
     let path = authorize_path("conf1", RP1, &[]);
@@ -87,7 +87,7 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     let documents = ["/.well-known/openid-configuration", "/.well-known/openid-configuration/jwks"];
     let before = documents.map(|path| gatepost.get(path).body);
 
-    gate.shut();
+    proxy.cut(true);
     assert_away(&userinfo(&gatepost, &access_token), "userinfo");
     assert_refused(&userinfo(&gatepost, &access_token), 503, "temporarily_unavailable", "userinfo");
     assert_eq!(userinfo(&gatepost, "garbage").status, 401, "what is no token needs no database");
@@ -107,7 +107,7 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     assert_away(&own_token(&gatepost), "token, too old a registry");
     assert_eq!(documents.map(|path| gatepost.get(path).body), before);
 
-    gate.open();
+    proxy.cut(false);
     soon("it recovers by itself", &gatepost, || own_token(&gatepost).status == 200);
     assert_eq!(userinfo(&gatepost, &access_token).status, 200);
     // Issued 31 s ago and still good for as long; refused attempts did not spend it.

@@ -86,10 +86,10 @@ fn make_room(counts: &mut HashMap<(ClientId, Source), Count>, tracked: usize, no
     }
     let mut beginnings: Vec<Instant> = counts.values().map(|count| count.since).collect();
     beginnings.sort_unstable();
-    let middle = beginnings.get(beginnings.len() / 2).copied().unwrap_or(now);
     let mut surplus = counts.len().saturating_sub(tracked / 2);
+    let youngest_to_go = beginnings.get(surplus.saturating_sub(1)).copied().unwrap_or(now);
     counts.retain(|_, count| {
-        let goes = surplus > 0 && count.since <= middle;
+        let goes = surplus > 0 && count.since <= youngest_to_go;
         surplus -= usize::from(goes);
         !goes
     });

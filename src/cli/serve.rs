@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -20,7 +21,7 @@ use crate::app::{App, LoadError};
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
-use crate::http::{Body, Request, Response};
+use crate::http::Request;
 use crate::pages::language::Language;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, partitions, sign_in_failures};
@@ -28,11 +29,16 @@ use crate::supervisor::{self, Listen, SupervisorSettings};
 
 /// Tells the binary that it is the server process of a supervisor.
 pub const SERVER_PROCESS: &str = "--server-process";
+/// Tells a server process that another one serves until it is ready.
+const SUCCESSOR: &str = "--successor";
 
 pub(super) const COMMAND: Command = Command {
     name: "serve",
     values: &[],
-    options: &[CommandOption { name: SERVER_PROCESS, value: None, meaning: "" }],
+    options: &[
+        CommandOption { name: SERVER_PROCESS, value: None, meaning: "" },
+        CommandOption { name: SUCCESSOR, value: None, meaning: "" },
+    ],
     summary: "Serves. Listens where GATEPOST_LISTEN says, or on its standard input when that is a socket.",
     example: "gatepost serve --env-file /etc/gatepost/gatepost.env",
     run: Run::Stays(run),
@@ -41,7 +47,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let config = invocation.config()?;
     if invocation.has(SERVER_PROCESS) {
-        return Ok(serve(config));
+        return Ok(serve(config, invocation.has(SUCCESSOR)));
     }
     logging::start(&config);
     Ok(supervise(&config, invocation.arguments.clone()))
@@ -53,9 +59,11 @@ const EXIT_CONFIGURATION: i32 = 78;
 const REFRESH: Duration = Duration::from_millis(900);
 /// How often partitions and counters are looked after.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How long a server process waits for the house before it answers without: a successor that takes over with the house
-/// open turns nobody away, and one that finds it unfit ends while its predecessor still serves.
+/// How long a server process that nobody else serves beside waits for the house before it answers without: callers
+/// rather wait a moment than be turned away.
 const LOAD_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a successor waits. It takes over with the house open or not at all, and its predecessor goes on serving.
+const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries to load the house.
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
@@ -74,6 +82,7 @@ pub fn supervise(config: &Config, mut arguments: Vec<OsString>) -> ExitCode {
         },
         program,
         arguments,
+        successor_argument: OsString::from(SUCCESSOR),
         environment: Vec::new(),
         notify_socket: env::var_os("NOTIFY_SOCKET"),
         watchdog,
@@ -92,10 +101,12 @@ fn installed_path(argument: PathBuf) -> Option<PathBuf> {
 struct House {
     config: Arc<Config>,
     app: OnceLock<App>,
+    /// Whether `app` is there: for the server, which knows nothing of it.
+    is_open: Arc<AtomicBool>,
 }
 
 /// Runs the server process.
-pub fn serve(config: Config) -> ExitCode {
+pub fn serve(config: Config, is_successor: bool) -> ExitCode {
     logging::start(&config);
     let (master, store) = match prepare(&config) {
         Ok(prepared) => prepared,
@@ -104,18 +115,14 @@ pub fn serve(config: Config) -> ExitCode {
             return ExitCode::from(78);
         }
     };
-    let settings = ServerSettings {
-        workers: config.workers as usize,
-        trusted_proxies: config.trusted_proxies.clone(),
-        admin_listen: config.listeners.admin,
-        refusal,
-    };
-    let house: &'static House = Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new() }));
+    let house: &'static House =
+        Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new(), is_open: Arc::default() }));
+    let settings = settings(house);
     let (verdict, awaited) = mpsc::channel();
     let watched = store.clone();
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
-        let app = open(house, &store, &master, verdict);
+        let app = open(house, &store, &master, is_successor, verdict);
         if let Err(error) = thread::Builder::new().name(String::from("housekeeper")).spawn(|| keep_house(app)) {
             log::error!("a thread cannot be started: {error}");
             process::exit(1);
@@ -127,14 +134,29 @@ pub fn serve(config: Config) -> ExitCode {
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
     }
-    // Whatever comes of it, the next thing to do is to serve.
-    let _ = awaited.recv_timeout(LOAD_PATIENCE);
+    // The channel ends with the verdict; what it is stands in the house.
+    let _ = awaited.recv_timeout(if is_successor { SUCCESSOR_PATIENCE } else { LOAD_PATIENCE });
+    if is_successor && house.app.get().is_none() {
+        log::error!("the database did not answer within {} s: not taking over", SUCCESSOR_PATIENCE.as_secs());
+        return ExitCode::FAILURE;
+    }
     server::run(
         settings,
         Arc::new(ServerStats::default()),
         |request: Request| dispatch::handle(&house.config, house.app.get(), &request),
         |request: Request| dispatch::handle_admin(house.app.get(), &request),
     )
+}
+
+fn settings(house: &'static House) -> ServerSettings {
+    ServerSettings {
+        workers: house.config.workers as usize,
+        trusted_proxies: house.config.trusted_proxies.clone(),
+        admin_listen: house.config.listeners.admin,
+        base_path: house.config.base_url.path().to_owned(),
+        refusal: dispatch::refusal,
+        is_open: Arc::clone(&house.is_open),
+    }
 }
 
 fn prepare(config: &Config) -> Result<(MasterSecret, Store), String> {
@@ -194,8 +216,15 @@ fn watch(store: &Store) -> ! {
     }
 }
 
-/// Loads the house, however long that takes. `verdict` is dropped when it is known whether it is to be had at once.
-fn open(house: &'static House, store: &Store, master: &MasterSecret, verdict: Sender<()>) -> &'static App {
+/// Loads the house, however long that takes. `verdict` is dropped when it is loaded or, unless this is a successor, when it
+/// is known that it is not to be had at once.
+fn open(
+    house: &'static House,
+    store: &Store,
+    master: &MasterSecret,
+    is_successor: bool,
+    verdict: Sender<()>,
+) -> &'static App {
     let mut verdict = Some(verdict);
     let mut told = false;
     loop {
@@ -203,6 +232,7 @@ fn open(house: &'static House, store: &Store, master: &MasterSecret, verdict: Se
             Ok(app) => {
                 log::info!("ready: serving {}", app.issuer());
                 let app = house.app.get_or_init(|| app);
+                house.is_open.store(true, Ordering::Release);
                 drop(verdict);
                 return app;
             }
@@ -215,7 +245,7 @@ fn open(house: &'static House, store: &Store, master: &MasterSecret, verdict: Se
                     log::warn!("waiting for the database: {error}");
                     told = true;
                 }
-                verdict = None;
+                verdict = verdict.filter(|_| is_successor);
                 thread::sleep(LOAD_RETRY);
             }
         }
@@ -244,12 +274,4 @@ fn housekeep(app: &App) {
     if let Err(error) = sign_in_failures::clean(&app.store, most) {
         log::warn!("old sign-in failures could not be removed: {error}");
     }
-}
-
-/// What the server answers before any handler sees the request.
-fn refusal(status: u16) -> Response {
-    let body = Body::Owned(format!("{status}\n").into_bytes());
-    Response::with_body(status, "text/plain; charset=utf-8", body)
-        .header("Cache-Control", "no-store")
-        .header("X-Content-Type-Options", "nosniff")
 }

@@ -49,7 +49,7 @@ pub(super) const LISTEN: Setting = Setting::text(
 pub(super) const ADMIN_LISTEN: Setting = Setting::text_or_empty(
     "GATEPOST_ADMIN_LISTEN",
     Text("127.0.0.1:9464"),
-    "address and port of `/metrics`, `/healthz` and `/readyz`; off when empty",
+    "address and port of `/healthz`, `/readyz` and `/metrics`°; off when empty",
 );
 pub(super) const WORKERS: Setting = Setting {
     name: "GATEPOST_WORKERS",
@@ -160,22 +160,18 @@ pub(super) const AUTHORIZATION_CODE_LIFETIME: Setting = Setting::number(
 pub(super) const ID_TOKEN_LIFETIME: Setting = Setting::number("GATEPOST_ID_TOKEN_LIFETIME", 300, LIFETIME, "seconds");
 pub(super) const ACCESS_TOKEN_LIFETIME: Setting =
     Setting::number("GATEPOST_ACCESS_TOKEN_LIFETIME", 3_600, LIFETIME, "seconds");
-pub(super) const REFRESH_TOKEN_LIFETIME: Setting = Setting::number(
-    "GATEPOST_REFRESH_TOKEN_LIFETIME",
-    2_592_000,
-    LIFETIME,
-    "seconds, from the beginning of the grant°",
-);
+pub(super) const REFRESH_TOKEN_LIFETIME: Setting =
+    Setting::number("GATEPOST_REFRESH_TOKEN_LIFETIME", 2_592_000, LIFETIME, "seconds, from the beginning of the grant");
 pub(super) const REFRESH_TOKEN_IDLE_LIFETIME: Setting =
-    Setting::number("GATEPOST_REFRESH_TOKEN_IDLE_LIFETIME", 1_296_000, LIFETIME, "seconds, from the last use°");
+    Setting::number("GATEPOST_REFRESH_TOKEN_IDLE_LIFETIME", 1_296_000, LIFETIME, "seconds, from the last use");
 pub(super) const REFRESH_TOKEN_RETRY_WINDOW: Setting = Setting::number(
     "GATEPOST_REFRESH_TOKEN_RETRY_WINDOW",
     30,
     (0, 600),
-    "seconds in which a confidential client may repeat a refresh whose answer was lost°",
+    "seconds in which a confidential client may repeat a refresh whose answer was lost",
 );
 pub(super) const REFRESH_TOKEN_RETRY_WINDOW_PUBLIC: Setting =
-    Setting::number("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", 10, (0, 600), "the same for public clients°");
+    Setting::number("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", 10, (0, 600), "the same for public clients");
 pub(super) const DEVICE_CODE_LIFETIME: Setting =
     Setting::number("GATEPOST_DEVICE_CODE_LIFETIME", 600, (1, 86_400), "seconds°");
 pub(super) const DEVICE_INTERVAL: Setting =

@@ -12,6 +12,7 @@ use crate::pages::{error, form_post};
 use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::reason::Reason;
+use crate::protocol::token_response::error_members;
 
 use super::brand::BrandTexts;
 use super::static_files;
@@ -94,8 +95,7 @@ pub fn problem_of(status: u16) -> Problem {
 
 /// `{"error": .., "error_description": ..}` (RFC 6749 §5.2).
 pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
-    let body = serde_json::json!({"error": error, "error_description": reason.description()});
-    noted(json(status, &body), reason)
+    noted(json(status, &error_members(error, reason.description()).into()), reason)
 }
 
 /// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).

@@ -1,5 +1,7 @@
 //! Where every token is made: authorization codes, access tokens in either form, ID tokens.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use super::authorization_code::PREFIX as CODE_PREFIX;
@@ -86,6 +88,12 @@ fn refresh_token(app: &App, grant: IssueGrant) -> Option<SecretText> {
     Some(handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()])))
 }
 
+/// A revocation's mark lies a moment ahead of the clock. What may be issued all the same must not be dead by it.
+fn issued_at(issue: &Issue<'_>) -> Instant {
+    let mark = issue.user.map(|user| user.user.tokens_valid_after.plus(Duration::from_micros(1)));
+    mark.map_or(issue.now, |mark| issue.now.max(mark))
+}
+
 fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
     let grant = issue.user.and_then(|user| user.grant);
     AccessToken {
@@ -95,8 +103,8 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
         scope: narrowed.scope,
         audience: narrowed.audience,
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
-        issued_at: issue.now,
-        expires_at: expiry(issue.now, issue.client.lifetimes.access_token, grant.map(|grant| grant.expires_at)),
+        issued_at: issued_at(issue),
+        expires_at: expiry(issued_at(issue), issue.client.lifetimes.access_token, grant.map(|grant| grant.expires_at)),
     }
 }
 
@@ -147,7 +155,7 @@ fn id_token(
             issue.client.always_include_user_claims_in_id_token,
             &snapshot.catalogue,
         ),
-        issued_at: issue.now,
+        issued_at: issued_at(issue),
         lifetime: issue.client.lifetimes.id_token,
     };
     sign(snapshot, issue.now, (alg, ID_TOKEN_TYP), &claims.claims(alg))

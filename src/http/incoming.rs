@@ -7,11 +7,12 @@ use std::net::IpAddr;
 
 use super::{Headers, Method, Request};
 use crate::protocol::forwarded::{Cidr, source};
+use crate::protocol::lengths;
 
 /// Longest path of a request, in bytes.
 pub const PATH_LIMIT: usize = 8 * 1_024;
 /// Longest query of a request, in bytes.
-pub const QUERY_LIMIT: usize = 32 * 1_024;
+pub const QUERY_LIMIT: usize = lengths::QUERY_BYTES;
 /// Most header fields of a request.
 pub const HEADER_COUNT_LIMIT: usize = 100;
 /// Names and values of all header fields together, in bytes.
@@ -34,7 +35,8 @@ pub struct Head {
     path: String,
     query: String,
     headers: Headers,
-    source: IpAddr,
+    /// Who sent the request, after trusted proxies were believed.
+    pub source: IpAddr,
     /// Length of the body in bytes.
     pub body_length: u64,
 }
@@ -51,14 +53,24 @@ pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Resu
         return Err(400);
     }
     let body_length = body_length(&headers)?;
-    let peer = request.remote_addr().map(|address| address.ip());
-    let forwarded: Vec<&str> = headers.all("x-forwarded-for").collect();
-    let source = source(peer, forwarded.into_iter(), trusted_proxies);
+    let source = source_of(request, trusted_proxies);
     let method = method(request);
     if !is_token(request.method().as_str()) {
         return Err(400);
     }
     Ok(Head { method, path, query, headers, source, body_length })
+}
+
+/// Who sent a request, whatever else is wrong with it.
+pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
+    let peer = request.remote_addr().map(|address| address.ip());
+    let fields = request.headers().iter().filter(|header| header.field.equiv("X-Forwarded-For"));
+    source(peer, fields.map(|header| header.value.as_str()), trusted_proxies)
+}
+
+/// The path of a request, whatever else is wrong with it; none where the target is outside the grammar or too long.
+pub fn path_of(request: &tiny_http::Request) -> Option<String> {
+    read_target(request.url()).ok().map(|(path, _)| path)
 }
 
 impl Head {

@@ -2,6 +2,7 @@
 //! date are added. What cannot be written safely is refused as a whole.
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Method, Persistence, Response};
@@ -65,20 +66,26 @@ fn fields(
 /// travels in the value of a field that tiny_http passes on as it stands, and was checked by [`serialise`]'s rules.
 /// Two descriptors and a thread stay behind until the process ends, so whoever calls this counts.
 pub fn abandon(request: tiny_http::Request, response: &Response, now: SystemTime) {
-    let mut refusal = Response { headers: response.headers.clone(), ..Response::empty(response.status) };
+    let mut refusal = response.clone();
     if refusal.headers.iter().any(|(name, value)| check_field(name, value).is_err()) {
         refusal = Response::empty(500);
     }
-    refusal.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-    let mut lines =
-        vec![String::from("gatepost"), String::from("Content-Length: 0"), String::from("Connection: close")];
+    let body = refusal.body.bytes();
+    let length = format!("Content-Length: {}", body.len());
+    let mut lines = vec![String::from("gatepost"), length, String::from("Connection: close")];
     lines.extend(refusal.headers.iter().map(|(name, value)| format!("{name}: {value}")));
     let date = tiny_http::Header::from_bytes("Date", imf_fixdate(now));
     let rest = tiny_http::Header::from_bytes("Server", lines.join("\r\n"));
     let headers = date.into_iter().chain(rest).collect();
     let bare =
         tiny_http::Response::new(tiny_http::StatusCode(refusal.status), headers, std::io::empty(), Some(0), None);
-    std::mem::forget(request.upgrade("HTTP/1.1", bare));
+    let is_head = *request.method() == tiny_http::Method::Head;
+    let mut connection = request.upgrade("HTTP/1.1", bare);
+    if !is_head {
+        // Whoever does not read it loses it.
+        let _ = connection.write_all(body).and_then(|()| connection.flush());
+    }
+    std::mem::forget(connection);
 }
 
 /// RFC 9110 §5.5 and §5.6.2, and the fields that belong to the server.

@@ -5,13 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::identifiers::ClientId;
+use super::lengths;
 use super::parameters::Parameters;
 use super::secret::SecretText;
 
-/// The longest client_id, in Unicode scalars.
-pub const MOST_CLIENT_ID_CHARACTERS: usize = 200;
-/// The longest client_secret, in Unicode scalars.
-pub const MOST_SECRET_CHARACTERS: usize = 256;
 /// Room for both halves at their longest, form-encoded and in base64.
 const MOST_HEADER_BYTES: usize = 16_384;
 
@@ -57,7 +54,7 @@ fn form_decoded(text: &str) -> Option<String> {
 /// `None` when a half is longer than any registered one, the name is empty, or there is a NUL.
 fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
     let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
-    let overlong = too_long(client_id, MOST_CLIENT_ID_CHARACTERS) || too_long(secret, MOST_SECRET_CHARACTERS);
+    let overlong = too_long(client_id, lengths::CLIENT_ID) || too_long(secret, lengths::CLIENT_SECRET);
     if overlong || client_id.is_empty() || client_id.contains('\0') || secret.contains('\0') {
         return None;
     }

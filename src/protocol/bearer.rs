@@ -1,12 +1,10 @@
 //! Bearer tokens at our own protected resources (RFC 6750): where the access token stands in a request, and what the
 //! challenge says when it does not, or is not good enough.
 
+use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 use super::secret::SecretText;
-
-/// The longest token that is looked at.
-const MOST_CHARACTERS: usize = 8_192;
 
 /// A refusal under RFC 6750 §3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +109,7 @@ fn is_b64token(token: &str) -> bool {
 }
 
 fn is_too_long(token: &str) -> bool {
-    token.chars().nth(MOST_CHARACTERS).is_some()
+    token.chars().nth(lengths::HANDLE).is_some()
 }
 
 #[cfg(test)]

@@ -19,8 +19,6 @@ pub enum TokenErrorCode {
     InvalidScope,
     /// `invalid_target`
     InvalidTarget,
-    /// `temporarily_unavailable`
-    TemporarilyUnavailable,
 }
 
 impl TokenErrorCode {
@@ -34,7 +32,6 @@ impl TokenErrorCode {
             TokenErrorCode::UnsupportedGrantType => "unsupported_grant_type",
             TokenErrorCode::InvalidScope => "invalid_scope",
             TokenErrorCode::InvalidTarget => "invalid_target",
-            TokenErrorCode::TemporarilyUnavailable => "temporarily_unavailable",
         }
     }
 }

@@ -39,7 +39,7 @@ pub const OTHER: usize = 300;
 pub const QUERY_BYTES: usize = 32 * 1024;
 /// A body, in bytes.
 pub const BODY_BYTES: usize = 64 * 1024;
-/// A sealed authorization request; longer is refused before it is sealed.
+/// A sealed authorization request; a longer one is refused when it comes in.
 pub const SEALED_REQUEST: usize = 7000;
 /// A sealed authorization code.
 pub const AUTHORIZATION_CODE: usize = 2000;

@@ -4,6 +4,7 @@ use super::authorization_code::AuthorizationCode;
 use super::claims::ClaimNames;
 use super::codec::{Reader, Writer};
 use super::identifiers::ClientId;
+use super::lengths;
 use super::pkce::{CodeChallengeDigest, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::token_subject::TokenSubject;
@@ -13,7 +14,7 @@ const VERSION: u8 = 1;
 
 /// The most bytes of a code's plain form: sealing adds a key byte, a nonce of 12 and a tag of 16, base64url a third,
 /// and with the prefix `gpc_` the whole stays within 2,000 characters.
-const MOST_BYTES: usize = (2_000 - 4) / 4 * 3 - 29;
+const MOST_BYTES: usize = (lengths::AUTHORIZATION_CODE - 4) / 4 * 3 - 29;
 
 impl AuthorizationCode {
     /// The bytes to seal.

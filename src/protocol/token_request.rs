@@ -3,38 +3,46 @@
 
 use super::client::{Client, GrantType};
 use super::errors::{TokenError, TokenErrorCode};
+use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 use super::scope::ScopeSet;
 use super::secret::SecretText;
 
-/// Every parameter this endpoint reads: none of them may stand in the URL.
-pub const PARAMETERS: [&str; 9] = [
+/// Every parameter that some grant reads, of this build or a later one: none of them may stand in the URL.
+pub const PARAMETERS: [&str; 22] = [
     "grant_type",
     "client_id",
     "client_secret",
+    "client_assertion",
+    "client_assertion_type",
     "code",
     "redirect_uri",
     "code_verifier",
     "refresh_token",
     "scope",
     "resource",
+    "username",
+    "password",
+    "acr_values",
+    "device_code",
+    "assertion",
+    "subject_token",
+    "subject_token_type",
+    "actor_token",
+    "actor_token_type",
+    "requested_token_type",
+    "audience",
 ];
 
-/// Those of them that may stand in a form once only, also where the grant at hand does not read them.
-pub const SINGLE_PARAMETERS: [&str; 7] =
-    ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "scope"];
+/// Those of them that this build reads and that may stand in a form once only, also where the grant at hand does not read
+/// them.
+pub const SINGLE_PARAMETERS: [&str; 8] =
+    ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "refresh_token", "scope"];
 
 /// The grants the token endpoint serves, in the order of the metadata.
 pub const SERVED_GRANT_TYPES: [GrantType; 3] =
     [GrantType::AuthorizationCode, GrantType::RefreshToken, GrantType::ClientCredentials];
-
-const MOST_RESOURCES: usize = 10;
-const MOST_RESOURCE_CHARACTERS: usize = 2_000;
-const MOST_SCOPE_CHARACTERS: usize = 2_000;
-const MOST_REDIRECT_URI_CHARACTERS: usize = 2_000;
-const MOST_HANDLE_CHARACTERS: usize = 8_192;
-const MOST_OTHER_CHARACTERS: usize = 300;
 
 /// A well-formed request of an authenticated client for a grant it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +126,7 @@ pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
 }
 
 fn served_grant_type(parameters: &Parameters) -> Result<GrantType, TokenError> {
-    let name = parameters.bounded("grant_type", MOST_OTHER_CHARACTERS).map_err(invalid_request)?;
+    let name = parameters.bounded("grant_type", lengths::OTHER).map_err(invalid_request)?;
     let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
     let grant_type = GrantType::from_name(name);
     if SERVED_GRANT_TYPES.contains(&grant_type) { Ok(grant_type) } else { Err(unsupported()) }
@@ -126,7 +134,7 @@ fn served_grant_type(parameters: &Parameters) -> Result<GrantType, TokenError> {
 
 fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
     let code = handle(parameters, "code", Reason::UnknownCode)?;
-    let redirect_uri = parameters.bounded("redirect_uri", MOST_REDIRECT_URI_CHARACTERS).map_err(invalid_request)?;
+    let redirect_uri = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(invalid_request)?;
     Ok(AuthorizationCodeRequest {
         code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
         redirect_uri: redirect_uri.ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?.to_owned(),
@@ -146,7 +154,7 @@ fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenEr
 
 /// What we handed out comes back; longer than any of ours, it is none of ours.
 fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
-    parameters.bounded(name, MOST_HANDLE_CHARACTERS).map_err(|reason| {
+    parameters.bounded(name, lengths::HANDLE).map_err(|reason| {
         let overlong = reason == Reason::OverlongParameter;
         if overlong { TokenError::new(TokenErrorCode::InvalidGrant, unknown) } else { invalid_request(reason) }
     })
@@ -170,7 +178,7 @@ fn client_credentials(parameters: &Parameters, client: &Client) -> Result<Client
 
 /// `scope` of a request that itself asks for scopes; `None` when it leaves the choice to us.
 fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
-    let Some(text) = parameters.bounded("scope", MOST_SCOPE_CHARACTERS).map_err(invalid_request)? else {
+    let Some(text) = parameters.bounded("scope", lengths::SCOPE).map_err(invalid_request)? else {
         return Ok(None);
     };
     let scope = ScopeSet::parse(text).filter(|scope| !scope.is_empty());
@@ -182,7 +190,7 @@ fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
 fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
     let mut resources: Vec<String> = Vec::new();
     for (sent, resource) in parameters.all("resource").filter(|resource| !resource.is_empty()).enumerate() {
-        if sent == MOST_RESOURCES || resource.chars().nth(MOST_RESOURCE_CHARACTERS).is_some() {
+        if sent == lengths::RESOURCES || resource.chars().nth(lengths::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
         if !resources.iter().any(|known| known == resource) {

@@ -112,8 +112,10 @@ impl Registry {
 
     /// Asks the database for its version and clock, and reads anew what has changed. Called once a second.
     pub fn refresh(&self) -> Result<(), StoreError> {
+        let asked = Monotonic::now();
         let reading = installation::read(&self.store)?;
-        self.clock.adjust(reading.now);
+        // The database looked at its clock about halfway through.
+        self.clock.adjust(reading.now.plus(asked.elapsed() / 2));
         self.version.store(reading.registry_version, Ordering::Release);
         if self.snapshot().version != reading.registry_version {
             let snapshot = read_snapshot(&self.store, &self.sealers, self.clock.now())?;

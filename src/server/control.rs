@@ -13,6 +13,8 @@ pub enum Report {
     Ready,
     /// A probe was answered.
     Beat,
+    /// Requests get more than refusals from now on; said once.
+    Open,
     /// Leaked or short resources: a successor is wanted, soon.
     Recycle,
     /// New connections are no longer accepted: a successor is wanted now.
@@ -32,6 +34,7 @@ impl Report {
         match self {
             Report::Ready => "ready",
             Report::Beat => "beat",
+            Report::Open => "open",
             Report::Recycle => "recycle",
             Report::Deaf => "deaf",
         }
@@ -39,7 +42,9 @@ impl Report {
 
     /// The report that `word` stands for.
     pub fn parse(word: &str) -> Option<Report> {
-        [Report::Ready, Report::Beat, Report::Recycle, Report::Deaf].into_iter().find(|report| report.word() == word)
+        [Report::Ready, Report::Beat, Report::Open, Report::Recycle, Report::Deaf]
+            .into_iter()
+            .find(|report| report.word() == word)
     }
 }
 
@@ -88,7 +93,7 @@ mod tests {
 
     #[test]
     fn words_are_read_as_they_are_written() {
-        for report in [Report::Ready, Report::Beat, Report::Recycle, Report::Deaf] {
+        for report in [Report::Ready, Report::Beat, Report::Open, Report::Recycle, Report::Deaf] {
             assert_eq!(Report::parse(report.word()), Some(report));
         }
         assert_eq!(Order::parse(Order::Drain.word()), Some(Order::Drain));

@@ -1,9 +1,10 @@
 //! The body lane: bodies that may have to be waited for are read here, by half as many threads as there are workers, so
-//! that slow senders never hold a worker.
+//! that slow senders never hold a worker, and by at most half of those for one source, so that it cannot hold them all.
 
+use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::workers::InFlight;
@@ -17,6 +18,8 @@ pub const DISCARD_LIMIT: u64 = 1_024 * 1_024;
 pub const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// How much of that is left at least, when a request has waited in line.
 pub const LEAST_BODY_PATIENCE: Duration = Duration::from_secs(1);
+/// Requests that may wait, for each thread.
+const PLACES: usize = 8;
 
 /// A request whose body is still to come.
 pub struct Waiting {
@@ -27,30 +30,80 @@ pub struct Waiting {
     pub in_flight: InFlight,
 }
 
-/// The queue before the lane.
-pub struct Lane {
-    entrance: SyncSender<Waiting>,
-    exit: Mutex<Receiver<Waiting>>,
+/// The queue before the lane. A source is an address; what comes over a Unix socket has none and is not limited.
+pub struct Lane<T> {
+    places: usize,
+    threads_per_source: usize,
+    line: Mutex<Line<T>>,
+    moved: Condvar,
 }
 
-impl Lane {
-    /// A queue for `places` requests.
-    pub fn new(places: usize) -> Lane {
-        let (entrance, exit) = sync_channel(places);
-        Lane { entrance, exit: Mutex::new(exit) }
-    }
+struct Line<T> {
+    waiting: VecDeque<(Option<IpAddr>, T)>,
+    /// How many threads each source holds.
+    held: HashMap<IpAddr, usize>,
+}
 
-    /// Puts a request in line; hands it back when the line is full.
-    pub fn enter(&self, waiting: Waiting) -> Option<Waiting> {
-        match self.entrance.try_send(waiting) {
-            Ok(()) => None,
-            Err(TrySendError::Full(waiting) | TrySendError::Disconnected(waiting)) => Some(waiting),
+impl<T> Lane<T> {
+    /// A queue before so many threads.
+    pub fn new(threads: usize) -> Lane<T> {
+        Lane {
+            places: threads * PLACES,
+            threads_per_source: (threads / 2).max(1),
+            line: Mutex::new(Line { waiting: VecDeque::new(), held: HashMap::new() }),
+            moved: Condvar::new(),
         }
     }
 
-    /// The next request in line, waited for.
-    pub fn next(&self) -> Option<Waiting> {
-        self.exit.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    /// Puts a request in line; hands it back when the line, or the half of it that one source may fill, is full.
+    pub fn enter(&self, source: Option<IpAddr>, request: T) -> Option<T> {
+        let mut line = self.lock();
+        let of_source = line.waiting.iter().filter(|(other, _)| *other == source).count();
+        if line.waiting.len() >= self.places || (source.is_some() && of_source >= self.places / 2) {
+            return Some(request);
+        }
+        line.waiting.push_back((source, request));
+        self.moved.notify_one();
+        None
+    }
+
+    /// The first in line whose source may have a further thread, waited for. [`Lane::leave`] is to follow.
+    pub fn next(&self) -> (Option<IpAddr>, T) {
+        let mut line = self.lock();
+        loop {
+            if let Some(next) = line.take(self.threads_per_source) {
+                return next;
+            }
+            line = self.moved.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives a thread back.
+    pub fn leave(&self, source: Option<IpAddr>) {
+        let mut line = self.lock();
+        let Some(source) = source else { return };
+        if let Some(held) = line.held.get_mut(&source) {
+            *held = held.saturating_sub(1);
+        }
+        line.held.retain(|_, held| *held > 0);
+        self.moved.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line<T>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Line<T> {
+    fn take(&mut self, threads_per_source: usize) -> Option<(Option<IpAddr>, T)> {
+        let held = &self.held;
+        let may_go = |source: IpAddr| held.get(&source).is_none_or(|held| *held < threads_per_source);
+        let index = self.waiting.iter().position(|(source, _)| source.is_none_or(may_go))?;
+        let next = self.waiting.remove(index)?;
+        if let Some(source) = next.0 {
+            *self.held.entry(source).or_default() += 1;
+        }
+        Some(next)
     }
 }
 
@@ -119,6 +172,37 @@ mod tests {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
             Err(io::Error::from(self.0))
         }
+    }
+
+    fn source(last: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
+    #[test]
+    fn one_source_gets_half_the_threads_and_half_the_line() {
+        let lane = Lane::new(4);
+        let entered = (0..100).filter(|number| lane.enter(source(1), *number).is_none()).count();
+        assert_eq!(entered, 16);
+        assert_eq!([lane.next(), lane.next()], [(source(1), 0), (source(1), 1)]);
+        assert_eq!(lane.enter(source(2), 1_000), None);
+        assert_eq!(lane.next(), (source(2), 1_000), "it goes before those whose source has its threads");
+        lane.leave(source(1));
+        assert_eq!(lane.next(), (source(1), 2));
+    }
+
+    #[test]
+    fn two_threads_are_one_for_each_of_two_sources() {
+        let lane = Lane::new(2);
+        assert_eq!((lane.enter(source(1), 1), lane.enter(source(1), 2), lane.enter(source(2), 3)), (None, None, None));
+        assert_eq!([lane.next(), lane.next()], [(source(1), 1), (source(2), 3)]);
+    }
+
+    #[test]
+    fn without_a_source_only_the_line_ends() {
+        let lane = Lane::new(2);
+        assert_eq!((0..100).filter(|number| lane.enter(None, *number).is_none()).count(), 16);
+        assert_eq!([lane.next(), lane.next()], [(None, 0), (None, 1)]);
+        lane.leave(None);
     }
 
     fn soon() -> Instant {

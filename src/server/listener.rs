@@ -10,8 +10,13 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 /// Connections that wait in the kernel while none is accepted, as while one process follows another.
 pub const BACKLOG: i32 = 4_096;
-/// How long one read or write of a TCP connection may wait.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one read of a TCP connection may wait.
+const READ_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an answer may wait to be written: it holds a worker. One answer always finds room in the kernel's buffer, so
+/// that only a client that leaves several unread is ever waited for.
+pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
+/// What the kernel takes of answers that are not yet read, in bytes; it reserves twice as much.
+const SEND_BUFFER: usize = 128 * 1_024;
 
 /// A listening socket, and where its own process can reach it.
 #[derive(Debug)]
@@ -86,8 +91,9 @@ fn set_inherited_options(socket: &Socket) -> io::Result<()> {
     let options = SockRef::from(socket);
     options.set_tcp_nodelay(true)?;
     options.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
-    options.set_write_timeout(Some(PATIENCE))?;
-    options.set_read_timeout(Some(PATIENCE))
+    options.set_send_buffer_size(SEND_BUFFER)?;
+    options.set_write_timeout(Some(WRITE_PATIENCE))?;
+    options.set_read_timeout(Some(READ_PATIENCE))
 }
 
 /// A socket bound to every address is reached over loopback.

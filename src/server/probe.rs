@@ -118,7 +118,7 @@ fn waiting_connections(state: &State) -> usize {
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
     let mut lane_watch = LaneWatch { bodies: 0, moved_at: Instant::now() };
-    let mut is_ready = false;
+    let (mut is_ready, mut is_open) = (false, false);
     let mut silent_since: Option<Instant> = None;
     while !state.is_draining() {
         let started = Instant::now();
@@ -128,6 +128,7 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                 state.control.report(if is_ready { Report::Beat } else { Report::Ready });
                 state.doubtful.store(false, Ordering::Relaxed);
                 (is_ready, silent_since) = (true, None);
+                is_open = is_open || tell_if_open(state);
             }
             Err(error) => {
                 if silent_since.is_none() {
@@ -145,6 +146,14 @@ pub fn beat(state: &'static State, address: &SockAddr) {
         }
         wait_for_next_round(state, started, is_ready);
     }
+}
+
+fn tell_if_open(state: &State) -> bool {
+    let is_open = state.settings.is_open.load(Ordering::Acquire);
+    if is_open {
+        state.control.report(Report::Open);
+    }
+    is_open
 }
 
 fn wait_for_next_round(state: &State, started: Instant, is_ready: bool) {

@@ -1,18 +1,20 @@
 //! From a request received to an answer sent. Workers take requests from tiny_http themselves and never wait for a body.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::control::Report;
 use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting, read_body};
+use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
-use super::turns::Turns;
+use super::turns::{Turn, Turns};
 use super::{ServerStats, State};
 use crate::http::incoming::{
-    Head, body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head,
+    body_must_be_awaited, can_be_released_unread, expects_continue, method, path_of, persistence, read_head, source_of,
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Request, Response};
@@ -24,8 +26,10 @@ pub struct Service<H: 'static> {
     pub handler: H,
     pub state: &'static State,
     pub turns: Turns<tiny_http::Request>,
+    /// Held by the worker that waits for a request.
+    pub entrance: Mutex<()>,
     /// Bodies longer than a kilobyte are refused where there is none.
-    pub lane: Option<Lane>,
+    pub lane: Option<Lane<Waiting>>,
     /// Whether every answer is the last of its connection.
     pub is_one_shot: bool,
     /// What to tell the supervisor when tiny_http fails.
@@ -55,8 +59,10 @@ where
     /// A worker's life.
     pub fn work(&'static self) {
         loop {
-            match self.http.recv() {
-                Ok(request) => self.take_turns(request),
+            match self.next_turn() {
+                Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
+                Ok((_, Turn::Later)) => {}
+                Ok((_, Turn::Never(request))) => contained(|| self.discard(request)),
                 Err(error) => {
                     // tiny_http says so once, to one worker, and accepts nothing from then on.
                     log::error!("connections are no longer accepted: {error}");
@@ -66,18 +72,29 @@ where
         }
     }
 
+    /// One worker at a time asks tiny_http for a request: between two, the second request of a connection could overtake
+    /// the first, whose answer must be written before, and wait for ever.
+    fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
+        let _first_come = self.entrance.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = self.http.recv()?;
+        let peer = request.remote_addr().copied();
+        Ok((peer, self.turns.begin(peer, request)))
+    }
+
     /// The life of a thread of the lane.
     pub fn read_bodies(&'static self) {
-        while let Some(waiting) = self.lane.as_ref().and_then(Lane::next) {
+        let Some(lane) = &self.lane else { return };
+        loop {
+            let (source, waiting) = lane.next();
             contained(|| self.read_and_serve(waiting));
+            lane.leave(source);
             self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
             self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn take_turns(&'static self, request: tiny_http::Request) {
-        let peer = request.remote_addr().copied();
-        let mut turn = self.turns.begin(peer, request);
+    fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
+        let mut turn = Some(request);
         while let Some(request) = turn {
             contained(|| self.receive(request));
             turn = self.turns.next(peer);
@@ -90,90 +107,170 @@ where
             return self.answer(request, &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()));
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
+        let (id, arrived) = (format!("{:016x}", rand::random::<u64>()), Instant::now());
         match read_head(&request, &self.state.settings.trusted_proxies) {
-            Ok(head) => self.admit(request, head, in_flight),
-            Err(status) => self.refuse(request, status),
+            Ok(head) => self.admit(Waiting { request, head, id, arrived, in_flight }),
+            Err(status) => {
+                // Where such a request ends is anybody's guess, and a proxy's may be another.
+                self.end(request.remote_addr().copied());
+                let response = self.refusal(&request, &id, arrived, status);
+                self.release(request, &response, Persistence::Close);
+            }
         }
     }
 
     /// Serves a request whose body is at hand; lets the lane wait for any other, within limits.
-    fn admit(&'static self, request: tiny_http::Request, head: Head, in_flight: InFlight) {
-        let id = format!("{:016x}", rand::random::<u64>());
-        let waiting = Waiting { request, head, id, in_flight, arrived: Instant::now() };
+    fn admit(&'static self, waiting: Waiting) {
         let length = waiting.head.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
             return self.read_and_serve(waiting);
         }
         // A client that asks first is told before it sends anything.
         if length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request)) {
-            return self.refuse(waiting.request, 413);
+            return self.turn_away(waiting, 413);
         }
-        let Some(lane) = &self.lane else { return self.refuse(waiting.request, 413) };
+        let Some(lane) = &self.lane else { return self.turn_away(waiting, 413) };
         self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
-        if let Some(waiting) = lane.enter(waiting) {
+        let source = waiting.request.remote_addr().map(|_| waiting.head.source);
+        if let Some(waiting) = lane.enter(source, waiting) {
             self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
-            self.refuse(waiting.request, 503);
+            self.turn_away(waiting, 503);
         }
+    }
+
+    /// Answers a request that no handler will see.
+    fn turn_away(&self, waiting: Waiting, status: u16) {
+        let Waiting { request, head: _, id, arrived, in_flight: _in_flight } = waiting;
+        let response = self.refusal(&request, &id, arrived, status);
+        let persistence = self.persistence(&request);
+        self.release(request, &response, persistence);
     }
 
     fn read_and_serve(&self, waiting: Waiting) {
         let Waiting { mut request, head, id, arrived, in_flight: _in_flight } = waiting;
         // Time in line counts, but a body that is already here shall still be taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
-        match read_body(request.as_reader(), head.body_length, deadline) {
+        let status = match read_body(request.as_reader(), head.body_length, deadline) {
             Arrival::Whole(body) => {
                 let response = self.handle(head.with_body(id, body));
-                self.answer(request, &response);
+                return self.answer(request, &response);
             }
-            Arrival::TooLong => self.answer(request, &(self.state.settings.refusal)(413)),
-            Arrival::TooSlow => self.abandon(request, 408),
+            Arrival::TooLong => 413,
+            Arrival::TooSlow => {
+                let response = self.refusal(&request, &id, arrived, 408);
+                return self.abandon(request, &response);
+            }
             // Nothing is left to wait for, so tiny_http can let go of it.
-            Arrival::Broken => self.answer(request, &(self.state.settings.refusal)(400)),
-        }
+            Arrival::Broken => 400,
+        };
+        let response = self.refusal(&request, &id, arrived, status);
+        self.answer(request, &response);
     }
 
     /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.
     fn handle(&self, request: Request) -> Response {
-        let id = request.id.clone();
+        let (id, path) = (request.id.clone(), request.path.clone());
         catch_unwind(AssertUnwindSafe(|| (self.handler)(request))).unwrap_or_else(|_| {
             self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
             log::error!("request {id}: the handler panicked; answered 500");
-            (self.state.settings.refusal)(500)
+            self.state.refusal(500, Some(&path))
         })
     }
 
-    /// Answers a request that no handler will see.
-    fn refuse(&self, request: tiny_http::Request, status: u16) {
+    /// The answer to a request that no handler sees, and its line in the log.
+    fn refusal(&self, request: &tiny_http::Request, id: &str, arrived: Instant, status: u16) -> Response {
+        let path = path_of(request);
+        let shown: String =
+            path.iter().flat_map(|path| path.chars().take(200)).flat_map(char::escape_default).collect();
+        log::info!(
+            target: "gatepost::request",
+            "id={id} method={} path={shown} status={status} ms={} source={} refused=server",
+            method(request).as_str(),
+            arrived.elapsed().as_millis(),
+            source_of(request, &self.state.settings.trusted_proxies),
+        );
+        self.state.refusal(status, path.as_deref())
+    }
+
+    /// Answers a request whose body nobody has read.
+    fn release(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
         if can_be_released_unread(&request) {
-            self.answer(request, &(self.state.settings.refusal)(status));
+            self.send(request, response, persistence);
         } else {
-            self.abandon(request, status);
+            self.abandon(request, response);
         }
     }
 
-    fn abandon(&self, request: tiny_http::Request, status: u16) {
-        abandon(request, &(self.state.settings.refusal)(status), SystemTime::now());
+    fn abandon(&self, request: tiny_http::Request, response: &Response) {
+        abandon(request, response, SystemTime::now());
         self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
     }
 
     fn answer(&self, request: tiny_http::Request, response: &Response) {
-        let is_last = self.is_one_shot || self.state.is_draining();
-        let persistence = if is_last { Persistence::Close } else { persistence(&request) };
-        let method = method(&request);
-        let now = SystemTime::now();
-        let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
-            log::error!("the answer's header {name} cannot be sent; answered 500");
-            let refusal = (self.state.settings.refusal)(500);
-            serialise(&refusal, method, persistence, now)
-                .or_else(|_| serialise(&Response::empty(500), method, persistence, now))
-        });
+        let persistence = self.persistence(&request);
+        self.send(request, response, persistence);
+    }
+
+    fn send(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
+        let peer = request.remote_addr().copied();
+        let bytes = self.serialised(&request, response, persistence);
         let mut writer = request.into_writer();
-        let sent = bytes.map(|bytes| writer.write_all(&bytes).and_then(|()| writer.flush()));
-        if let Ok(Err(error)) = sent {
+        if let Err(error) = write_in_time(&mut writer, &bytes) {
             log::debug!("an answer could not be sent: {error}");
+            self.end(peer);
         }
         self.state.stats.answered.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn serialised(&self, request: &tiny_http::Request, response: &Response, persistence: Persistence) -> Vec<u8> {
+        let (method, now) = (method(request), SystemTime::now());
+        let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
+            log::error!("the answer's header {name} cannot be sent; answered 500");
+            let refusal = self.state.refusal(500, path_of(request).as_deref());
+            serialise(&refusal, method, persistence, now)
+                .or_else(|_| serialise(&Response::empty(500), method, persistence, now))
+        });
+        bytes.unwrap_or_default()
+    }
+
+    fn persistence(&self, request: &tiny_http::Request) -> Persistence {
+        let is_last =
+            self.is_one_shot || self.state.is_draining() || self.turns.is_last(request.remote_addr().copied());
+        if is_last { Persistence::Close } else { persistence(request) }
+    }
+
+    /// Serves a connection no more, neither what waits nor what may come.
+    fn end(&self, peer: Option<SocketAddr>) {
+        self.turns.end(peer).into_iter().for_each(|request| self.discard(request));
+    }
+
+    /// Lets go of a request without an answer.
+    fn discard(&self, request: tiny_http::Request) {
+        if can_be_released_unread(&request) {
+            drop(request.into_writer());
+        } else {
+            // tiny_http would read its body to the end, however long that takes.
+            std::mem::forget(request);
+            self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The kernel bounds a single write; whoever reads byte by byte shall not hold a worker any longer.
+fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    let begun = Instant::now();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let count = match writer.write(rest) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            written => written?,
+        };
+        rest = rest.get(count..).unwrap_or_default();
+        if count == 0 || (!rest.is_empty() && begun.elapsed() >= WRITE_PATIENCE) {
+            return Err(io::Error::from(ErrorKind::TimedOut));
+        }
+    }
+    writer.flush()
 }
 
 /// Keeps a worker alive whatever happens; the panic hook has logged the place.

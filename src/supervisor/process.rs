@@ -16,6 +16,8 @@ use crate::server::control::{Order, Report};
 
 /// Time for a new process to answer its first probe.
 const START_PATIENCE: Duration = Duration::from_secs(10);
+/// The same for one that first loads what its predecessor has, with a little more than it gives itself.
+const SUCCESSOR_START_PATIENCE: Duration = Duration::from_secs(40);
 /// Silence after which a process is given up.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Time for a process to drain, with a little more than it gives itself.
@@ -43,6 +45,12 @@ pub struct ServerProcess {
     pub number: u64,
     /// Where it is in its life, and since when.
     pub stage: Stage,
+    /// Whether it waits to take over from one that can go on serving.
+    pub is_successor: bool,
+    /// Whether it answers more than refusals.
+    pub is_open: bool,
+    /// Whether it no longer accepts connections.
+    pub is_deaf: bool,
     since: Instant,
     last_beat: Instant,
     child: Child,
@@ -57,12 +65,14 @@ impl ServerProcess {
     pub fn start(
         settings: &SupervisorSettings,
         number: u64,
+        is_successor: bool,
         listener: OwnedFd,
         events: Sender<Event>,
     ) -> io::Result<ServerProcess> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(&settings.program);
         command.args(&settings.arguments).envs(settings.environment.iter().map(|(name, value)| (name, value)));
+        command.args(is_successor.then_some(&settings.successor_argument));
         for name in NOT_INHERITED {
             command.env_remove(name);
         }
@@ -71,7 +81,17 @@ impl ServerProcess {
         let reports = ours.try_clone()?;
         thread::Builder::new().name(String::from("reports")).spawn(move || listen_to(number, reports, &events))?;
         let now = Instant::now();
-        Ok(ServerProcess { number, stage: Stage::Starting, since: now, last_beat: now, child, orders: ours })
+        Ok(ServerProcess {
+            number,
+            stage: Stage::Starting,
+            is_successor,
+            is_open: false,
+            is_deaf: false,
+            since: now,
+            last_beat: now,
+            child,
+            orders: ours,
+        })
     }
 
     /// Its process id.
@@ -95,6 +115,11 @@ impl ServerProcess {
         self.stage == Stage::Serving && self.last_beat.elapsed() >= SILENCE
     }
 
+    /// Whether it can go on serving for as long as a successor needs.
+    pub fn is_well(&self) -> bool {
+        self.stage == Stage::Serving && self.is_open && !self.is_deaf && !self.is_silent()
+    }
+
     /// Whether it has served for at least `duration`.
     pub fn has_served_for(&self, duration: Duration) -> bool {
         self.stage != Stage::Starting && self.since.elapsed() >= duration
@@ -114,6 +139,10 @@ impl ServerProcess {
         if self.stage == Stage::Draining {
             return;
         }
+        if self.stage == Stage::Starting && self.is_successor {
+            // It listens to no orders yet, and has nothing to finish.
+            self.kill();
+        }
         self.enter(Stage::Draining);
         if let Err(error) = self.orders.write_all(format!("{}\n", Order::Drain.word()).as_bytes()) {
             log::warn!("server process {} cannot be told to drain: {error}", self.id());
@@ -123,6 +152,7 @@ impl ServerProcess {
     /// Kills it when it has had its time: to start, or to drain.
     pub fn kill_if_overdue(&mut self) {
         let patience = match self.stage {
+            Stage::Starting if self.is_successor => SUCCESSOR_START_PATIENCE,
             Stage::Starting => START_PATIENCE,
             Stage::Draining => DRAIN_PATIENCE,
             Stage::Serving => return,

@@ -126,6 +126,17 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
+/// A connection whose source is another address of this machine.
+pub fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
+    socket.connect(&address.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
 pub fn children_of(parent: u32) -> Vec<u32> {
     let mut children: Vec<u32> = fs::read_dir("/proc")
         .unwrap()

@@ -21,9 +21,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::door::Door;
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
+use super::proxy::Proxy;
 
 /// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
 pub const CONF1_SECRET: &str = "conf1-secret-with-some-length";
@@ -73,15 +73,15 @@ impl Gatepost {
         gatepost
     }
 
-    /// Serves [`document`] over a database behind a door.
-    pub fn start_behind_a_door() -> (Gatepost, Door) {
+    /// Serves [`document`] over a database behind a proxy.
+    pub fn start_behind_a_proxy() -> (Gatepost, Proxy) {
         let database = TestDatabase::empty();
-        let door = database.door();
-        let url = database.url_through("127.0.0.1", door.port, "");
+        let proxy = Proxy::start();
+        let url = database.url_through("127.0.0.1", proxy.port, "");
         let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
         gatepost.apply(&document());
         gatepost.serve();
-        (gatepost, door)
+        (gatepost, proxy)
     }
 
     /// Sets the clock forward, and waits until the server has seen it.

@@ -1,9 +1,7 @@
 //! What the black-box tests share.
 
 pub mod cluster;
-pub mod door;
 pub mod flow;
-pub mod gate;
 pub mod gatepost;
 pub mod http;
 pub mod jwt;

@@ -12,8 +12,6 @@ use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::{DatabaseSettings, Store, installation, migrate};
 use postgres::{Client, NoTls};
 
-use super::door::Door;
-
 pub const ISSUER: &str = "https://id.example";
 pub const INSTALLATION_ID: [u8; 16] = [7; 16];
 
@@ -100,13 +98,6 @@ impl TestDatabase {
         let database = config.get_dbname().unwrap_or("postgres");
         let url = format!("postgres://{user}{}@{host}:{port}/{database}", password.unwrap_or_default());
         with_options(&url, &self.schema, options)
-    }
-
-    /// A door to the cluster.
-    pub fn door(&self) -> Door {
-        let config: postgres::Config = self.cluster.parse().unwrap();
-        let Some(postgres::config::Host::Tcp(host)) = config.get_hosts().first() else { panic!("no TCP host") };
-        Door::to(host.clone(), config.get_ports().first().copied().unwrap_or(5432))
     }
 
     /// The database's clock.
