@@ -315,3 +315,18 @@ fn commands_that_revoke_nothing_say_so() {
     }
     assert!(gatepost.run_well(&["grant", "list"], "").starts_with("GRANT  CLIENT_ID"));
 }
+
+#[test]
+fn a_revocation_ends_what_followed_another_one_within_the_same_second() {
+    let scene = scene();
+    for _ in 0..4 {
+        scene.command(&["user", "revoke", "bob"]);
+        let mut bobs = scene.gatepost.browser();
+        let page = bobs.visit(&authorize_path("conf1", RP1, &[]));
+        assert_eq!(sign_in(&mut bobs, &page, "bob", BOB_PASSWORD).status, 303);
+        let tokens = CONF1.tokens(&scene.gatepost, &mut bobs, OFFLINE);
+        assert!(scene.lives(CONF1, &tokens));
+        scene.command(&["user", "revoke", "bob"]);
+        assert!(!scene.lives(CONF1, &tokens));
+    }
+}

@@ -164,6 +164,8 @@ pub fn set_password(
     Ok(changed.is_some())
 }
 
+// What follows a revocation begins just after its mark, ahead of the clock: the next revocation, be it within the same
+// second, must lie a second beyond that mark to end it.
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') WHERE sub = $1::text RETURNING sub

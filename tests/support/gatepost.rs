@@ -303,7 +303,7 @@ impl Drop for Gatepost {
 }
 
 /// Children are listed by the thread that started them.
-fn children_of(parent: u32) -> Vec<u32> {
+pub fn children_of(parent: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
     let mut children: Vec<u32> =

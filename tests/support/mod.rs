@@ -1,5 +1,6 @@
 //! What the black-box tests share.
 
+pub mod cluster;
 pub mod flow;
 pub mod gatepost;
 pub mod http;

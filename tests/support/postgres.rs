@@ -29,23 +29,29 @@ pub struct TestDatabase {
     pub schema: String,
     /// The cluster's URL with the schema as search path.
     pub url: String,
+    cluster: String,
 }
 
 impl TestDatabase {
     /// An empty schema.
     pub fn empty() -> TestDatabase {
+        TestDatabase::empty_in(cluster())
+    }
+
+    /// An empty schema in the cluster of that URL.
+    pub fn empty_in(cluster: String) -> TestDatabase {
         let random: String = random::bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
         let schema = format!("test_{random}");
-        connect(&cluster()).batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
-        let url = with_options(&cluster(), &schema, "");
-        TestDatabase { schema, url }
+        connect(&cluster).batch_execute(&format!("CREATE SCHEMA {schema}")).unwrap();
+        let url = with_options(&cluster, &schema, "");
+        TestDatabase { schema, url, cluster }
     }
 
     /// An empty schema whose clock [`TestDatabase::travel`] sets forward, for everything made in it later.
     pub fn with_a_clock_of_its_own() -> TestDatabase {
         let mut database = TestDatabase::empty();
         // Functions of a schema named before pg_catalog are found first.
-        database.url = with_options(&cluster(), &format!("{},pg_catalog", database.schema), "");
+        database.url = with_options(&database.cluster, &format!("{},pg_catalog", database.schema), "");
         database.run(
             "CREATE TABLE travelled (seconds int NOT NULL); INSERT INTO travelled VALUES (0);
              CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
@@ -81,12 +87,12 @@ impl TestDatabase {
 
     /// The URL with further server settings: `-c name=value`.
     pub fn url_with(&self, options: &str) -> String {
-        with_options(&cluster(), &self.schema, options)
+        with_options(&self.cluster, &self.schema, options)
     }
 
     /// The same, through another address.
     pub fn url_through(&self, host: &str, port: u16, options: &str) -> String {
-        let config: postgres::Config = cluster().parse().unwrap();
+        let config: postgres::Config = self.cluster.parse().unwrap();
         let user = config.get_user().unwrap();
         let password = config.get_password().map(|password| format!(":{}", String::from_utf8_lossy(password)));
         let database = config.get_dbname().unwrap_or("postgres");
@@ -117,7 +123,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        if let Ok(mut client) = postgres::Client::connect(&cluster(), NoTls) {
+        if let Ok(mut client) = postgres::Client::connect(&self.cluster, NoTls) {
             let gone = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema));
             drop(gone);
         }

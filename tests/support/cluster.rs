@@ -1,0 +1,144 @@
+//! A Postgres of a test's own that commits honestly, and what befalls it: killed, frozen, restarted.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+
+use super::gatepost::children_of;
+
+/// One running cluster, removed when dropped or when this process is gone, however it goes.
+pub struct Cluster {
+    pub url: String,
+    data: PathBuf,
+    binaries: PathBuf,
+    keeper: Child,
+    leash: Option<ChildStdin>,
+}
+
+impl Cluster {
+    /// Makes and starts one as `tests/with-postgres` does, with commits that wait for the disk.
+    pub fn start() -> Cluster {
+        let mut keeper = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/with-postgres"));
+        keeper.args(["sh", "-c", "echo \"$TEST_DATABASE_URL\"; read gone"]);
+        keeper.env_remove("TEST_DATABASE_URL").env("GATEPOST_BENCH_FSYNC", "on");
+        let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let leash = keeper.stdin.take();
+        let mut url = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let url = url.trim_end().to_owned();
+        let mut client = Client::connect(&url, NoTls).unwrap();
+        let mut shown = |setting: &str| client.query_one(&format!("SHOW {setting}"), &[]).unwrap().get::<_, String>(0);
+        for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+            assert_eq!(shown(setting), "on", "{setting}");
+        }
+        let data = PathBuf::from(shown("data_directory"));
+        let program = fs::read_link(format!("/proc/{}/exe", postmaster_of(&data))).unwrap();
+        Cluster { url, data, binaries: program.parent().unwrap().to_owned(), keeper, leash }
+    }
+
+    /// Kills the postmaster and all its children at once.
+    pub fn kill(&self) {
+        let postmaster = postmaster_of(&self.data);
+        // Stopped first, it makes no child that the list does not name.
+        signal("STOP", &[postmaster]);
+        let all = self.processes();
+        signal("KILL", &all);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while all.iter().any(|process| is_alive(*process)) {
+            assert!(Instant::now() < deadline, "still there after kill -9");
+            sleep(Duration::from_millis(5));
+        }
+        // Whoever inherits orphans may be slow to bury them, and to Postgres a zombie still holds its lock files.
+        let sockets = fs::read_dir(self.data.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        let locks = sockets.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        locks.chain([self.data.join("postmaster.pid")]).for_each(|lock| fs::remove_file(lock).unwrap());
+    }
+
+    /// Starts it with the settings it had, after an orderly stop when it runs; returns when it takes connections.
+    pub fn restart(&self) {
+        let owner = fs::metadata(&self.data).unwrap();
+        let mut control = Command::new(self.binaries.join("pg_ctl"));
+        control
+            .arg("-D")
+            .arg(&self.data)
+            .arg("-l")
+            .arg(self.data.join("log"))
+            .args(["-m", "fast", "-w", "-s", "restart"]);
+        control.uid(owner.uid()).gid(owner.gid()).current_dir("/");
+        let status = control.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        assert!(status.success(), "{}", fs::read_to_string(self.data.join("log")).unwrap_or_default());
+    }
+
+    /// Stops all its processes where they are, until the guard is dropped.
+    #[must_use]
+    pub fn freeze(&self) -> Frozen {
+        signal("STOP", &[postmaster_of(&self.data)]);
+        let all: Vec<String> = self.processes().iter().map(u32::to_string).collect();
+        // The shell thaws them also when this process is gone.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' INT TERM; kill -STOP \"$@\"; echo frozen; read gone; kill -CONT \"$@\"", "sh"]);
+        let mut shell = shell.args(&all).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let leash = shell.stdin.take();
+        Frozen { shell, leash }
+    }
+
+    /// Ends every connection but the one that asks for it.
+    pub fn terminate_connections(&self) {
+        let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                         WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        Client::connect(&self.url, NoTls).unwrap().batch_execute(terminate).unwrap();
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        let postmaster = postmaster_of(&self.data);
+        [vec![postmaster], children_of(postmaster)].concat()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        drop(self.keeper.wait());
+    }
+}
+
+/// A cluster that answers nobody, as long as this lives.
+pub struct Frozen {
+    shell: Child,
+    leash: Option<ChildStdin>,
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        drop(self.shell.wait());
+    }
+}
+
+/// Sends a signal to processes.
+pub fn signal(name: &str, processes: &[u32]) {
+    let processes: Vec<String> = processes.iter().map(u32::to_string).collect();
+    // Some may have ended by themselves.
+    let sent = Command::new("sh").args(["-c", "kill -\"$0\" \"$@\" 2>/dev/null", name]).args(processes).status();
+    sent.unwrap();
+}
+
+fn postmaster_of(data: &std::path::Path) -> u32 {
+    fs::read_to_string(data.join("postmaster.pid")).unwrap().lines().next().unwrap().parse().unwrap()
+}
+
+fn is_alive(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
+}
