@@ -312,3 +312,25 @@ fn refused(gatepost: &Gatepost, rule: &str) {
     let errors = said.lines().filter(|line| !line.starts_with("INFO") && !line.starts_with("WARN"));
     assert!(errors.count() <= 3, "clear is short: {said}");
 }
+
+#[test]
+fn commands_with_a_foreign_master_secret_write_nothing() {
+    let mut gatepost = Gatepost::start();
+    let foreign = gatepost.private_file("foreign", &STANDARD.encode([7; 32]));
+    gatepost.set("GATEPOST_SECRET_FILE", &foreign.display().to_string());
+    for (command, input) in [
+        (vec!["key", "rotate", "--now"], String::new()),
+        (vec!["client", "secret", "conf1"], String::new()),
+        (vec!["apply", "-"], document().to_string()),
+        (vec!["migrate"], String::new()),
+    ] {
+        let output = gatepost.run(&command, &input);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{command:?}: {said}");
+        assert!(said.contains("is not the master secret of this database"), "{command:?}: {said}");
+    }
+    let own_token = &[("grant_type", "client_credentials")];
+    let authorization = support::flow::basic("conf1", support::gatepost::CONF1_SECRET);
+    let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], own_token);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}

@@ -25,6 +25,8 @@ pub struct RegistryWriter<'a> {
     process: &'a str,
     audit_days: i32,
     wrote: bool,
+    changed_users: Vec<String>,
+    changed_clients: Vec<String>,
 }
 
 impl Store {
@@ -39,8 +41,14 @@ impl Store {
         if transaction.query_opt(BUMP, &[]).map_err(StoreError::from)?.is_none() {
             return Err(E::from(StoreError::Refused(String::from("no installation: run `gatepost migrate`"))));
         }
-        let mut writer =
-            RegistryWriter { transaction, process: self.process(), audit_days: self.audit_days(), wrote: false };
+        let mut writer = RegistryWriter {
+            transaction,
+            process: self.process(),
+            audit_days: self.audit_days(),
+            wrote: false,
+            changed_users: Vec::new(),
+            changed_clients: Vec::new(),
+        };
         let answer = change(&mut writer)?;
         if writer.wrote {
             writer.raise_marks()?;
@@ -53,16 +61,18 @@ impl Store {
 const RAISE_MARKS: &str = "
 WITH raised AS (
     UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
-    WHERE xmin = pg_current_xact_id()::xid AND tokens_valid_after > pg_catalog.transaction_timestamp()
+    WHERE sub = ANY($1::text[]) AND tokens_valid_after > transaction_timestamp()
 )
 UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
-WHERE xmin = pg_current_xact_id()::xid AND tokens_valid_after > pg_catalog.transaction_timestamp()";
+WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()";
 
 impl RegistryWriter<'_> {
-    /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. Rows of
-    /// this transaction with a mark ahead of its beginning are those that it revoked.
+    /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. They are
+    /// told by lying ahead of its beginning.
     fn raise_marks(&mut self) -> Result<(), StoreError> {
-        self.transaction.execute(RAISE_MARKS, &[])?;
+        if !self.changed_users.is_empty() || !self.changed_clients.is_empty() {
+            self.transaction.execute(RAISE_MARKS, &[&self.changed_users, &self.changed_clients])?;
+        }
         Ok(())
     }
 }
@@ -103,6 +113,7 @@ impl RegistryWriter<'_> {
 
     /// Registers a client or replaces its registration. Disabling ends what was issued to it.
     pub fn upsert_client(&mut self, client_id: &ClientId, metadata: &Value, enabled: bool) -> Result<(), StoreError> {
+        self.changed_clients.push(client_id.as_str().to_owned());
         self.execute(UPSERT_CLIENT, &[&client_id.as_str(), &Json(metadata), &enabled]).map(drop)
     }
 
@@ -233,6 +244,7 @@ impl RegistryWriter<'_> {
 
     /// Changes a user; `false` when there is none. Disabling and another password end what was signed in before.
     pub fn update_user(&mut self, change: &UserChange<'_>) -> Result<bool, StoreError> {
+        self.changed_users.push(change.sub.as_str().to_owned());
         let hash = change.password_hash.map(SecretText::expose);
         let values: [&(dyn postgres::types::ToSql + Sync); 6] = [
             &change.sub.as_str(),
@@ -265,8 +277,6 @@ UPDATE signing_keys SET activates_at = $2::timestamptz, retires_at = $3::timesta
 WHERE kid = $1::text";
 
 const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = $1::text";
-
-const RENAME_ISSUER: &str = "UPDATE installation SET issuer = $1::text";
 
 /// Signing keys, and the issuer they speak for.
 impl RegistryWriter<'_> {
@@ -308,12 +318,6 @@ impl RegistryWriter<'_> {
     /// Removes a key altogether.
     pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
         Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
-    }
-
-    /// Gives the installation another issuer. Every derived key changes with it: the caller wraps and seals anew
-    /// whatever is stored, within this change.
-    pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
-        self.execute(RENAME_ISSUER, &[&issuer]).map(drop)
     }
 }
 
@@ -361,6 +365,5 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_writer::REWRAP_KEY", REWRAP_KEY),
     ("registry_writer::RESCHEDULE_KEY", RESCHEDULE_KEY),
     ("registry_writer::REMOVE_KEY", REMOVE_KEY),
-    ("registry_writer::RENAME_ISSUER", RENAME_ISSUER),
     ("registry_writer::VERSION", VERSION),
 ];
