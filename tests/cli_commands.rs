@@ -138,11 +138,11 @@ fn keys_do_not_open_under_another_master_secret() {
     let file = installation.write_private("other", &other);
     let readable = installation.write_private("readable", &other);
     std::fs::set_permissions(&readable, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    for (file, code) in [(&readable, 78), (&file, 0)] {
+    for file in [&readable, &file] {
         let mut command = installation.command(&["key", "rotate"]);
         command.env("GATEPOST_SECRET_FILE", file);
         let answer = cli_support::answer(command, "");
-        assert_eq!(answer.code, code, "{answer:?}");
+        assert_eq!(answer.code, 78, "{answer:?}");
         assert!(!answer.stderr.contains(other.trim()));
     }
 }

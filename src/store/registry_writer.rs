@@ -26,7 +26,7 @@ pub struct RegistryWriter<'a> {
     audit_days: i32,
     wrote: bool,
     changed_users: Vec<String>,
-    changed_clients: Vec<String>,
+    disabled_clients: Vec<String>,
 }
 
 impl Store {
@@ -47,7 +47,7 @@ impl Store {
             audit_days: self.audit_days(),
             wrote: false,
             changed_users: Vec::new(),
-            changed_clients: Vec::new(),
+            disabled_clients: Vec::new(),
         };
         let answer = change(&mut writer)?;
         if writer.wrote {
@@ -70,8 +70,8 @@ impl RegistryWriter<'_> {
     /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. They are
     /// told by lying ahead of its beginning.
     fn raise_marks(&mut self) -> Result<(), StoreError> {
-        if !self.changed_users.is_empty() || !self.changed_clients.is_empty() {
-            self.transaction.execute(RAISE_MARKS, &[&self.changed_users, &self.changed_clients])?;
+        if !self.changed_users.is_empty() || !self.disabled_clients.is_empty() {
+            self.transaction.execute(RAISE_MARKS, &[&self.changed_users, &self.disabled_clients])?;
         }
         Ok(())
     }
@@ -113,7 +113,10 @@ impl RegistryWriter<'_> {
 
     /// Registers a client or replaces its registration. Disabling ends what was issued to it.
     pub fn upsert_client(&mut self, client_id: &ClientId, metadata: &Value, enabled: bool) -> Result<(), StoreError> {
-        self.changed_clients.push(client_id.as_str().to_owned());
+        // A new client's mark is the second it was made in, which may lie ahead of the beginning, too, and stays there.
+        if !enabled {
+            self.disabled_clients.push(client_id.as_str().to_owned());
+        }
         self.execute(UPSERT_CLIENT, &[&client_id.as_str(), &Json(metadata), &enabled]).map(drop)
     }
 
