@@ -122,7 +122,7 @@ fn answer(
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),
-            now: now.max(code.issued_at),
+            now,
         },
     )
 }
