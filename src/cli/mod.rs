@@ -185,7 +185,8 @@ mod tests {
     fn every_command_has_help_with_an_example_that_parses() {
         for command in COMMANDS {
             assert!(command.help().contains(command.example));
-            let typed = command.example.split(" < ").next().unwrap().strip_prefix("gatepost ").unwrap();
+            let typed =
+                command.example.split(['<', '>', '|']).next().unwrap().trim().strip_prefix("gatepost ").unwrap();
             let words: Vec<&str> = typed.split(' ').collect();
             assert!(matches!(wanted(&words), Ok(Wanted::Command(_))), "{}", command.example);
             let asked = [words.as_slice(), &["--help"]].concat();
