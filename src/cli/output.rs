@@ -35,6 +35,32 @@ pub(super) fn wants_colours() -> bool {
     io::stdout().is_terminal() && !objects && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
+/// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
+pub(super) fn object(json: bool, value: &Value) -> Result<(), Failure> {
+    if json {
+        return line(&pretty(value)?);
+    }
+    let mut lines = Vec::new();
+    members("", value, &mut lines);
+    line(&lines.join("\n"))
+}
+
+fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Object(object) if !object.is_empty() => {
+            for (key, member) in object {
+                let place = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                members(&place, member, lines);
+            }
+        }
+        Value::String(text) => lines.push(format!("{}: {}", printable(path), printable(text))),
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            lines.push(format!("{}: {}", printable(path), printable(&value.to_string())));
+        }
+    }
+}
+
 /// Prints a list: as JSON, or as a table with these headings.
 pub(super) fn list(json: bool, headings: &[&str], rows: &[(Vec<String>, Value)]) -> Result<(), Failure> {
     if json {

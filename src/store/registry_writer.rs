@@ -196,7 +196,8 @@ impl RegistryWriter<'_> {
 }
 
 const FIND_USER_BY_NAME: &str = "
-SELECT u.* FROM users u WHERE u.tenant = $1::text AND u.username_key = lower(normalize($2::text, NFKC))";
+SELECT u.* FROM users u WHERE u.tenant = $1::text AND u.username_key = lower(normalize($2::text, NFKC))
+FOR UPDATE";
 
 const UPDATE_USER: &str = "
 UPDATE users
@@ -235,7 +236,7 @@ impl RegistryWriter<'_> {
         self.transaction.query_opt(users::FIND, &[&sub.as_str()])?.as_ref().map(users::user).transpose()
     }
 
-    /// Reads a user by canonical name within a tenant, within this change.
+    /// Reads a user by canonical name within a tenant, who then stays so until this change is done.
     pub fn user_by_name(&mut self, tenant: Option<&TenantName>, username: &str) -> Result<Option<UserRow>, StoreError> {
         let row = self.transaction.query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
         row.as_ref().map(users::user).transpose()
