@@ -21,6 +21,7 @@ mod plan;
 mod progress;
 mod prompt;
 mod revoke;
+mod sealed;
 mod secret;
 pub mod serve;
 mod session;
@@ -43,6 +44,7 @@ const COMMANDS: &[&Command] = &[
     &apply::COMMAND,
     &export::COMMAND,
     &secret::COMMAND,
+    &secret::ROTATE,
     &user::ADD,
     &user::LIST,
     &user::SHOW,
@@ -65,6 +67,9 @@ const COMMANDS: &[&Command] = &[
     &revoke::COMMAND,
     &key::LIST,
     &key::ROTATE,
+    &key::RETIRE,
+    &key::IMPORT,
+    &key::RESET,
     &healthcheck::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
