@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod authorize;
 pub mod brand;
+pub mod check_session;
 pub mod client_authentication;
 pub mod consent;
 pub mod cookies;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::answers::{self, Presentation};
+use super::cookies;
 use super::present_session::PresentSession;
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -27,6 +28,8 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::secret::SecretText;
+use crate::protocol::session_state::session_state;
 use crate::protocol::token_subject::TokenSubject;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents;
@@ -198,12 +201,14 @@ impl Visit {
         let code = self.authorization_code(app, present, scope);
         let too_long = || self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong));
         let code = issue::authorization_code(app, &code).ok_or_else(too_long)?;
+        let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
+        let session_state = self.session_state(&browser_state);
         let success = AuthorizeSuccess {
             code: Some(&code),
             id_token: None,
             access_token: None,
             state: self.request.state.as_deref(),
-            session_state: None,
+            session_state: session_state.as_deref(),
             issuer: app.issuer(),
         };
         let delivery =
@@ -212,7 +217,16 @@ impl Visit {
         let presentation = Presentation { config: &app.config, request: http };
         let mut response = answers::deliver(&presentation, delivery, framed_by.as_deref());
         response.note.client_id = Some(self.request.client_id.to_string());
-        Ok(response)
+        Ok(match present.browser_state {
+            Some(_) => response,
+            None => cookies::set_browser_state(&app.config, response, &browser_state),
+        })
+    }
+
+    /// For OpenID requests of clients that run in a browser.
+    fn session_state(&self, browser_state: &SecretText) -> Option<String> {
+        let origin = self.request.redirect.origin().filter(|_| self.request.is_openid())?;
+        Some(session_state(self.request.client_id.as_str(), &origin, browser_state.expose(), random::bytes()))
     }
 
     fn authorization_code(&self, app: &App, present: &PresentSession, scope: ScopeSet) -> AuthorizationCode {

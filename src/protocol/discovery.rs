@@ -21,6 +21,8 @@ pub const REVOCATION_PATH: &str = "/connect/revocation";
 pub const INTROSPECTION_PATH: &str = "/connect/introspect";
 /// Path of the UserInfo endpoint.
 pub const USERINFO_PATH: &str = "/connect/userinfo";
+/// Path of the check-session frame.
+pub const CHECK_SESSION_PATH: &str = "/connect/checksession";
 /// Path of the key set.
 pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
 /// Path of the OpenID metadata.
@@ -266,7 +268,7 @@ mod tests {
             introspection: Some("/connect/introspect"),
             device_authorization: Some("/connect/deviceauthorization"),
             end_session: Some("/connect/endsession"),
-            check_session: Some("/connect/checksession"),
+            check_session: Some(CHECK_SESSION_PATH),
         }
     }
 
