@@ -10,6 +10,7 @@ pub mod cookies;
 pub mod discovery;
 pub mod form_tokens;
 pub mod forms;
+pub mod granted;
 pub mod health;
 pub mod home;
 pub mod introspection;
