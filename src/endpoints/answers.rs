@@ -79,16 +79,26 @@ fn html(status: u16, markup: Markup) -> Response {
 
 /// The error page: what happened, what one can do, and the reason's code, which the log has too.
 pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Reason) -> Response {
-    let markup = presentation.draw("", |chrome| {
-        error::page(&ErrorView {
-            chrome,
-            problem,
-            reason_code: Some(reason.code()),
-            reason_text: Some(reason.description()),
-            home: None,
-        })
-    });
-    noted(plain_page(problem.status(), markup), reason)
+    noted(
+        plain_page(problem.status(), error_markup(presentation, problem, Some(reason.code()), reason.description())),
+        reason,
+    )
+}
+
+/// The error page for what the server itself refused; `description` is for developers.
+pub fn refusal_page(presentation: &Presentation<'_>, status: u16, description: &'static str) -> Response {
+    plain_page(status, error_markup(presentation, problem_of(status), None, description))
+}
+
+fn error_markup(
+    presentation: &Presentation<'_>,
+    problem: Problem,
+    reason_code: Option<&'static str>,
+    description: &'static str,
+) -> Markup {
+    presentation.draw("", |chrome| {
+        error::page(&ErrorView { chrome, problem, reason_code, reason_text: Some(description), home: None })
+    })
 }
 
 /// The kind of error page that goes with a status.
@@ -97,7 +107,9 @@ pub fn problem_of(status: u16) -> Problem {
         403 => Problem::Forbidden,
         404 => Problem::NotFound,
         405 => Problem::MethodNotAllowed,
-        413 => Problem::TooLarge,
+        413 | 414 | 431 => Problem::TooLarge,
+        500 => Problem::Internal,
+        408 | 503 => Problem::Unavailable,
         _ => Problem::BadRequest,
     }
 }
