@@ -11,7 +11,7 @@ use crate::endpoints::{
     authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout, revocation,
     static_files, token, userinfo,
 };
-use crate::http::{Body, Method, Note, Request, Response};
+use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
@@ -137,16 +137,13 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response
 }
 
-/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
-pub fn refusal(base_path: &str, status: u16, path: Option<&str>) -> Response {
-    let audience = path.and_then(|path| Route::find(base_path, path)).map_or(Audience::Person, Route::audience);
-    let response = match audience {
-        Audience::Person => {
-            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
-                .header("Cache-Control", "no-store")
-        }
+/// The answer to a request that the server refused before it got here.
+pub fn refusal(config: &Config, Refused { status, request }: &Refused) -> Response {
+    let status = *status;
+    let (error, description) = refused_early(status);
+    let response = match Route::find(config.base_url.path(), &request.path).map_or(Audience::Person, Route::audience) {
+        Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
-            let (error, description) = refused_early(status);
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };

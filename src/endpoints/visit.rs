@@ -12,6 +12,7 @@ use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::codec::{Reader, Writer};
@@ -139,9 +140,12 @@ impl Visit {
         self.request.prompt.login || self.request.max_age == Some(0)
     }
 
-    /// The address of one of our pages for this request.
+    /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
+    /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
+        let asked = self.request.ui_locales.as_deref().and_then(Language::asked_for);
+        let language = asked.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
+        format!("{}{page}?r={}{language}", app.config.base_url.path(), self.sealed)
     }
 
     /// The client as pages show it.
