@@ -17,6 +17,7 @@ pub mod login;
 pub mod logout;
 pub mod present_session;
 pub mod revocation;
+pub mod sealed_address;
 pub mod sign_in;
 pub mod static_files;
 pub mod token;

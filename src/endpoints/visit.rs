@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::answers::{self, Presentation};
 use super::present_session::PresentSession;
+use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::metadata::SERVED_RESPONSE_TYPES;
@@ -16,7 +17,6 @@ use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::claims::ClaimNames;
-use crate::protocol::codec::{Reader, Writer};
 use crate::protocol::consent::Consent;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::{GrantId, Subject};
@@ -27,12 +27,10 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::sealed_request::{Purpose, SealedRequest};
 use crate::protocol::token_subject::TokenSubject;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents;
-
-/// First byte of what is sealed: what the address is for.
-const PURPOSE_AUTHORIZE: u8 = 1;
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -78,14 +76,16 @@ impl Visit {
 
     /// Opens the request in the address of one of our pages, and validates it as if it came now.
     pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-        let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
-        let expired = || Failure::bad_request(Reason::SealedRequestInvalid);
-        let (parameters, received_at) = open(app, sealed).ok_or_else(expired)?;
-        if app.now() >= received_at.plus(app.config.authorization_request_lifetime) {
-            return Err(Failure::bad_request(Reason::PageExpired));
+        Visit::resume(app, sealed_address::open(app, request)?)
+    }
+
+    /// Validates a request of which the seal was opened, as if it came now.
+    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+        let Opened { request, sealed } = opened;
+        match request.purpose {
+            Purpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
+            Purpose::Device | Purpose::Account | Purpose::Link | Purpose::Logout => Err(sealed_address::invalid()),
         }
-        Visit::validate(app, &parameters, received_at, sealed.to_owned())
     }
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
@@ -148,7 +148,7 @@ impl Visit {
 
     /// The address of one of our pages for this request.
     pub fn page(&self, app: &App, page: &str) -> String {
-        format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
+        sealed_address::page(app, page, &self.sealed)
     }
 
     /// The client as pages show it.
@@ -261,22 +261,6 @@ impl Visit {
 }
 
 fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
-    let mut writer = Writer::new();
-    writer.u8(PURPOSE_AUTHORIZE);
-    writer.instant(received_at);
-    // Decoded: percent-encoding would triple a long state, and the address of a page must stay short.
-    writer.texts(authorize_request::known(parameters).iter().flat_map(|(name, value)| [name, value]));
-    app.vault.authorize_requests.seal_text("", &writer.finish())
-}
-
-fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
-    let opened = app.vault.authorize_requests.open_text("", sealed)?;
-    let mut reader = Reader::new(&opened);
-    if reader.u8()? != PURPOSE_AUTHORIZE {
-        return None;
-    }
-    let (received_at, texts) = (reader.instant()?, reader.texts()?);
-    reader.finish()?;
-    let (pairs, []) = texts.as_chunks::<2>() else { return None };
-    Some((Parameters::from_pairs(pairs.iter().map(|[name, value]| (name.as_str(), value.as_str()))), received_at))
+    let parameters = authorize_request::known(parameters);
+    sealed_address::seal(app, &SealedRequest { purpose: Purpose::Authorize, received_at, parameters })
 }
