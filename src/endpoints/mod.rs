@@ -7,6 +7,7 @@ pub mod client_authentication;
 pub mod consent;
 pub mod cookies;
 pub mod discovery;
+pub mod errand;
 pub mod form_tokens;
 pub mod forms;
 pub mod health;
