@@ -16,7 +16,6 @@ use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::claims::ClaimNames;
-use crate::protocol::codec::{Reader, Writer};
 use crate::protocol::consent::Consent;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::{GrantId, Subject};
@@ -27,12 +26,10 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::token_subject::TokenSubject;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents;
-
-/// First byte of what is sealed: what the address is for.
-const PURPOSE_AUTHORIZE: u8 = 1;
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -261,22 +258,12 @@ impl Visit {
 }
 
 fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
-    let mut writer = Writer::new();
-    writer.u8(PURPOSE_AUTHORIZE);
-    writer.instant(received_at);
-    // Decoded: percent-encoding would triple a long state, and the address of a page must stay short.
-    writer.texts(authorize_request::known(parameters).iter().flat_map(|(name, value)| [name, value]));
-    app.vault.authorize_requests.seal_text("", &writer.finish())
+    let parameters = authorize_request::known(parameters);
+    let request = SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters };
+    app.vault.authorize_requests.seal_text("", &request.encode())
 }
 
 fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
-    let opened = app.vault.authorize_requests.open_text("", sealed)?;
-    let mut reader = Reader::new(&opened);
-    if reader.u8()? != PURPOSE_AUTHORIZE {
-        return None;
-    }
-    let (received_at, texts) = (reader.instant()?, reader.texts()?);
-    reader.finish()?;
-    let (pairs, []) = texts.as_chunks::<2>() else { return None };
-    Some((Parameters::from_pairs(pairs.iter().map(|[name, value]| (name.as_str(), value.as_str()))), received_at))
+    let request = SealedRequest::decode(&app.vault.authorize_requests.open_text("", sealed)?)?;
+    (request.purpose == SealedPurpose::Authorize).then_some((request.parameters, request.received_at))
 }

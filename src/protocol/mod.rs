@@ -36,6 +36,7 @@ pub mod interaction;
 pub mod pkce;
 pub mod redirect_uri;
 pub mod requested_claims;
+pub mod sealed_request;
 pub mod throttle;
 
 // The token endpoint
