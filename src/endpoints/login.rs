@@ -21,7 +21,7 @@ use crate::protocol::interaction::Step;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::sealed_request::Purpose;
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
 /// Everything this page works on.
@@ -36,9 +36,9 @@ struct LoginPage<'a> {
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = sealed_address::open(app, request)?;
     match opened.request.purpose {
-        Purpose::Authorize => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
-        Purpose::Account => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
-        Purpose::Device | Purpose::Link | Purpose::Logout => Err(sealed_address::invalid()),
+        SealedPurpose::Authorize => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
+        SealedPurpose::Account => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
+        SealedPurpose::Device | SealedPurpose::Link | SealedPurpose::Logout => Err(sealed_address::invalid()),
     }
 }
 

@@ -116,7 +116,13 @@ fn new_row(app: &App, user: &UserRow, read_at: Instant, auth_time: Instant) -> S
     }
 }
 
-fn event<'a>(name: &'a str, request: &'a Request, errand: Errand<'a>, user: &'a UserRow, sid: &'a Sid) -> AuditEvent<'a> {
+fn event<'a>(
+    name: &'a str,
+    request: &'a Request,
+    errand: Errand<'a>,
+    user: &'a UserRow,
+    sid: &'a Sid,
+) -> AuditEvent<'a> {
     AuditEvent {
         event: name,
         client_id: errand.client_id(),

@@ -27,7 +27,7 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
-use crate::protocol::sealed_request::{Purpose, SealedRequest};
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::token_subject::TokenSubject;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents;
@@ -83,8 +83,10 @@ impl Visit {
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
         let Opened { request, sealed } = opened;
         match request.purpose {
-            Purpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
-            Purpose::Device | Purpose::Account | Purpose::Link | Purpose::Logout => Err(sealed_address::invalid()),
+            SealedPurpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
+            SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link | SealedPurpose::Logout => {
+                Err(sealed_address::invalid())
+            }
         }
     }
 
@@ -262,5 +264,5 @@ impl Visit {
 
 fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
     let parameters = authorize_request::known(parameters);
-    sealed_address::seal(app, &SealedRequest { purpose: Purpose::Authorize, received_at, parameters })
+    sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters })
 }

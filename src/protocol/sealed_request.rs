@@ -1,49 +1,58 @@
-//! What travels sealed in the address of a page: what the person came for, when they came, and what they asked. Never who
-//! signed in, nor what they agreed to.
+//! What travels sealed in the address of a page of ours: what was asked for, when, and what the address is for. Who signed
+//! in and what they agreed to is never in it.
 
 use super::codec::{Reader, Writer};
 use super::instant::Instant;
 use super::parameters::Parameters;
 
-/// What somebody is on our pages for. A sealed request opens for its own purpose alone.
+/// What the address of a page is for. A request sealed for one purpose is none for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// An authorization request of a client.
+pub enum SealedPurpose {
+    /// An authorization request.
     Authorize,
-    /// To let a device in (RFC 8628).
+    /// A device that waits for its user.
     Device,
-    /// To look after their own account.
+    /// The account page.
     Account,
-    /// To link an account of another identity provider.
+    /// Linking an identity provider to an account.
     Link,
-    /// To sign out, as a client asked.
+    /// A sign-out that a client asked for.
     Logout,
 }
 
-impl Purpose {
-    const ALL: [Purpose; 5] =
-        [Purpose::Authorize, Purpose::Device, Purpose::Account, Purpose::Link, Purpose::Logout];
+impl SealedPurpose {
+    const ALL: [SealedPurpose; 5] = [
+        SealedPurpose::Authorize,
+        SealedPurpose::Device,
+        SealedPurpose::Account,
+        SealedPurpose::Link,
+        SealedPurpose::Logout,
+    ];
 
-    /// Stands first under the seal; never change one.
-    const fn byte(self) -> u8 {
+    /// The first byte of what is sealed; never given to another purpose.
+    fn byte(self) -> u8 {
         match self {
-            Purpose::Authorize => 1,
-            Purpose::Device => 2,
-            Purpose::Account => 3,
-            Purpose::Link => 4,
-            Purpose::Logout => 5,
+            SealedPurpose::Authorize => 1,
+            SealedPurpose::Device => 2,
+            SealedPurpose::Account => 3,
+            SealedPurpose::Link => 4,
+            SealedPurpose::Logout => 5,
         }
+    }
+
+    fn of_byte(byte: u8) -> Option<SealedPurpose> {
+        SealedPurpose::ALL.into_iter().find(|purpose| purpose.byte() == byte)
     }
 }
 
-/// A request as it lies under the seal.
+/// A request under seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedRequest {
-    /// What for.
-    pub purpose: Purpose,
-    /// When it came in: pages expire by it, and a sign-in from then on was made for it.
+    /// What it is for.
+    pub purpose: SealedPurpose,
+    /// When it came in.
     pub received_at: Instant,
-    /// What was asked, decoded: percent-encoding would triple a long `state`, and an address must stay short.
+    /// What was asked, decoded: percent-encoding would triple a long state, and the address of a page must stay short.
     pub parameters: Parameters,
 }
 
@@ -57,11 +66,10 @@ impl SealedRequest {
         writer.finish()
     }
 
-    /// Reads what [`SealedRequest::encode`] wrote; `None` for anything else.
-    pub fn decode(bytes: &[u8]) -> Option<SealedRequest> {
-        let mut reader = Reader::new(bytes);
-        let byte = reader.u8()?;
-        let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.byte() == byte)?;
+    /// Reads opened bytes.
+    pub fn decode(opened: &[u8]) -> Option<SealedRequest> {
+        let mut reader = Reader::new(opened);
+        let purpose = SealedPurpose::of_byte(reader.u8()?)?;
         let (received_at, texts) = (reader.instant()?, reader.texts()?);
         reader.finish()?;
         let (pairs, []) = texts.as_chunks::<2>() else { return None };
@@ -74,34 +82,38 @@ impl SealedRequest {
 mod tests {
     use super::*;
 
-    fn request(purpose: Purpose) -> SealedRequest {
-        let parameters = Parameters::from_pairs([("tenant", "acme"), ("state", "a b%\u{1f600}"), ("empty", "")]);
-        SealedRequest { purpose, received_at: Instant::from_micros(1_795_132_800_000_001), parameters }
+    fn request(purpose: SealedPurpose) -> SealedRequest {
+        let parameters = Parameters::from_pairs([("state", "a b\u{e9}"), ("state", ""), ("client_id", "web")]);
+        SealedRequest { purpose, received_at: Instant::from_micros(-7), parameters }
     }
 
     #[test]
-    fn what_was_written_is_read_for_each_purpose() {
-        for purpose in Purpose::ALL {
+    fn what_was_sealed_is_read_with_its_purpose() {
+        for purpose in SealedPurpose::ALL {
             assert_eq!(SealedRequest::decode(&request(purpose).encode()), Some(request(purpose)));
         }
-        let first_bytes = Purpose::ALL.map(|purpose| request(purpose).encode()[0]);
-        assert_eq!(first_bytes, [1, 2, 3, 4, 5]);
     }
 
     #[test]
-    fn nothing_else_is_a_request() {
-        let bytes = request(Purpose::Account).encode();
-        for length in 0..bytes.len() {
-            assert_eq!(SealedRequest::decode(&bytes[..length]), None, "{length}");
+    fn purposes_never_share_a_byte() {
+        let bytes: std::collections::BTreeSet<u8> = SealedPurpose::ALL.into_iter().map(SealedPurpose::byte).collect();
+        assert_eq!(bytes.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn anything_else_is_no_request() {
+        let whole = request(SealedPurpose::Device).encode();
+        for length in 0..whole.len() {
+            assert_eq!(SealedRequest::decode(&whole[..length]), None, "{length}");
         }
-        assert_eq!(SealedRequest::decode(&[bytes.as_slice(), &[0]].concat()), None);
+        assert_eq!(SealedRequest::decode(&[&whole[..], &[0]].concat()), None);
         for purpose in [0, 6, 255] {
-            assert_eq!(SealedRequest::decode(&[&[purpose], &bytes[1..]].concat()), None);
+            assert_eq!(SealedRequest::decode(&[&[purpose], &whole[1..]].concat()), None, "{purpose}");
         }
         let mut odd = Writer::new();
         odd.u8(1);
-        odd.instant(Instant::from_seconds(1));
-        odd.texts(["a name without a value"]);
+        odd.instant(Instant::from_micros(0));
+        odd.texts(["name without value"]);
         assert_eq!(SealedRequest::decode(&odd.finish()), None);
     }
 }
