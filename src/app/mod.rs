@@ -6,6 +6,7 @@ pub mod metadata;
 pub mod password_sign_in;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub struct App {
     pub vault: Vault,
     /// Wrong client secrets, counted in memory.
     pub client_failures: Guesses,
+    /// How often a request named an identity provider that its client cannot have.
+    pub dropped_identity_providers: AtomicU64,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -130,6 +133,7 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            dropped_identity_providers: AtomicU64::new(0),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
