@@ -160,6 +160,11 @@ impl App {
         self.config.base_url.as_str()
     }
 
+    /// Requests more that may wait for a hash or make one.
+    pub fn free_hashing_places(&self) -> u64 {
+        self.hash_waiters.free() as u64
+    }
+
     /// A turn in the hashing lane: as many at once as there are cores, with a quarter of the workers waiting at most.
     pub fn take_hashing_turn(&self) -> Result<HashingTurn<'_>, Failure> {
         let place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;

@@ -28,6 +28,7 @@ pub mod revoked_tokens;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
+pub mod table_sizes;
 pub mod token_standing;
 pub mod users;
 
@@ -56,6 +57,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         sessions::QUERIES,
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,
+        table_sizes::QUERIES,
         token_standing::QUERIES,
         users::QUERIES,
     ]
