@@ -1,6 +1,7 @@
 //! `gatepost apply`: makes the registry what a document says, in one transaction. Applying it again changes nothing.
 
 mod catalogue;
+mod functions;
 pub(super) mod secrets;
 mod users;
 
@@ -10,6 +11,7 @@ use std::io::{self, Read};
 
 use serde_json::Value;
 
+use crate::app::extension_grant::ExtensionGrant;
 use crate::crypto::master::Purpose;
 use crate::crypto::password::PasswordHashing;
 use crate::crypto::sealing::Sealer;
@@ -19,6 +21,7 @@ use crate::protocol::registration::document::Document;
 use crate::protocol::registration::json;
 use crate::protocol::registration::references::Stored;
 use crate::protocol::scope::ScopeKind;
+use crate::store::Store;
 use crate::store::catalogue::{CatalogueKind, CatalogueRow};
 use crate::store::clients::ClientRow;
 use crate::store::registry_writer::RegistryWriter;
@@ -28,6 +31,7 @@ use super::command::{Command, Run};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::output;
+use super::serve::function_settings;
 use secrets::HashedSecret;
 
 pub(super) const COMMAND: Command = Command {
@@ -64,6 +68,8 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         sealer: Sealer::new(&operator.derived_keys(&installation)?, Purpose::ClientSecret),
         hashing: operator.password_hashing()?,
         now: operator.now()?,
+        functions: Store::open_for_functions(&function_settings(&operator.config))?,
+        extension_grants: invocation.extension_grants,
         operator,
     };
     let outcomes = application.operator.store.change_registry(|writer| application.perform(writer, &value))?;
@@ -98,6 +104,9 @@ struct Application {
     sealer: Sealer,
     hashing: PasswordHashing,
     now: Instant,
+    /// Where SQL functions of extension grants are called.
+    functions: Store,
+    extension_grants: &'static [ExtensionGrant],
 }
 
 type Outcomes = Vec<(String, Outcome)>;
@@ -106,10 +115,13 @@ impl Application {
     fn perform(&self, writer: &mut RegistryWriter<'_>, value: &Value) -> Result<Outcomes, Failure> {
         let (entries, clients) = (writer.catalogue()?.entries, writer.clients()?);
         let defaults = &self.operator.config.client_defaults;
-        let document = Document::from_json(value, defaults, &stored_names(&entries, &clients))
-            .map_err(|problems| Failure::of_document(&problems))?;
+        let mut stored = stored_names(&entries, &clients);
+        stored.compiled_in_grants = self.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
+        let document =
+            Document::from_json(value, defaults, &stored).map_err(|problems| Failure::of_document(&problems))?;
         let mut problems = Vec::new();
         let items = catalogue::items(&document, &mut problems);
+        functions::check(&self.functions, &document, &mut problems)?;
         let client_secrets: Vec<_> = document
             .clients
             .iter()

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use lexopt::Arg;
 
+use crate::app::extension_grant::ExtensionGrant;
 use crate::config::settings::{SETTINGS, by_flag};
 use crate::config::{Config, Source};
 use crate::protocol::nearest::nearest;
@@ -22,6 +23,8 @@ pub(super) struct Invocation {
     settings: Vec<(&'static str, String)>,
     /// All of it, as typed.
     pub(super) arguments: Vec<OsString>,
+    /// What this binary adds to the grants.
+    pub(super) extension_grants: &'static [ExtensionGrant],
 }
 
 /// What the arguments ask for.
@@ -62,7 +65,7 @@ pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> 
         }
     }
     let Typed { options, env_file, settings, .. } = typed;
-    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments }))
+    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments, extension_grants: &[] }))
 }
 
 /// Whether the words begin with the command's name.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::codec::{Reader, Writer};
+use super::delegation::Delegation;
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::Instant;
 use super::scope::ScopeSet;
@@ -56,6 +57,10 @@ pub struct AccessToken {
     pub audience: Vec<String>,
     /// `userinfo_claims`: names asked for one by one.
     pub userinfo_claims: Vec<String>,
+    /// Claims that an extension grant gave, judged; `grant_claims` names them.
+    pub claims: Map<String, Value>,
+    /// `act` and `exchanged_from`, of a token that was exchanged for another (RFC 8693).
+    pub delegation: Option<Delegation>,
     /// `iat`
     pub issued_at: Instant,
     /// `exp`
@@ -122,8 +127,20 @@ impl AccessToken {
             None if form.client_as_subject => drop(put("sub", json!(self.client_id.as_str()))),
             None => {}
         }
+        self.put_additions(&mut members);
         claims::add_unreserved(&mut members, form.further_claims);
         members
+    }
+
+    fn put_additions(&self, members: &mut Map<String, Value>) {
+        if let Some(delegation) = &self.delegation {
+            members.insert(String::from("act"), delegation.act());
+            members.insert(String::from("exchanged_from"), delegation.exchanged_from());
+        }
+        if !self.claims.is_empty() {
+            members.insert(String::from("grant_claims"), self.claims.keys().map(String::as_str).collect());
+            members.extend(self.claims.clone());
+        }
     }
 
     /// Reads the claims of a JWT whose signature and `typ` were verified. `None` unless it is an access token of `issuer`.
@@ -138,6 +155,10 @@ impl AccessToken {
             scope: scope_from_value(members.get("scope")?)?,
             audience: texts(members.get("aud")?)?,
             userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
+            claims: optional(members.get("grant_claims"), |names| named(members, names))?.unwrap_or_default(),
+            delegation: optional(members.get("act"), |act| {
+                Delegation::from_claims(act, members.get("exchanged_from")?)
+            })?,
             issued_at: seconds(members.get("iat")?)?,
             expires_at: seconds(members.get("exp")?)?,
         })
@@ -153,6 +174,19 @@ impl AccessTokenUser {
             tenant: user.tenant.clone(),
             auth_time: user.auth_time,
             amr: user.amr.clone(),
+        }
+    }
+
+    /// The same as tokens of a grant name it; how the user signed in beyond `amr` is not known from a token.
+    pub fn to_subject(&self) -> TokenSubject {
+        TokenSubject {
+            subject: self.subject.clone(),
+            sid: self.sid.clone(),
+            tenant: self.tenant.clone(),
+            identity_provider: None,
+            auth_time: self.auth_time,
+            amr: self.amr.clone(),
+            acr: String::new(),
         }
     }
 
@@ -248,6 +282,12 @@ fn texts(value: &Value) -> Option<Vec<String>> {
         Value::Array(items) => items.iter().map(text).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
+}
+
+/// The members that `grant_claims` names.
+fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {
+    let claims = texts(names)?.into_iter().map(|name| Some((name.clone(), members.get(&name)?.clone())));
+    claims.collect()
 }
 
 fn seconds(value: &Value) -> Option<Instant> {
