@@ -7,6 +7,7 @@ pub mod metadata;
 pub mod password_sign_in;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct App {
     pub extension_failures: Guesses,
     /// The extension grants of this binary, and the pool for those of the operator.
     pub extensions: Extensions,
+    /// How often a request named an identity provider that its client cannot have.
+    pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
     metadata: metadata::Documents,
@@ -157,6 +160,7 @@ impl App {
                 config.limits.tracked as usize,
             ),
             extensions,
+            dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
             metadata: metadata::Documents::new(ui_locales),
