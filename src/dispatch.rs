@@ -1,17 +1,20 @@
 //! From (method, path) to a handler, and from what a handler returns to an answer and one log line.
 
-use std::fmt::{self, Write};
+mod request_log;
+
 use std::time::Instant;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
+use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files, token,
-    userinfo,
+    account, authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout,
+    revocation, static_files, token, userinfo,
 };
-use crate::http::{Body, Method, Note, Request, Response};
+use crate::http::{Method, Note, Refused, Request, Response};
+use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
 use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
@@ -24,6 +27,7 @@ enum Route<'a> {
     Discovery,
     Jwks,
     Authorize,
+    CheckSession,
     Token,
     Revocation,
     Introspection,
@@ -31,6 +35,7 @@ enum Route<'a> {
     Login,
     Consent,
     Logout,
+    Account,
     StaticFile(&'a str),
 }
 
@@ -62,6 +67,7 @@ impl<'a> Route<'a> {
             metadata::CONFIGURATION_PATH => Some(Route::Discovery),
             metadata::JWKS_PATH => Some(Route::Jwks),
             metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::CHECK_SESSION_PATH => Some(Route::CheckSession),
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
@@ -69,17 +75,39 @@ impl<'a> Route<'a> {
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/account" => Some(Route::Account),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
+        }
+    }
+
+    /// What metrics call it.
+    fn label(self) -> &'static str {
+        match self {
+            Route::Home => "home",
+            Route::Health => "healthz",
+            Route::Discovery => "discovery",
+            Route::Jwks => "jwks",
+            Route::Authorize => "authorize",
+            Route::CheckSession => "checksession",
+            Route::Token => "token",
+            Route::Revocation => "revocation",
+            Route::Introspection => "introspect",
+            Route::UserInfo => "userinfo",
+            Route::Login => "login",
+            Route::Consent => "consent",
+            Route::Logout => "logout",
+            Route::Account => "account",
+            Route::StaticFile(_) => "static",
         }
     }
 
     /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
+            Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
             Route::Token | Route::Revocation => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
@@ -92,9 +120,14 @@ impl<'a> Route<'a> {
 
     fn audience(self) -> Audience {
         match self {
-            Route::Home | Route::Authorize | Route::Login | Route::Consent | Route::Logout | Route::StaticFile(_) => {
-                Audience::Person
-            }
+            Route::Home
+            | Route::Authorize
+            | Route::CheckSession
+            | Route::Login
+            | Route::Consent
+            | Route::Logout
+            | Route::Account
+            | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
             | Route::Jwks
@@ -113,37 +146,52 @@ impl<'a> Route<'a> {
             | Route::Health
             | Route::Introspection
             | Route::Authorize
+            | Route::CheckSession
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
 }
 
 /// Answers one request of the main listener. `app` is absent until the first load from the database has succeeded.
-pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response {
+pub fn handle(config: &Config, metrics: &Metrics, app: Option<&App>, request: &Request) -> Response {
     let started = Instant::now();
-    let mut response = answer(config, app, request);
+    let route = Route::find(config.base_url.path(), &request.path);
+    let mut response = answer(config, app, route, request);
     response.headers.push(("X-Content-Type-Options", "nosniff".into()));
-    log_line(request, &response, started);
+    count(metrics, route, &response, started);
+    request_log::write(request, &response, started);
     response
 }
 
-/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
-pub fn refusal(base_path: &str, status: u16, path: Option<&str>) -> Response {
-    let audience = path.and_then(|path| Route::find(base_path, path)).map_or(Audience::Person, Route::audience);
-    let response = match audience {
-        Audience::Person => {
-            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
-                .header("Cache-Control", "no-store")
-        }
+fn count(metrics: &Metrics, route: Option<Route<'_>>, response: &Response, started: Instant) {
+    let Note { grant, reason, .. } = &response.note;
+    metrics.count(&Answered {
+        endpoint: route.map_or("none", Route::label),
+        status: response.status,
+        took: started.elapsed(),
+        // What was refused may name any grant at all.
+        grant: grant.as_deref().filter(|_| reason.is_none()),
+        reason: *reason,
+    });
+}
+
+/// The answer to a request that the server refused before it got here.
+pub fn refusal(config: &Config, metrics: &Metrics, Refused { status, request }: &Refused) -> Response {
+    let (status, started) = (*status, Instant::now());
+    let (error, description) = refused_early(status);
+    let route = Route::find(config.base_url.path(), &request.path);
+    let response = match route.map_or(Audience::Person, Route::audience) {
+        Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
-            let (error, description) = refused_early(status);
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };
     let response = response.header("X-Content-Type-Options", "nosniff");
+    count(metrics, route, &response, started);
     if status == 503 { response.header("Retry-After", "2") } else { response }
 }
 
@@ -158,17 +206,18 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
 }
 
 /// Answers one request of the admin listener, which only the operator reaches.
-pub fn handle_admin(app: Option<&App>, request: &Request) -> Response {
+pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
         (Method::Get | Method::Head, "/healthz") => health::live(),
         (Method::Get | Method::Head, "/readyz") => health::ready(app),
+        (Method::Get | Method::Head, "/metrics") => endpoints::metrics::handle(metrics, server, app),
         (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
     }
 }
 
-fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
+fn answer(config: &Config, app: Option<&App>, route: Option<Route<'_>>, request: &Request) -> Response {
     let presentation = Presentation { config, request };
-    let Some(route) = Route::find(config.base_url.path(), &request.path) else {
+    let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     if !route.allows(request.method) {
@@ -187,6 +236,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
 fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
     match route {
         Route::Health => return Ok(health::live()),
+        Route::CheckSession => return Ok(check_session::handle(config)),
         Route::StaticFile(name) => return static_files::handle(config, name),
         Route::Home
         | Route::Discovery
@@ -198,7 +248,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::UserInfo
         | Route::Login
         | Route::Consent
-        | Route::Logout => {}
+        | Route::Logout
+        | Route::Account => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -213,7 +264,10 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
-        Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
+        Route::Account => account::handle(app, request),
+        Route::Health | Route::CheckSession | Route::StaticFile(_) => {
+            Err(Failure::Internal(String::from("answered above")))
+        }
     }
 }
 
@@ -255,6 +309,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
+        Failure::RefusedByGrant(refusal) => answers::refused_by_grant(&refusal),
         Failure::Throttled { reason, retry_after } => {
             let minutes = u32::try_from(retry_after.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
             let response = match audience {
@@ -312,50 +367,5 @@ fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
     match audience {
         Audience::Person => answers::error_page(presentation, Problem::Internal, Reason::Internal),
         Audience::Program => answers::json_error(500, "server_error", Reason::Internal),
-    }
-}
-
-/// One line a request: what a query or a body held never gets here, a path only in escaped form.
-fn log_line(request: &Request, response: &Response, started: Instant) {
-    let Note { client_id, grant, reason, detail } = &response.note;
-    log::info!(
-        target: "gatepost::request",
-        "id={} method={} path={} status={} ms={} source={}{}{}{}{}",
-        request.id,
-        request.method.as_str(),
-        Escaped { text: &request.path, most: 200 },
-        response.status,
-        started.elapsed().as_millis(),
-        request.source,
-        Field("client_id", client_id.as_deref()),
-        Field("grant", grant.as_deref()),
-        Field("reason", *reason),
-        Field("detail", detail.as_deref()),
-    );
-}
-
-/// A name and its value in quotes; nothing where there is no value.
-struct Field<'a>(&'static str, Option<&'a str>);
-
-impl fmt::Display for Field<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Field(name, Some(value)) = self else { return Ok(()) };
-        write!(formatter, " {name}=\"{}\"", Escaped { text: value, most: 300 })
-    }
-}
-
-/// A text in printable ASCII, `most` characters of it.
-struct Escaped<'a> {
-    text: &'a str,
-    most: usize,
-}
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
-        if self.text.len() <= self.most && self.text.bytes().all(is_plain) {
-            return formatter.write_str(self.text);
-        }
-        self.text.chars().take(self.most).flat_map(char::escape_default).try_for_each(|part| formatter.write_char(part))
     }
 }

@@ -11,14 +11,17 @@ use crate::crypto::random;
 use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, expiry};
 use crate::protocol::audience::Narrowed;
 use crate::protocol::authorization_code::AuthorizationCode;
+use crate::protocol::authorize_response::{FrontChannelAccessToken, Issued};
 use crate::protocol::claims::{self, ClaimNames};
 use crate::protocol::client::{AccessTokenType, Client, SigningAlgorithm};
+use crate::protocol::delegation::Delegation;
 use crate::protocol::id_token::IdToken;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
 use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP};
 use crate::protocol::reference_token;
 use crate::protocol::refresh_token::RefreshHandle;
+use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::{OPENID, ScopeSet};
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_response::TokenResponse;
@@ -68,18 +71,86 @@ pub struct IssueGrant {
     pub refresh_generation: Option<i32>,
 }
 
+/// What extension grants add.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// Claims of the access token, judged.
+    pub claims: Map<String, Value>,
+    /// Who acts for the user, of an exchanged token.
+    pub delegation: Option<Delegation>,
+    /// The access token ends by then.
+    pub ends_at: Option<Instant>,
+    /// Further members of the answer.
+    pub members: Map<String, Value>,
+}
+
 /// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid` was granted; a
 /// refresh token where one is due.
 pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
-    let token = describe(issue, narrowed);
+    tokens_with(app, snapshot, narrowed, issue, Additions::default())
+}
+
+/// The same, with what an extension grant adds.
+pub fn tokens_with(
+    app: &App,
+    snapshot: &Snapshot,
+    narrowed: Narrowed,
+    issue: &Issue<'_>,
+    additions: Additions,
+) -> Result<TokenResponse, Failure> {
+    let further = additions.members.clone();
+    let token = describe(issue, narrowed, additions);
     let access_token = access_token(app, snapshot, issue, &token)?;
     let id_token = match issue.user {
-        Some(user) if issue.scope.contains(OPENID) => Some(id_token(app, snapshot, issue, user, &access_token)?),
+        Some(user) if issue.scope.contains(OPENID) => {
+            let beside = Beside {
+                access_token: Some(&access_token),
+                code: None,
+                // Claims of identity scopes wait for userinfo unless the registration wants them here.
+                with_scope_claims: issue.client.always_include_user_claims_in_id_token,
+                requested: &user.claims.id_token,
+            };
+            Some(id_token(app, snapshot, issue, user, &beside)?)
+        }
         Some(_) | None => None,
     };
     let expires_in = token.expires_in(issue.now);
     let refresh_token = issue.user.and_then(|user| refresh_token(app, user.grant?));
-    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope })
+    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope, further })
+}
+
+/// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5): beside `code`, sealed already, an
+/// access token for what `narrowed` says, and an ID token where the response type names one.
+pub fn through_browser(
+    app: &App,
+    snapshot: &Snapshot,
+    issue: &Issue<'_>,
+    response_type: ResponseType,
+    (code, narrowed): (Option<SecretText>, Option<Narrowed>),
+) -> Result<Issued, Failure> {
+    let access_token = match narrowed {
+        Some(narrowed) => {
+            let token = describe(issue, narrowed, Additions::default());
+            let access_token = access_token(app, snapshot, issue, &token)?;
+            Some(FrontChannelAccessToken { access_token, expires_in: token.expires_in(issue.now), scope: token.scope })
+        }
+        None => None,
+    };
+    let id_token = match issue.user {
+        Some(user) if response_type.id_token => {
+            let always = issue.client.always_include_user_claims_in_id_token;
+            let beside = Beside {
+                access_token: access_token.as_ref().map(|token| &token.access_token),
+                code: code.as_ref(),
+                with_scope_claims: always || response_type.is_id_token_alone(),
+                // With a code they wait for the token endpoint's ID token: less is said through the browser.
+                requested: if response_type.code { &[] } else { &user.claims.id_token },
+            };
+            Some(id_token(app, snapshot, issue, user, &beside)?)
+        }
+        Some(_) | None => None,
+    };
+    Ok(Issued { code, id_token, access_token })
 }
 
 /// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
@@ -94,8 +165,9 @@ fn issued_at(issue: &Issue<'_>) -> Instant {
     mark.map_or(issue.now, |mark| issue.now.max(mark))
 }
 
-fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
+fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> AccessToken {
     let grant = issue.user.and_then(|user| user.grant);
+    let latest = [grant.map(|grant| grant.expires_at), additions.ends_at].into_iter().flatten().min();
     AccessToken {
         jti: Jti { grant: grant.map(|grant| grant.id), random: random::bytes() },
         client_id: issue.client.client_id.clone(),
@@ -103,8 +175,10 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
         scope: narrowed.scope,
         audience: narrowed.audience,
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
+        claims: additions.claims,
+        delegation: additions.delegation,
         issued_at: issued_at(issue),
-        expires_at: expiry(issued_at(issue), issue.client.lifetimes.access_token, grant.map(|grant| grant.expires_at)),
+        expires_at: expiry(issued_at(issue), issue.client.lifetimes.access_token, latest),
     }
 }
 
@@ -132,12 +206,20 @@ fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &Acces
     }
 }
 
+/// What an ID token travels with, and what it says of the user.
+struct Beside<'a> {
+    access_token: Option<&'a SecretText>,
+    code: Option<&'a SecretText>,
+    with_scope_claims: bool,
+    requested: &'a [String],
+}
+
 fn id_token(
     app: &App,
     snapshot: &Snapshot,
     issue: &Issue<'_>,
     user: IssueUser<'_>,
-    access_token: &SecretText,
+    beside: &Beside<'_>,
 ) -> Result<SecretText, Failure> {
     let alg = issue.client.id_token_signed_response_alg;
     let claims = IdToken {
@@ -145,14 +227,13 @@ fn id_token(
         client_id: &issue.client.client_id,
         user: user.sign_in,
         nonce: user.nonce,
-        access_token: Some(access_token.expose()),
-        code: None,
-        // Claims of identity scopes wait for userinfo unless the registration wants them here.
+        access_token: beside.access_token.map(SecretText::expose),
+        code: beside.code.map(SecretText::expose),
         user_claims: claims::for_id_token(
             user.user,
             issue.scope,
-            &user.claims.id_token,
-            issue.client.always_include_user_claims_in_id_token,
+            beside.requested,
+            beside.with_scope_claims,
             &snapshot.catalogue,
         ),
         issued_at: issued_at(issue),

@@ -54,6 +54,11 @@ impl Outbound {
         Ok(Outbound { agent, permits: Permits::new(at_once.max(1)) })
     }
 
+    /// How many more workers may wait for other servers now.
+    pub fn free_places(&self) -> u64 {
+        self.permits.free() as u64
+    }
+
     /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other servers already, so
     /// that the rest keeps serving. An answer of any status is an answer, a redirect as well.
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
