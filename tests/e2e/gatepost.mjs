@@ -9,7 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
-const binary =
+export const binary =
   process.env.GATEPOST_BINARY ?? join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/gatepost");
 
 const startPatience = 90_000;
