@@ -423,7 +423,10 @@ fn every_command_stands_in_the_help_the_man_page_and_the_completions() {
     for name in &commands {
         let words: Vec<&str> = name.split(' ').collect();
         let help = installation.done(&[words.as_slice(), &["--help"]].concat(), "");
-        assert!(help.starts_with(&format!("Usage: gatepost {name}")), "{help}");
+        assert!(
+            help.starts_with(&format!("Usage: gatepost {name}")) && help.contains("\nExample:\n  gatepost "),
+            "{help}"
+        );
         assert!(man.contains(&format!("\n.SS gatepost {}", name.replace('-', "\\-"))), "{name}");
         let (before, last) = name.rsplit_once(' ').unwrap_or(("", name));
         assert!(
@@ -464,7 +467,7 @@ fn bash_completes_commands_options_and_files() {
     let bash = |line: &str| {
         let output =
             std::process::Command::new("bash").arg("-c").arg(line).current_dir(&installation.directory).output();
-        let output = output.expect("bash is installed");
+        let output = output.unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
