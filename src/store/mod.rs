@@ -27,6 +27,7 @@ pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
 pub mod token_standing;
+pub mod used_assertions;
 pub mod users;
 
 pub use error::StoreError;
@@ -53,6 +54,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,
         token_standing::QUERIES,
+        used_assertions::QUERIES,
         users::QUERIES,
     ]
     .concat()
