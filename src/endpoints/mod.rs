@@ -3,12 +3,14 @@
 pub mod answers;
 pub mod authorize;
 pub mod brand;
+pub mod check_session;
 pub mod client_authentication;
 pub mod consent;
 pub mod cookies;
 pub mod discovery;
 pub mod form_tokens;
 pub mod forms;
+pub mod granted;
 pub mod health;
 pub mod home;
 pub mod introspection;
