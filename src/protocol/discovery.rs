@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     /// IANA, OAuth Authorization Server Metadata, as far as we could ever name them.
-    const REGISTERED: [&str; 34] = [
+    const REGISTERED: [&str; 37] = [
         "issuer",
         "authorization_endpoint",
         "token_endpoint",
@@ -241,8 +241,11 @@ mod tests {
         "code_challenge_methods_supported",
         "id_token_signing_alg_values_supported",
         "token_endpoint_auth_methods_supported",
+        "token_endpoint_auth_signing_alg_values_supported",
         "revocation_endpoint_auth_methods_supported",
+        "revocation_endpoint_auth_signing_alg_values_supported",
         "introspection_endpoint_auth_methods_supported",
+        "introspection_endpoint_auth_signing_alg_values_supported",
         "acr_values_supported",
         "ui_locales_supported",
         "authorization_response_iss_parameter_supported",
