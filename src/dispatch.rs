@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout, revocation,
-    static_files, token, userinfo,
+    account, authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout,
+    revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
@@ -32,6 +32,7 @@ enum Route<'a> {
     Login,
     Consent,
     Logout,
+    Account,
     StaticFile(&'a str),
 }
 
@@ -71,6 +72,7 @@ impl<'a> Route<'a> {
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/account" => Some(Route::Account),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
         }
     }
@@ -81,7 +83,7 @@ impl<'a> Route<'a> {
             Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
+            Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
             Route::Token | Route::Revocation => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
@@ -100,6 +102,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -123,6 +126,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -203,7 +207,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::UserInfo
         | Route::Login
         | Route::Consent
-        | Route::Logout => {}
+        | Route::Logout
+        | Route::Account => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -218,6 +223,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
+        Route::Account => account::handle(app, request),
         Route::Health | Route::CheckSession | Route::StaticFile(_) => {
             Err(Failure::Internal(String::from("answered above")))
         }
@@ -262,6 +268,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
+        Failure::RefusedByGrant(refusal) => answers::refused_by_grant(&refusal),
         Failure::Throttled { reason, retry_after } => {
             let minutes = u32::try_from(retry_after.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
             let response = match audience {

@@ -76,6 +76,7 @@ impl Scene {
             scopes: vec![String::from("openid")],
             resources: Vec::new(),
             claims: json!({}),
+            token_claims: serde_json::Map::new(),
             session: Some((self.day, self.sid.clone())),
             tenant: None,
             identity_provider: None,
@@ -275,6 +276,7 @@ fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
         scopes: &[String::from("openid")],
         claims: &[],
         expires_at: None,
+        is_required: true,
     };
     assert!(is_issued(&scene.redeem(&scene.grant())));
     consents::give(&scene.store, &given, &named("consent_given")).unwrap();

@@ -2,6 +2,7 @@
 //! reads a clock, draws randomness or logs; all of it is tested without a server.
 
 // The vocabulary
+pub mod allowance;
 pub mod client;
 pub mod consent;
 pub mod errors;
@@ -37,6 +38,7 @@ pub mod interaction;
 pub mod pkce;
 pub mod redirect_uri;
 pub mod requested_claims;
+pub mod sealed_request;
 pub mod session_state;
 pub mod throttle;
 
@@ -46,10 +48,14 @@ pub mod audience;
 pub mod authorization_code;
 pub mod client_assertion;
 pub mod client_authentication;
+pub mod client_checkup;
 pub mod client_credentials;
 pub mod client_secret;
+pub mod extension_grant;
+pub mod function_answer;
 pub mod refresh_token;
 pub mod sealed_code;
+pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
 
@@ -57,6 +63,7 @@ pub mod token_response;
 pub mod access_token;
 pub mod claim_shape;
 pub mod claims;
+pub mod delegation;
 pub mod id_token;
 pub mod introspection;
 pub mod jwks;

@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
@@ -36,7 +36,7 @@ async function register(directory, clients) {
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
   const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
   run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
-  await sleep(1_300);
+  await pause(1_300);
 }
 
 // Answers { issuer, redirectUri, register, close }.
