@@ -33,12 +33,12 @@ export async function newProject() {
   return directory;
 }
 
-// Answers { demo, provider, output, stop, kill, directory }.
-export async function startDev(directory, extra = []) {
+// Answers { demo, provider, output, stop, kill, directory }. `settings` are the provider's, by their variables' names.
+export async function startDev(directory, extra = [], settings = {}) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: cargo build`);
   const child = spawn(binary, ["dev", "--listen", "0", "--demo-listen", "0", ...extra], {
     cwd: directory,
-    env: environment(),
+    env: { ...environment(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit");
