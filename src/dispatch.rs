@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files, token,
-    userinfo,
+    account, authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout,
+    revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
@@ -24,6 +24,7 @@ enum Route<'a> {
     Discovery,
     Jwks,
     Authorize,
+    CheckSession,
     Token,
     Revocation,
     Introspection,
@@ -31,6 +32,7 @@ enum Route<'a> {
     Login,
     Consent,
     Logout,
+    Account,
     StaticFile(&'a str),
 }
 
@@ -62,6 +64,7 @@ impl<'a> Route<'a> {
             metadata::CONFIGURATION_PATH => Some(Route::Discovery),
             metadata::JWKS_PATH => Some(Route::Jwks),
             metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::CHECK_SESSION_PATH => Some(Route::CheckSession),
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
@@ -69,6 +72,7 @@ impl<'a> Route<'a> {
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/account" => Some(Route::Account),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
         }
     }
@@ -76,10 +80,10 @@ impl<'a> Route<'a> {
     /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
+            Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
             Route::Token | Route::Revocation => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
@@ -92,9 +96,14 @@ impl<'a> Route<'a> {
 
     fn audience(self) -> Audience {
         match self {
-            Route::Home | Route::Authorize | Route::Login | Route::Consent | Route::Logout | Route::StaticFile(_) => {
-                Audience::Person
-            }
+            Route::Home
+            | Route::Authorize
+            | Route::CheckSession
+            | Route::Login
+            | Route::Consent
+            | Route::Logout
+            | Route::Account
+            | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
             | Route::Jwks
@@ -113,9 +122,11 @@ impl<'a> Route<'a> {
             | Route::Health
             | Route::Introspection
             | Route::Authorize
+            | Route::CheckSession
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -184,6 +195,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
 fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
     match route {
         Route::Health => return Ok(health::live()),
+        Route::CheckSession => return Ok(check_session::handle(config)),
         Route::StaticFile(name) => return static_files::handle(config, name),
         Route::Home
         | Route::Discovery
@@ -195,7 +207,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::UserInfo
         | Route::Login
         | Route::Consent
-        | Route::Logout => {}
+        | Route::Logout
+        | Route::Account => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -210,7 +223,10 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
-        Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
+        Route::Account => account::handle(app, request),
+        Route::Health | Route::CheckSession | Route::StaticFile(_) => {
+            Err(Failure::Internal(String::from("answered above")))
+        }
     }
 }
 

@@ -72,6 +72,13 @@ pub fn plain_page(status: u16, markup: Markup) -> Response {
         .header("Referrer-Policy", "no-referrer")
 }
 
+/// A page that any site may frame: it shows nothing and has no form.
+pub fn frameable_page(markup: Markup) -> Response {
+    html(200, markup)
+        .header("Content-Security-Policy", "default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors *")
+        .header("Referrer-Policy", "no-referrer")
+}
+
 fn html(status: u16, markup: Markup) -> Response {
     let body = Body::Owned(markup.into_string().into_bytes());
     no_store(Response::with_body(status, "text/html; charset=utf-8", body))
