@@ -1,7 +1,9 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
+pub mod assertions;
 pub mod extension_grant;
 pub mod failure;
+pub mod foreign_keys;
 pub mod guesses;
 pub mod key_keeping;
 pub mod metadata;
@@ -30,6 +32,7 @@ use crate::store::{Store, StoreError, installation, migrate, partitions};
 
 use extension_grant::ExtensionGrant;
 use failure::Failure;
+use foreign_keys::ForeignKeys;
 use guesses::Guesses;
 
 /// How long a request waits for a place in a lane before it is told to come back.
@@ -81,6 +84,8 @@ pub struct App {
     pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
+    /// Key sets fetched by it.
+    pub foreign_keys: ForeignKeys,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -164,6 +169,7 @@ impl App {
             dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
+            foreign_keys: ForeignKeys::new(),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),

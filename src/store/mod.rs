@@ -31,6 +31,7 @@ pub mod sign_in_failures;
 pub mod signing_keys;
 pub mod table_sizes;
 pub mod token_standing;
+pub mod used_assertions;
 pub mod users;
 
 pub use error::{Objection, StoreError};
@@ -61,6 +62,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         signing_keys::QUERIES,
         table_sizes::QUERIES,
         token_standing::QUERIES,
+        used_assertions::QUERIES,
         users::QUERIES,
     ]
     .concat()
