@@ -8,7 +8,7 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files, token,
+    authorize, consent, discovery, end_session, health, home, introspection, jwks, login, logout, revocation, static_files, token,
     userinfo,
 };
 use crate::http::{Body, Method, Note, Request, Response};
@@ -24,6 +24,7 @@ enum Route<'a> {
     Discovery,
     Jwks,
     Authorize,
+    EndSession,
     Token,
     Revocation,
     Introspection,
@@ -62,6 +63,7 @@ impl<'a> Route<'a> {
             metadata::CONFIGURATION_PATH => Some(Route::Discovery),
             metadata::JWKS_PATH => Some(Route::Jwks),
             metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::END_SESSION_PATH => Some(Route::EndSession),
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
@@ -73,12 +75,12 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
+    /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
     fn allow(self) -> &'static str {
         match self {
             Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
-            Route::Authorize => "GET, POST",
+            Route::Authorize | Route::EndSession => "GET, POST",
             Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
             Route::Token | Route::Revocation => "POST, OPTIONS",
             Route::Introspection => "POST",
@@ -92,9 +94,13 @@ impl<'a> Route<'a> {
 
     fn audience(self) -> Audience {
         match self {
-            Route::Home | Route::Authorize | Route::Login | Route::Consent | Route::Logout | Route::StaticFile(_) => {
-                Audience::Person
-            }
+            Route::Home
+            | Route::Authorize
+            | Route::EndSession
+            | Route::Login
+            | Route::Consent
+            | Route::Logout
+            | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
             | Route::Jwks
@@ -113,6 +119,7 @@ impl<'a> Route<'a> {
             | Route::Health
             | Route::Introspection
             | Route::Authorize
+            | Route::EndSession
             | Route::Login
             | Route::Consent
             | Route::Logout
@@ -192,6 +199,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Discovery
         | Route::Jwks
         | Route::Authorize
+        | Route::EndSession
         | Route::Token
         | Route::Revocation
         | Route::Introspection
@@ -206,6 +214,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Discovery => discovery::handle(app),
         Route::Jwks => jwks::handle(app),
         Route::Authorize => authorize::handle(app, request),
+        Route::EndSession => end_session::handle(app, request),
         Route::Token => token::handle(app, request),
         Route::Revocation => revocation::handle(app, request),
         Route::Introspection => introspection::handle(app, request),

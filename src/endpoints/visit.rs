@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::answers::{self, Presentation};
+use super::id_token_hint;
 use super::present_session::PresentSession;
+use super::sealed_request::{self, Purpose};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::metadata::SERVED_RESPONSE_TYPES;
@@ -16,23 +18,17 @@ use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::claims::ClaimNames;
-use crate::protocol::codec::{Reader, Writer};
 use crate::protocol::consent::Consent;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::{GrantId, Subject};
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
-use crate::protocol::jwt::{ID_TOKEN_TYP, UnverifiedJws};
-use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::token_subject::TokenSubject;
 use crate::registry::{RegisteredClient, Snapshot};
-use crate::store::consents;
-
-/// First byte of what is sealed: what the address is for.
-const PURPOSE_AUTHORIZE: u8 = 1;
+use crate::store::{consents, session_clients};
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -65,8 +61,11 @@ impl Visit {
     /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
         let received_at = app.now();
-        let visit = Visit::validate(app, parameters, received_at, seal(app, parameters, received_at))?;
-        if visit.sealed.len() > lengths::SEALED_REQUEST {
+        let sealed =
+            sealed_request::seal(app, Purpose::Authorize, &authorize_request::known(parameters), received_at);
+        let is_too_long = sealed.is_none();
+        let visit = Visit::validate(app, parameters, received_at, sealed.unwrap_or_default())?;
+        if is_too_long {
             return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
         }
         if let Some(name) = &visit.request.acr_values.dropped_identity_provider {
@@ -78,14 +77,9 @@ impl Visit {
 
     /// Opens the request in the address of one of our pages, and validates it as if it came now.
     pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-        let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
-        let expired = || Failure::bad_request(Reason::SealedRequestInvalid);
-        let (parameters, received_at) = open(app, sealed).ok_or_else(expired)?;
-        if app.now() >= received_at.plus(app.config.authorization_request_lifetime) {
-            return Err(Failure::bad_request(Reason::PageExpired));
-        }
-        Visit::validate(app, &parameters, received_at, sealed.to_owned())
+        let opened = sealed_request::reopen(app, Purpose::Authorize, request)?;
+        let opened = opened.ok_or_else(|| Failure::bad_request(Reason::SealedRequestInvalid))?;
+        Visit::validate(app, &opened.parameters, opened.received_at, opened.sealed)
     }
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
@@ -148,7 +142,7 @@ impl Visit {
 
     /// The address of one of our pages for this request.
     pub fn page(&self, app: &App, page: &str) -> String {
-        format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
+        sealed_request::address(app, page, &self.sealed)
     }
 
     /// The client as pages show it.
@@ -178,11 +172,7 @@ impl Visit {
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
     fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
         let Some(hint) = &self.request.unverified_id_token_hint else { return Ok(None) };
-        let genuine = UnverifiedJws::parse(hint.expose())
-            .filter(|jws| jws.typ.as_deref() == Some(ID_TOKEN_TYP) && self.snapshot.keys.verifies(jws));
-        let claims = genuine.and_then(|jws| jws.unverified_claims());
-        let claims =
-            claims.filter(|claims| claims.get("iss").and_then(serde_json::Value::as_str) == Some(app.issuer()));
+        let claims = id_token_hint::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
@@ -195,6 +185,7 @@ impl Visit {
         present: &PresentSession,
         scope: ScopeSet,
     ) -> Result<Response, Failure> {
+        self.enter_session(app, present)?;
         let code = self.authorization_code(app, present, scope);
         let too_long = || self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong));
         let code = issue::authorization_code(app, &code).ok_or_else(too_long)?;
@@ -213,6 +204,15 @@ impl Visit {
         let mut response = answers::deliver(&presentation, delivery, framed_by.as_deref());
         response.note.client_id = Some(self.request.client_id.to_string());
         Ok(response)
+    }
+
+    /// Notes that the client has a part in the session, where it wants to hear of its end.
+    fn enter_session(&self, app: &App, present: &PresentSession) -> Result<(), Failure> {
+        let client = &self.client.client;
+        if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
+            session_clients::enter(&app.store, present.row.day, &present.row.sid, &client.client_id)?;
+        }
+        Ok(())
     }
 
     fn authorization_code(&self, app: &App, present: &PresentSession, scope: ScopeSet) -> AuthorizationCode {
@@ -258,25 +258,4 @@ impl Visit {
             acr: present.row.acr.clone(),
         }
     }
-}
-
-fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
-    let mut writer = Writer::new();
-    writer.u8(PURPOSE_AUTHORIZE);
-    writer.instant(received_at);
-    // Decoded: percent-encoding would triple a long state, and the address of a page must stay short.
-    writer.texts(authorize_request::known(parameters).iter().flat_map(|(name, value)| [name, value]));
-    app.vault.authorize_requests.seal_text("", &writer.finish())
-}
-
-fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
-    let opened = app.vault.authorize_requests.open_text("", sealed)?;
-    let mut reader = Reader::new(&opened);
-    if reader.u8()? != PURPOSE_AUTHORIZE {
-        return None;
-    }
-    let (received_at, texts) = (reader.instant()?, reader.texts()?);
-    reader.finish()?;
-    let (pairs, []) = texts.as_chunks::<2>() else { return None };
-    Some((Parameters::from_pairs(pairs.iter().map(|[name, value]| (name.as_str(), value.as_str()))), received_at))
 }

@@ -99,6 +99,11 @@ pub struct Texts {
     pub signed_out_hint: &'static str,
     pub back_to_client: Template,
 
+    // Signing out of the applications as well
+    pub applications_sign_out: &'static str,
+    pub signing_out_of: Template,
+    pub going_back_to: Template,
+
     // What went wrong, and what one can do
     pub bad_request: &'static str,
     pub bad_request_advice: &'static str,

@@ -23,6 +23,7 @@ pub mod migrate;
 pub mod partitions;
 pub mod registry_writer;
 pub mod revoked_tokens;
+pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
@@ -49,6 +50,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         partitions::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
+        session_clients::QUERIES,
         sessions::QUERIES,
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,

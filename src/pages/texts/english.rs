@@ -108,6 +108,11 @@ pub const ENGLISH: Texts = Texts {
     signed_out_hint: "If others use this device, close all browser windows as well.",
     back_to_client: Template("Back to {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "The applications that you used with this sign-in are being signed out, too.",
+    signing_out_of: Template("Signing out of {}"),
+    going_back_to: Template("You will be taken back to {} in a moment."),
+
     bad_request: "This request cannot be completed",
     bad_request_advice: "Go back to the application and start again. If this page returns, the application's developers need to \
                          mend the link or form that brought you here.",

@@ -112,6 +112,11 @@ pub const GERMAN: Texts = Texts {
     signed_out_hint: "Wenn auch andere dieses Gerät benutzen, schließen Sie bitte zusätzlich alle Browserfenster.",
     back_to_client: Template("Zurück zu {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Auch die Anwendungen, die Sie mit dieser Anmeldung genutzt haben, werden jetzt abgemeldet.",
+    signing_out_of: Template("Abmeldung bei {}"),
+    going_back_to: Template("Sie werden gleich zurück zu {} geleitet."),
+
     bad_request: "Diese Anfrage lässt sich nicht ausführen",
     bad_request_advice: "Gehen Sie zurück zur Anwendung und beginnen Sie von vorn. Erscheint diese Seite wieder, müssen die \
                          Entwickler der Anwendung den Link oder das Formular berichtigen, über das Sie hierhergekommen sind.",
