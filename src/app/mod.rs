@@ -15,6 +15,7 @@ use crate::crypto::mac::Mac;
 use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::crypto::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::crypto::sealing::Sealer;
+use crate::outbound::Outbound;
 use crate::permits::{Permit, Permits};
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
@@ -67,6 +68,8 @@ pub struct App {
     pub vault: Vault,
     /// Wrong client secrets, counted in memory.
     pub client_failures: Guesses,
+    /// For requests of our own; a quarter of the workers may wait for them.
+    pub outbound: Outbound,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -130,6 +133,8 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
+                .map_err(LoadError::Unfit)?,
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
