@@ -18,6 +18,7 @@ use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
 use super::logging;
 use crate::app::{App, LoadError};
+use crate::back_channel_logout::keep_calling;
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
@@ -123,10 +124,8 @@ pub fn serve(config: Config, is_successor: bool) -> ExitCode {
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
         let app = open(house, &store, &master, is_successor, verdict);
-        if let Err(error) = thread::Builder::new().name(String::from("housekeeper")).spawn(|| keep_house(app)) {
-            log::error!("a thread cannot be started: {error}");
-            process::exit(1);
-        }
+        start("housekeeper", app, keep_house);
+        start("logout-calls", app, keep_calling);
         keep(app)
     });
     let watch = thread::Builder::new().name(String::from("store-watch")).spawn(move || watch(&watched));
@@ -146,6 +145,14 @@ pub fn serve(config: Config, is_successor: bool) -> ExitCode {
         |request: Request| dispatch::handle(&house.config, house.app.get(), &request),
         |request: Request| dispatch::handle_admin(house.app.get(), &request),
     )
+}
+
+/// Starts a thread that runs as long as the process, which is nothing without it.
+fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
+    if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(move || work(app)) {
+        log::error!("a thread cannot be started: {error}");
+        process::exit(1);
+    }
 }
 
 fn settings(house: &'static House) -> ServerSettings {

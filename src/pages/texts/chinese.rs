@@ -100,6 +100,11 @@ pub const SIMPLIFIED_CHINESE: Texts = Texts {
     signed_out_hint: "如果还有其他人使用此设备，请同时关闭所有浏览器窗口。",
     back_to_client: Template("返回 {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "您通过此登录使用过的应用也正在退出登录。",
+    signing_out_of: Template("正在退出 {}"),
+    going_back_to: Template("即将返回 {}。"),
+
     bad_request: "无法完成此请求",
     bad_request_advice: "请返回应用并重新开始。如果此页面再次出现，则需要由该应用的开发者修正将您带到此处的链接或表单。",
     forbidden: "此操作不被允许",

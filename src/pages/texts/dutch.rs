@@ -105,6 +105,11 @@ pub const DUTCH: Texts = Texts {
     signed_out_hint: "Als anderen dit apparaat ook gebruiken, sluit dan ook alle browservensters.",
     back_to_client: Template("Terug naar {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Ook de applicaties die u met deze aanmelding gebruikte, worden nu uitgelogd.",
+    signing_out_of: Template("Uitloggen bij {}"),
+    going_back_to: Template("U gaat zo dadelijk terug naar {}."),
+
     bad_request: "Dit verzoek kan niet worden voltooid",
     bad_request_advice: "Ga terug naar de applicatie en begin opnieuw. Als deze pagina weer verschijnt, moeten de ontwikkelaars \
                          van de applicatie de link of het formulier herstellen waarmee u hier bent gekomen.",

@@ -118,6 +118,11 @@ pub const FRENCH: Texts = Texts {
     signed_out_hint: "Si d’autres personnes utilisent cet appareil, fermez aussi toutes les fenêtres du navigateur.",
     back_to_client: Template("Retour à {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Les applications que vous avez utilisées avec cette session sont également déconnectées.",
+    signing_out_of: Template("Déconnexion de {}"),
+    going_back_to: Template("Vous allez être redirigé vers {} dans un instant."),
+
     bad_request: "Cette demande ne peut pas aboutir",
     bad_request_advice: "Retournez à l’application et recommencez. Si cette page réapparaît, les développeurs de l’application \
                          doivent corriger le lien ou le formulaire qui vous a amené ici.",

@@ -116,6 +116,11 @@ pub const ITALIAN: Texts = Texts {
     signed_out_hint: "Se altre persone usano questo dispositivo, chiudere anche tutte le finestre del browser.",
     back_to_client: Template("Torna a {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Anche le applicazioni usate con questa sessione vengono ora disconnesse.",
+    signing_out_of: Template("Disconnessione da {}"),
+    going_back_to: Template("Tra un istante si tornerà a {}."),
+
     bad_request: "Questa richiesta non può essere completata",
     bad_request_advice: "Tornare all’applicazione e ricominciare. Se questa pagina ricompare, gli sviluppatori dell’applicazione \
                          devono correggere il link o il modulo che ha portato qui.",

@@ -106,6 +106,11 @@ pub const JAPANESE: Texts = Texts {
     signed_out_hint: "この端末をほかの方も使用する場合は、ブラウザーのウィンドウもすべて閉じてください。",
     back_to_client: Template("{} に戻る"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "このログインで使用したアプリケーションからもログアウトしています。",
+    signing_out_of: Template("{} からログアウト"),
+    going_back_to: Template("まもなく {} に戻ります。"),
+
     bad_request: "このリクエストは処理できません",
     bad_request_advice: "アプリケーションに戻り、最初からやり直してください。このページが再び表示される場合は、アプリケーションの開発者が、このページに至るリンクまたはフォームを修正する必要があります。",
     forbidden: "この操作は許可されていません",

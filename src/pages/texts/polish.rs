@@ -112,6 +112,11 @@ pub const POLISH: Texts = Texts {
     signed_out_hint: "Jeśli z tego urządzenia korzystają inne osoby, proszę zamknąć także wszystkie okna przeglądarki.",
     back_to_client: Template("Wróć do aplikacji {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Trwa wylogowywanie także z aplikacji, które korzystały z tej sesji.",
+    signing_out_of: Template("Wylogowywanie z aplikacji {}"),
+    going_back_to: Template("Za chwilę nastąpi powrót do aplikacji {}."),
+
     bad_request: "Nie można zrealizować tego żądania",
     bad_request_advice: "Proszę wrócić do aplikacji i zacząć od nowa. Jeśli ta strona pojawi się ponownie, twórcy aplikacji \
                          muszą poprawić link lub formularz, który tutaj prowadzi.",

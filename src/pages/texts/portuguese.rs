@@ -110,6 +110,11 @@ pub const PORTUGUESE: Texts = Texts {
     signed_out_hint: "Se outras pessoas usam este dispositivo, feche também todas as janelas do navegador.",
     back_to_client: Template("Voltar para {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Sua sessão também está sendo encerrada nos aplicativos que você usou com ela.",
+    signing_out_of: Template("Saindo de {}"),
+    going_back_to: Template("Você voltará para {} em instantes."),
+
     bad_request: "Não é possível concluir esta solicitação",
     bad_request_advice: "Volte ao aplicativo e comece de novo. Se esta página aparecer outra vez, os desenvolvedores do \
                          aplicativo precisam corrigir o link ou o formulário que trouxe você até aqui.",

@@ -110,6 +110,11 @@ pub const SPANISH: Texts = Texts {
     signed_out_hint: "Si otras personas usan este dispositivo, cierre también todas las ventanas del navegador.",
     back_to_client: Template("Volver a {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "También se está cerrando su sesión en las aplicaciones que utilizó con ella.",
+    signing_out_of: Template("Cierre de sesión en {}"),
+    going_back_to: Template("En un momento volverá a {}."),
+
     bad_request: "No se puede completar esta solicitud",
     bad_request_advice: "Vuelva a la aplicación y empiece de nuevo. Si esta página aparece otra vez, los desarrolladores de la \
                          aplicación deben corregir el enlace o el formulario que le ha traído hasta aquí.",
