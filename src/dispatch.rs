@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, end_session, health, home, introspection, jwks, login, logout, revocation, static_files, token,
-    userinfo,
+    authorize, consent, discovery, end_session, health, home, introspection, jwks, login, logout, revocation,
+    static_files, token, userinfo,
 };
 use crate::http::{Body, Method, Note, Request, Response};
 use crate::pages::error::Problem;

@@ -6,7 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::App;
 use crate::protocol::acr_values;
 use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::discovery::{END_SESSION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document};
+use crate::protocol::discovery::{
+    END_SESSION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document,
+};
 use crate::protocol::jwks;
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;

@@ -114,12 +114,7 @@ impl SignOut {
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, back to the client, or to a page
     /// that says that it is done.
-    pub fn finish(
-        &self,
-        app: &App,
-        request: &Request,
-        present: Option<&PresentSession>,
-    ) -> Result<Response, Failure> {
+    pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
         let Some(present) = present else { return Ok(self.leave(app, request, &[], self.request.hinted.is_some())) };
         let frames = frames(app, present)?;
         let event = AuditEvent {

@@ -61,8 +61,7 @@ impl Visit {
     /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
         let received_at = app.now();
-        let sealed =
-            sealed_request::seal(app, Purpose::Authorize, &authorize_request::known(parameters), received_at);
+        let sealed = sealed_request::seal(app, Purpose::Authorize, &authorize_request::known(parameters), received_at);
         let is_too_long = sealed.is_none();
         let visit = Visit::validate(app, parameters, received_at, sealed.unwrap_or_default())?;
         if is_too_long {

@@ -91,7 +91,10 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     let signed_out = SignedOutView { chrome, back: Some(back), frames: &[], goes_on: false };
     add("signed out", logout::signed_out_page(&signed_out));
     let frames = [ClientFrame { client_name: name, address: "https://client.example/out?iss=i&sid=s" }];
-    add("signed out with frames", logout::signed_out_page(&SignedOutView { frames: &frames, goes_on: true, ..signed_out }));
+    add(
+        "signed out with frames",
+        logout::signed_out_page(&SignedOutView { frames: &frames, goes_on: true, ..signed_out }),
+    );
     for problem in FAILURES {
         let view =
             ErrorView { chrome, problem, reason_code: Some("GP1207"), reason_text: Some(name), home: Some("/auth/") };

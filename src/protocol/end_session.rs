@@ -111,9 +111,8 @@ impl EndSessionRequest {
     /// otherwise any page could sign anybody out.
     pub fn decide(&self, session: Option<&Session>) -> SignOutStep {
         let Some(session) = session else { return SignOutStep::NobodySignedIn };
-        let is_of_session = |hinted: &HintedSignIn| {
-            hinted.sid.as_ref() == Some(&session.sid) || hinted.subject == session.subject
-        };
+        let is_of_session =
+            |hinted: &HintedSignIn| hinted.sid.as_ref() == Some(&session.sid) || hinted.subject == session.subject;
         if self.hinted.as_ref().is_some_and(is_of_session) { SignOutStep::End } else { SignOutStep::Ask }
     }
 
@@ -280,7 +279,10 @@ mod tests {
     fn a_frame_says_whose_session_ended() {
         let sid = Sid::new("sid-1");
         let address = |uri: &str| front_channel_address(uri, "https://op.example/a", &sid);
-        assert_eq!(address("https://rp.example/out"), "https://rp.example/out?iss=https%3A%2F%2Fop.example%2Fa&sid=sid-1");
+        assert_eq!(
+            address("https://rp.example/out"),
+            "https://rp.example/out?iss=https%3A%2F%2Fop.example%2Fa&sid=sid-1"
+        );
         assert!(address("https://rp.example/out?x=%20").starts_with("https://rp.example/out?x=%20&iss="));
     }
 }
