@@ -8,10 +8,10 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, end_session, health, home, introspection, jwks, login, logout, revocation,
-    static_files, token, userinfo,
+    authorize, check_session, consent, discovery, end_session, health, home, introspection, jwks, login, logout,
+    revocation, static_files, token, userinfo,
 };
-use crate::http::{Body, Method, Note, Request, Response};
+use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
@@ -25,6 +25,7 @@ enum Route<'a> {
     Jwks,
     Authorize,
     EndSession,
+    CheckSession,
     Token,
     Revocation,
     Introspection,
@@ -64,6 +65,7 @@ impl<'a> Route<'a> {
             metadata::JWKS_PATH => Some(Route::Jwks),
             metadata::AUTHORIZE_PATH => Some(Route::Authorize),
             metadata::END_SESSION_PATH => Some(Route::EndSession),
+            metadata::CHECK_SESSION_PATH => Some(Route::CheckSession),
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
@@ -78,7 +80,7 @@ impl<'a> Route<'a> {
     /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize | Route::EndSession => "GET, POST",
             Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
@@ -97,6 +99,7 @@ impl<'a> Route<'a> {
             Route::Home
             | Route::Authorize
             | Route::EndSession
+            | Route::CheckSession
             | Route::Login
             | Route::Consent
             | Route::Logout
@@ -120,6 +123,7 @@ impl<'a> Route<'a> {
             | Route::Introspection
             | Route::Authorize
             | Route::EndSession
+            | Route::CheckSession
             | Route::Login
             | Route::Consent
             | Route::Logout
@@ -137,16 +141,13 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response
 }
 
-/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
-pub fn refusal(base_path: &str, status: u16, path: Option<&str>) -> Response {
-    let audience = path.and_then(|path| Route::find(base_path, path)).map_or(Audience::Person, Route::audience);
-    let response = match audience {
-        Audience::Person => {
-            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
-                .header("Cache-Control", "no-store")
-        }
+/// The answer to a request that the server refused before it got here.
+pub fn refusal(config: &Config, Refused { status, request }: &Refused) -> Response {
+    let status = *status;
+    let (error, description) = refused_early(status);
+    let response = match Route::find(config.base_url.path(), &request.path).map_or(Audience::Person, Route::audience) {
+        Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
-            let (error, description) = refused_early(status);
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };
@@ -194,6 +195,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
 fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
     match route {
         Route::Health => return Ok(health::live()),
+        Route::CheckSession => return Ok(check_session::handle(config)),
         Route::StaticFile(name) => return static_files::handle(config, name),
         Route::Home
         | Route::Discovery
@@ -222,7 +224,9 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
-        Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
+        Route::Health | Route::CheckSession | Route::StaticFile(_) => {
+            Err(Failure::Internal(String::from("answered above")))
+        }
     }
 }
 

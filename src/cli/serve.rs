@@ -22,7 +22,7 @@ use crate::back_channel_logout::keep_calling;
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
-use crate::http::Request;
+use crate::http::{Refused, Request, Response};
 use crate::pages::language::Language;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, partitions, sign_in_failures};
@@ -142,8 +142,14 @@ pub fn serve(config: Config, is_successor: bool) -> ExitCode {
     server::run(
         settings,
         Arc::new(ServerStats::default()),
-        |request: Request| dispatch::handle(&house.config, house.app.get(), &request),
-        |request: Request| dispatch::handle_admin(house.app.get(), &request),
+        |arrived: Result<Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle(&house.config, house.app.get(), &request),
+            Err(refused) => dispatch::refusal(&house.config, &refused),
+        },
+        |arrived: Result<Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle_admin(house.app.get(), &request),
+            Err(refused) => Response::empty(refused.status),
+        },
     )
 }
 
@@ -160,8 +166,6 @@ fn settings(house: &'static House) -> ServerSettings {
         workers: house.config.workers as usize,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
-        base_path: house.config.base_url.path().to_owned(),
-        refusal: dispatch::refusal,
         is_open: Arc::clone(&house.is_open),
     }
 }

@@ -92,7 +92,7 @@ impl SignOut {
         if self.sealed.is_empty() {
             return format!("{}/logout", app.config.base_url.path());
         }
-        sealed_request::address(app, "/logout", &self.sealed)
+        sealed_request::address(app, "/logout", &self.sealed, self.request.ui_locales.as_deref())
     }
 
     /// Languages that the client asked for.

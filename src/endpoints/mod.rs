@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod authorize;
 pub mod brand;
+pub mod check_session;
 pub mod client_authentication;
 pub mod consent;
 pub mod cookies;
@@ -10,6 +11,7 @@ pub mod discovery;
 pub mod end_session;
 pub mod form_tokens;
 pub mod forms;
+pub mod granted;
 pub mod health;
 pub mod home;
 pub mod id_token_hint;

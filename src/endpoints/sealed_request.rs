@@ -4,6 +4,7 @@
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::Request;
+use crate::pages::language::Language;
 use crate::protocol::codec::{Reader, Writer};
 use crate::protocol::instant::Instant;
 use crate::protocol::lengths;
@@ -65,9 +66,12 @@ pub fn reopen(app: &App, purpose: Purpose, request: &Request) -> Result<Option<O
     Ok(Some(opened))
 }
 
-/// The address of one of our pages for a sealed request.
-pub fn address(app: &App, page: &str, sealed: &str) -> String {
-    format!("{}{page}?r={sealed}", app.config.base_url.path())
+/// The address of one of our pages for a sealed request. The language stands in it, so that whatever becomes of the request
+/// there is told in that language.
+pub fn address(app: &App, page: &str, sealed: &str, ui_locales: Option<&str>) -> String {
+    let language = ui_locales.and_then(Language::asked_for);
+    let language = language.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
+    format!("{}{page}?r={sealed}{language}", app.config.base_url.path())
 }
 
 fn open(app: &App, purpose: Purpose, sealed: &str) -> Option<OpenedRequest> {

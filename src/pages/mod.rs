@@ -3,6 +3,7 @@
 //! Every visible sentence stands in [`texts`].
 
 pub mod brand;
+pub mod check_session;
 pub mod consent;
 pub mod error;
 pub mod form_post;

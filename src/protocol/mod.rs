@@ -37,6 +37,7 @@ pub mod interaction;
 pub mod pkce;
 pub mod redirect_uri;
 pub mod requested_claims;
+pub mod session_state;
 pub mod throttle;
 
 // The token endpoint
