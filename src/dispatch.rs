@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, check_session, consent, discovery, end_session, health, home, introspection, jwks, login, logout,
-    revocation, static_files, token, userinfo,
+    account, authorize, check_session, consent, discovery, end_session, health, home, introspection, jwks, login,
+    logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
@@ -33,6 +33,7 @@ enum Route<'a> {
     Login,
     Consent,
     Logout,
+    Account,
     StaticFile(&'a str),
 }
 
@@ -73,6 +74,7 @@ impl<'a> Route<'a> {
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/account" => Some(Route::Account),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
         }
     }
@@ -83,7 +85,7 @@ impl<'a> Route<'a> {
             Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize | Route::EndSession => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
+            Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
             Route::Token | Route::Revocation => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
@@ -103,6 +105,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -127,6 +130,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -208,7 +212,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::UserInfo
         | Route::Login
         | Route::Consent
-        | Route::Logout => {}
+        | Route::Logout
+        | Route::Account => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -224,6 +229,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
+        Route::Account => account::handle(app, request),
         Route::Health | Route::CheckSession | Route::StaticFile(_) => {
             Err(Failure::Internal(String::from("answered above")))
         }

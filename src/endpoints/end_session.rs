@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::answers::{self, Presentation};
+use super::client_view::client_view;
 use super::cookies;
 use super::forms::require_form;
 use super::id_token_hint;
 use super::present_session::PresentSession;
-use super::sealed_request::{self, Purpose};
+use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
@@ -19,9 +20,11 @@ use crate::pages::logout::{BackLink, ClientFrame, SignedOutView};
 use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
 use crate::protocol::identifiers::ClientId;
+use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::redirect_uri::origin_of;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::{session_clients, sessions};
@@ -64,15 +67,27 @@ impl SignOut {
         let snapshot = app.registry.snapshot();
         let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint));
         let request = request.map_err(Failure::bad_request)?;
-        let sealed = sealed_request::seal(app, Purpose::EndSession, &request.to_parameters(), app.now());
-        SignOut::of(app, request, sealed.ok_or_else(|| Failure::bad_request(Reason::RequestTooLong))?)
+        let (received_at, parameters) = (app.now(), request.to_parameters());
+        let sealed =
+            sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Logout, received_at, parameters });
+        if sealed.len() > lengths::SEALED_REQUEST {
+            return Err(Failure::bad_request(Reason::RequestTooLong));
+        }
+        SignOut::of(app, request, sealed)
     }
 
     /// Opens the request in the address of the logout page; a plain one when the person came there alone.
     pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
-        match sealed_request::reopen(app, Purpose::EndSession, request)? {
-            Some(opened) => SignOut::of(app, EndSessionRequest::from_parameters(&opened.parameters), opened.sealed),
-            None => SignOut::of(app, EndSessionRequest::default(), String::new()),
+        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+        if query.single("r").map_err(Failure::bad_request)?.is_none() {
+            return SignOut::of(app, EndSessionRequest::default(), String::new());
+        }
+        let Opened { request, sealed } = sealed_address::open(app, request)?;
+        match request.purpose {
+            SealedPurpose::Logout => SignOut::of(app, EndSessionRequest::from_parameters(&request.parameters), sealed),
+            SealedPurpose::Authorize | SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link => {
+                Err(sealed_address::invalid())
+            }
         }
     }
 
@@ -92,7 +107,7 @@ impl SignOut {
         if self.sealed.is_empty() {
             return format!("{}/logout", app.config.base_url.path());
         }
-        sealed_request::address(app, "/logout", &self.sealed, self.request.ui_locales.as_deref())
+        sealed_address::page(app, "/logout", &self.sealed)
     }
 
     /// Languages that the client asked for.
@@ -102,14 +117,7 @@ impl SignOut {
 
     /// The client that asks, as pages show it.
     pub fn client_view(&self) -> Option<ClientView<'_>> {
-        let client = &self.client.as_ref()?.client;
-        Some(ClientView {
-            name: &client.client_name,
-            logo: None,
-            home: client.links.client_uri.as_deref(),
-            policy: client.links.policy_uri.as_deref(),
-            terms: client.links.tos_uri.as_deref(),
-        })
+        self.client.as_ref().map(|client| client_view(&client.client, None))
     }
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, back to the client, or to a page

@@ -1,14 +1,17 @@
 //! One file per endpoint or page: each loads what is needed, lets the core decide, writes, answers.
 
+pub mod account;
 pub mod answers;
 pub mod authorize;
 pub mod brand;
 pub mod check_session;
 pub mod client_authentication;
+pub mod client_view;
 pub mod consent;
 pub mod cookies;
 pub mod discovery;
 pub mod end_session;
+pub mod errand;
 pub mod form_tokens;
 pub mod forms;
 pub mod granted;
@@ -21,7 +24,7 @@ pub mod login;
 pub mod logout;
 pub mod present_session;
 pub mod revocation;
-pub mod sealed_request;
+pub mod sealed_address;
 pub mod sign_in;
 pub mod static_files;
 pub mod token;

@@ -2,18 +2,21 @@
 //! validated and decided upon anew at every step: what was asked is in it, who signed in and what they agreed to is not.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::answers::{self, Presentation};
 use super::cookies;
 use super::granted;
 use super::id_token_hint;
 use super::present_session::PresentSession;
-use super::sealed_request::{self, Purpose};
+use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::consent::Consent;
@@ -21,9 +24,11 @@ use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Subject;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
+use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::secret::SecretText;
 use crate::protocol::session_state::session_state;
 use crate::registry::{RegisteredClient, Snapshot};
@@ -60,24 +65,32 @@ impl Visit {
     /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
         let received_at = app.now();
-        let sealed = sealed_request::seal(app, Purpose::Authorize, &authorize_request::known(parameters), received_at);
-        let is_too_long = sealed.is_none();
-        let visit = Visit::validate(app, parameters, received_at, sealed.unwrap_or_default())?;
-        if is_too_long {
+        let visit = Visit::validate(app, parameters, received_at, seal(app, parameters, received_at))?;
+        if visit.sealed.len() > lengths::SEALED_REQUEST {
             return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
         }
         if let Some(name) = &visit.request.acr_values.dropped_identity_provider {
             let (client_id, name) = (&visit.request.client_id, name.escape_default());
             log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
+            app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
         }
         Ok(visit)
     }
 
     /// Opens the request in the address of one of our pages, and validates it as if it came now.
     pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let opened = sealed_request::reopen(app, Purpose::Authorize, request)?;
-        let opened = opened.ok_or_else(|| Failure::bad_request(Reason::SealedRequestInvalid))?;
-        Visit::validate(app, &opened.parameters, opened.received_at, opened.sealed)
+        Visit::resume(app, sealed_address::open(app, request)?)
+    }
+
+    /// Validates a request of which the seal was opened, as if it came now.
+    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+        let Opened { request, sealed } = opened;
+        match request.purpose {
+            SealedPurpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
+            SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link | SealedPurpose::Logout => {
+                Err(sealed_address::invalid())
+            }
+        }
     }
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
@@ -118,7 +131,7 @@ impl Visit {
         });
         match (interaction, present) {
             (Interaction::Proceed { scope }, Some(present)) => {
-                self.proceed(app, http, present, scope).map(Next::Answer)
+                self.proceed(app, http, present, (scope, issued_at(app, present, consent.as_ref()))).map(Next::Answer)
             }
             (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
@@ -132,9 +145,12 @@ impl Visit {
         self.request.prompt.login || self.request.max_age == Some(0)
     }
 
-    /// The address of one of our pages for this request.
+    /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
+    /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        sealed_request::address(app, page, &self.sealed, self.request.ui_locales.as_deref())
+        let asked = self.request.ui_locales.as_deref().and_then(Language::asked_for);
+        let language = asked.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
+        sealed_address::page(app, page, &self.sealed) + &language
     }
 
     /// The client as pages show it.
@@ -175,10 +191,10 @@ impl Visit {
         app: &App,
         http: &Request,
         present: &PresentSession,
-        scope: ScopeSet,
+        (scope, now): (ScopeSet, Instant),
     ) -> Result<Response, Failure> {
         self.enter_session(app, present)?;
-        let issued = granted::issue(app, self, present, &scope)?;
+        let issued = granted::issue(app, self, present, (&scope, now))?;
         let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
         let session_state = self.session_state(&browser_state);
         let success = AuthorizeSuccess {
@@ -213,4 +229,17 @@ impl Visit {
         let origin = self.request.redirect.origin().filter(|_| self.request.is_openid())?;
         Some(session_state(self.request.client_id.as_str(), &origin, browser_state.expose(), random::bytes()))
     }
+}
+
+/// Now; but right after a revocation what it left standing lies a moment ahead of the clock, and so does the mark of a consent
+/// that was withdrawn: what is given later must not lie before them.
+fn issued_at(app: &App, present: &PresentSession, consent: Option<&Consent>) -> Instant {
+    let withdrawn = consent.and_then(|consent| consent.revoked_before);
+    let after_withdrawal = withdrawn.map_or(present.row.created_at, |mark| mark.plus(Duration::from_micros(1)));
+    app.now().max(present.row.created_at).max(after_withdrawal)
+}
+
+fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
+    let parameters = authorize_request::known(parameters);
+    sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters })
 }

@@ -21,6 +21,8 @@ pub mod grants;
 pub mod installation;
 pub mod migrate;
 pub mod partitions;
+pub mod password_change;
+pub mod registry_batches;
 pub mod registry_writer;
 pub mod revoked_tokens;
 pub mod session_clients;
@@ -48,6 +50,8 @@ pub fn all_queries() -> Vec<NamedQuery> {
         installation::QUERIES,
         migrate::QUERIES,
         partitions::QUERIES,
+        password_change::QUERIES,
+        registry_batches::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
         session_clients::QUERIES,
