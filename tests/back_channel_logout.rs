@@ -153,6 +153,12 @@ fn sign_out(browser: &mut Browser) {
     assert!(answer.text().contains("You are signed out"), "{}", answer.text());
 }
 
+fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
+    let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
+    let answer = browser.post("/account", &[form, &[("form_token", token.as_str())]].concat());
+    assert!(answer.status == 200 && !answer.text().contains("role=\"alert\""), "{}", answer.text());
+}
+
 fn sid(tokens: &Value) -> String {
     decode_jwt(text(tokens, "id_token")).1["sid"].as_str().unwrap().to_owned()
 }
@@ -250,15 +256,30 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
         let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
         assert_eq!(sign_in(browser, &page, "bob", BOB_PASSWORD).status, 303);
     });
+    is_told("their account's page, from elsewhere", 1, &mut |_, gave| {
+        let mut elsewhere = signed_in(&gatepost);
+        on_account_page(&mut elsewhere, &[("decision", "end_session"), ("session", &sid(gave))]);
+    });
+    is_told("another password by their own hand, from elsewhere", 1, &mut |_, _| {
+        let mut elsewhere = signed_in(&gatepost);
+        code(&mut elsewhere, &authorize_path("told", RP1, &[]));
+        let (present, new) = (("present_password", ALICE_PASSWORD), ("new_password", ALICE_PASSWORD));
+        let again = ("new_password_again", ALICE_PASSWORD);
+        on_account_page(&mut elsewhere, &[("decision", "change_password"), present, new, again]);
+        assert!(elsewhere.get(&authorize_path("told", RP1, &[("prompt", "none")])).query().contains_key("code"));
+    });
     is_told("session end", 1, &mut |_, gave| run(&["session", "end", &sid(gave)], ""));
     is_told("user revoke", 1, &mut |_, _| run(&["user", "revoke", "alice"], ""));
     is_told("another password", 1, &mut |_, _| run(&["user", "password", "alice"], ALICE_PASSWORD));
-    is_told("revoke --everything", 1, &mut |_, _| run(&["revoke", "--everything"], ""));
-    is_told("a user is disabled", 1, &mut |_, _| {
+    is_told("user disable", 1, &mut |_, _| run(&["user", "disable", "alice"], ""));
+    run(&["user", "enable", "alice"], "");
+    is_told("a user is disabled by apply", 1, &mut |_, _| {
         let mut document = with_clients(document(), &[("told", told_at(&receiver))]);
         document["users"][0]["enabled"] = json!(false);
         gatepost.apply(&document);
     });
+    run(&["user", "enable", "alice"], "");
+    is_told("user remove", 1, &mut |_, _| run(&["user", "remove", "alice"], ""));
 }
 
 #[test]
@@ -413,7 +434,7 @@ fn several_processes_share_the_calls_and_make_each_once() {
             sid(&tokens(&gatepost, &mut browser, "told", "openid"))
         })
         .collect();
-    gatepost.run_well(&["user", "revoke", "alice"], "");
+    gatepost.run_well(&["revoke", "--everything"], "");
     let claims = receiver.tokens(&gatepost, 12);
     let mut told: Vec<String> = claims.iter().map(|claims| claims["sid"].as_str().unwrap().to_owned()).collect();
     told.sort_unstable();

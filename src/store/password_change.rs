@@ -3,7 +3,7 @@
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{column, sid};
+use super::values::column;
 use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject};
 use crate::protocol::instant::{Day, Instant};
@@ -22,15 +22,6 @@ pub struct PasswordChange<'a> {
     pub session: (Day, &'a Sid),
     /// The hash of its new handle.
     pub handle_hash: [u8; 32],
-}
-
-/// What it did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PasswordChanged {
-    /// The session that stays counts as begun then, just after the mark that ends everything else.
-    pub kept_since: Instant,
-    /// The sessions that ended.
-    pub ended: Vec<(Day, Sid)>,
 }
 
 /// Nothing happens unless the session lives: whoever is signed out meanwhile changes nothing any more.
@@ -63,17 +54,18 @@ WITH own AS (
     FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a, changed,
          (SELECT NULL AS event, NULL AS sid UNION ALL SELECT 'session_ended', ended.sid FROM ended) AS e
 )
-SELECT kept.kept_since, ended.day, ended.sid FROM kept LEFT JOIN ended ON true";
+SELECT kept_since FROM kept";
 
-/// Changes the password; `None` when session or user no longer stood.
+/// Changes the password. The session that stays counts as begun at the instant it answers, just after the mark that ends
+/// everything else; `None` when session or user no longer stood.
 pub fn change(
     store: &Store,
     change: &PasswordChange<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<PasswordChanged>, StoreError> {
+) -> Result<Option<Instant>, StoreError> {
     let audit = audit.parameter_of(store);
-    let rows = store.write(|connection| {
-        connection.query(
+    let row = store.write(|connection| {
+        connection.query_opt(
             CHANGE,
             &[
                 &change.sub.as_str(),
@@ -86,10 +78,7 @@ pub fn change(
             ],
         )
     })?;
-    let Some(first) = rows.first() else { return Ok(None) };
-    let ended = rows.iter().filter_map(|row| Some((column::<Option<Day>>(row, "day").transpose()?, row)));
-    let ended = ended.map(|(day, row)| Ok((day?, sid(row, "sid")?))).collect::<Result<_, StoreError>>()?;
-    Ok(Some(PasswordChanged { kept_since: column(first, "kept_since")?, ended }))
+    row.as_ref().map(|row| column(row, "kept_since")).transpose()
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[("password_change::CHANGE", CHANGE)];
