@@ -1,10 +1,9 @@
 // What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
 // because no library does that.
 
-import { spawnSync } from "node:child_process";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
+import { newProject, register, removeProject, startDev } from "./gatepost.mjs";
+
+export { run } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
@@ -15,11 +14,8 @@ export const offline = ["jwt", "reference"].map((kind) => ({
   kind,
 }));
 
-// Registers clients that may stay while the person is away, as the operator of the running server would.
+// Registers clients that may stay while the person is away.
 async function registerOfflineClients(directory, redirectUri) {
-  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
-  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
-  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
   const clients = offline.map(({ client_id, client_secret, kind }) => ({
     client_id,
     client_name: client_id,
@@ -30,7 +26,7 @@ async function registerOfflineClients(directory, redirectUri) {
     access_token_type: kind,
     secrets: [{ value: client_secret }],
   }));
-  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
+  await register(directory, { clients });
 }
 
 // Answers { issuer, redirectUri, close }.
@@ -88,11 +84,4 @@ function filledIn(page, url) {
 
 function unescaped(text) {
   return text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
-}
-
-// Runs a command to its end; answers what it printed.
-export function run(command, args, options = {}) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", ...options });
-  if (error || status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
-  return stdout;
 }
