@@ -148,6 +148,7 @@ CREATE TABLE grants (
     scopes text[] NOT NULL,
     resources text[] NOT NULL,
     claims jsonb NOT NULL,
+    token_claims jsonb NOT NULL DEFAULT '{}', -- of an extension grant, for every access token of this one
     session_day int4,
     sid text,
     tenant text NOT NULL DEFAULT '',
@@ -177,9 +178,9 @@ CREATE TABLE revoked_tokens (
 
 CREATE TABLE used_assertions (
     day int4 NOT NULL,
-    client_id text NOT NULL,
+    issuer text NOT NULL, -- a client_id, or who else signed it
     jti_hash bytea NOT NULL,
-    PRIMARY KEY (day, client_id, jti_hash)
+    PRIMARY KEY (day, issuer, jti_hash)
 ) PARTITION BY RANGE (day);
 
 CREATE TABLE audit_events (

@@ -1,7 +1,11 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
+pub mod assertions;
+pub mod extension_grant;
 pub mod failure;
+pub mod foreign_keys;
 pub mod guesses;
+pub mod key_keeping;
 pub mod metadata;
 pub mod password_sign_in;
 
@@ -22,10 +26,13 @@ use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
 use crate::store::clients::LongestLifetimes;
+use crate::store::grant_functions::{self, Found};
 use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate, partitions};
 
+use extension_grant::ExtensionGrant;
 use failure::Failure;
+use foreign_keys::ForeignKeys;
 use guesses::Guesses;
 
 /// How long a request waits for a place in a lane before it is told to come back.
@@ -69,16 +76,31 @@ pub struct App {
     pub vault: Vault,
     /// Wrong client secrets, counted in memory.
     pub client_failures: Guesses,
+    /// What extension grants refused, counted in memory.
+    pub extension_failures: Guesses,
+    /// The extension grants of this binary, and the pool for those of the operator.
+    pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
+    /// Key sets fetched by it.
+    pub foreign_keys: ForeignKeys,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
     hash_waiters: Permits,
     /// Hashes at once: one per core.
     hashers: Permits,
+}
+
+/// What answers extension grants beside the built-in ones.
+#[derive(Clone, Debug)]
+pub struct Extensions {
+    /// Functions compiled in, by grant type.
+    pub table: &'static [ExtensionGrant],
+    /// Where SQL functions are called.
+    pub functions: Store,
 }
 
 /// The right to hash a password or a few, one after the other.
@@ -123,7 +145,9 @@ impl App {
         store: Store,
         master: &MasterSecret,
         ui_locales: &'static [&'static str],
+        extensions: Extensions,
     ) -> Result<App, LoadError> {
+        extension_grant::check_table(extensions.table).map_err(LoadError::Unfit)?;
         migrate::check_level(&store)?;
         let installation = installation::find(&store)?
             .ok_or_else(|| LoadError::Unfit(String::from("the database is empty: run `gatepost migrate`")))?;
@@ -132,13 +156,20 @@ impl App {
         let clock = Arc::new(Clock::new());
         let registry =
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
+        look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
         Ok(App {
             vault: Vault::new(&derived),
             client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            extension_failures: Guesses::new(
+                config.limits.extension_failures_per_minute,
+                config.limits.tracked as usize,
+            ),
+            extensions,
             dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
+            foreign_keys: ForeignKeys::new(),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
@@ -150,6 +181,12 @@ impl App {
         })
     }
 
+    /// Whether an extension grant of that name is compiled in or registered.
+    pub fn has_grant(&self, name: &str) -> bool {
+        self.extensions.table.iter().any(|grant| grant.name == name)
+            || self.registry.snapshot().catalogue.extension_grants.contains_key(name)
+    }
+
     /// The present moment by the database's clock.
     pub fn now(&self) -> Instant {
         self.clock.now()
@@ -158,6 +195,11 @@ impl App {
     /// The issuer: the base URL, byte for byte.
     pub fn issuer(&self) -> &str {
         self.config.base_url.as_str()
+    }
+
+    /// Requests more that may wait for a hash or make one.
+    pub fn free_hashing_places(&self) -> u64 {
+        self.hash_waiters.free() as u64
     }
 
     /// A turn in the hashing lane: as many at once as there are cores, with a quarter of the workers waiting at most.
@@ -191,6 +233,12 @@ impl App {
         None
     }
 
+    /// Does what is due about signing keys, unless another process is at it; a line for each thing done.
+    pub fn keep_keys(&self) -> Result<Vec<String>, StoreError> {
+        let seasons = key_keeping::seasons(&self.config);
+        key_keeping::keep(&self.store, self.registry.signing_key_sealer(), &seasons, self.now())
+    }
+
     /// For how long rows can stay needed, by what is configured and registered.
     pub fn horizons(&self) -> Horizons {
         horizons(&self.config, &self.registry.snapshot().longest_lifetimes)
@@ -222,6 +270,19 @@ impl Vault {
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
+        }
+    }
+}
+
+/// Says at start what would only show when somebody asks. One broken grant does not keep the others from being served.
+fn look_up_functions(functions: &Store, registry: &Registry) {
+    for (name, grant) in &registry.snapshot().catalogue.extension_grants {
+        let function = format!("{}.{}", grant.schema, grant.function);
+        match grant_functions::look_up(functions, grant) {
+            Ok(Found::Callable) => {}
+            Ok(Found::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
+            Ok(Found::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
+            Err(error) => log::error!("extension grant {name}: {function} cannot be looked up: {error}"),
         }
     }
 }

@@ -17,12 +17,14 @@ use super::arguments::Invocation;
 use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
 use super::logging;
-use crate::app::{App, LoadError};
+use crate::app::extension_grant::ExtensionGrant;
+use crate::app::{App, Extensions, LoadError};
 use crate::back_channel_logout::keep_calling;
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
 use crate::http::{Refused, Request, Response};
+use crate::metrics::{Metrics, ServerFigures};
 use crate::pages::language::Language;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, partitions, sign_in_failures};
@@ -48,7 +50,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let config = invocation.config()?;
     if invocation.has(SERVER_PROCESS) {
-        return Ok(serve(config, invocation.has(SUCCESSOR)));
+        return Ok(serve(config, invocation.has(SUCCESSOR), invocation.extension_grants));
     }
     logging::start(&config);
     Ok(supervise(&config, invocation.arguments.clone()))
@@ -101,29 +103,34 @@ fn installed_path(argument: PathBuf) -> Option<PathBuf> {
 /// What handlers are given: the house, once it is open.
 struct House {
     config: Arc<Config>,
+    metrics: Metrics,
     app: OnceLock<App>,
     /// Whether `app` is there: for the server, which knows nothing of it.
     is_open: Arc<AtomicBool>,
 }
 
 /// Runs the server process.
-pub fn serve(config: Config, is_successor: bool) -> ExitCode {
+fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
-    let (master, store) = match prepare(&config) {
+    let (master, store, extensions) = match prepare(&config, table) {
         Ok(prepared) => prepared,
         Err(problem) => {
             log::error!("{problem}");
             return ExitCode::from(78);
         }
     };
-    let house: &'static House =
-        Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new(), is_open: Arc::default() }));
+    let house: &'static House = Box::leak(Box::new(House {
+        config: Arc::new(config),
+        metrics: Metrics::default(),
+        app: OnceLock::new(),
+        is_open: Arc::default(),
+    }));
     let settings = settings(house);
     let (verdict, awaited) = mpsc::channel();
-    let watched = store.clone();
+    let watched = [store.clone(), extensions.functions.clone()];
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
-        let app = open(house, &store, &master, is_successor, verdict);
+        let app = open(house, (&store, extensions), &master, is_successor, verdict);
         start("housekeeper", app, keep_house);
         start("logout-calls", app, keep_calling);
         keep(app)
@@ -139,15 +146,16 @@ pub fn serve(config: Config, is_successor: bool) -> ExitCode {
         log::error!("the database did not answer within {} s: not taking over", SUCCESSOR_PATIENCE.as_secs());
         return ExitCode::FAILURE;
     }
+    let stats = Arc::new(ServerStats::default());
     server::run(
         settings,
-        Arc::new(ServerStats::default()),
+        Arc::clone(&stats),
         |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle(&house.config, house.app.get(), &request),
-            Err(refused) => dispatch::refusal(&house.config, &refused),
+            Ok(request) => dispatch::handle(&house.config, &house.metrics, house.app.get(), &request),
+            Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
-        |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle_admin(house.app.get(), &request),
+        move |arrived: Result<Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle_admin(&house.metrics, &figures(&stats), house.app.get(), &request),
             Err(refused) => Response::empty(refused.status),
         },
     )
@@ -161,6 +169,18 @@ fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
     }
 }
 
+fn figures(stats: &ServerStats) -> ServerFigures {
+    ServerFigures {
+        connections: stats.connections.load(Ordering::Relaxed) as u64,
+        in_flight: stats.in_flight.load(Ordering::Relaxed) as u64,
+        awaited: stats.awaited.load(Ordering::Relaxed) as u64,
+        received: stats.received.load(Ordering::Relaxed),
+        abandoned: stats.abandoned.load(Ordering::Relaxed),
+        panicked: stats.panicked.load(Ordering::Relaxed),
+        recycles: stats.recycles.load(Ordering::Relaxed),
+    }
+}
+
 fn settings(house: &'static House) -> ServerSettings {
     ServerSettings {
         workers: house.config.workers as usize,
@@ -170,14 +190,19 @@ fn settings(house: &'static House) -> ServerSettings {
     }
 }
 
-fn prepare(config: &Config) -> Result<(MasterSecret, Store), String> {
+fn prepare(config: &Config, table: &'static [ExtensionGrant]) -> Result<(MasterSecret, Store, Extensions), String> {
     let path = config.secret_file.as_deref().ok_or(
         "there is no master secret: set GATEPOST_SECRET_FILE, or give the systemd credential gatepost-secret \
          (`gatepost secret` makes one)",
     )?;
     let master = MasterSecret::read(path)?;
     let store = Store::open(&database_settings(config)).map_err(|error| error.to_string())?;
-    Ok((master, store))
+    let functions =
+        Store::open_for_functions(&function_settings(config)).map_err(|error| match config.grants_database_url {
+            Some(_) => error.to_string().replacen("GATEPOST_DATABASE_URL", "GATEPOST_GRANTS_DATABASE_URL", 1),
+            None => error.to_string(),
+        });
+    Ok((master, store, Extensions { table, functions: functions? }))
 }
 
 /// How `serve` and the commands use the database.
@@ -191,6 +216,12 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
         process: format!("{}@{}", process::id(), env!("CARGO_PKG_VERSION")),
         audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
     }
+}
+
+/// How SQL functions of extension grants are reached: over a connection of their own where one is configured.
+pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
+    let url = config.grants_database_url.as_ref().unwrap_or(&config.database_url).clone();
+    DatabaseSettings { url, cancel_after: Duration::from_secs(2), ..database_settings(config) }
 }
 
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
@@ -212,12 +243,10 @@ fn keep(app: &App) -> ! {
 /// Asks for a successor when statements hang that cannot be cancelled although the database answers others. While it
 /// answers nobody a successor would be worse off: it could not even load. On a thread of its own, because whatever else
 /// talks to the database may hang, too.
-fn watch(store: &Store) -> ! {
+fn watch(stores: &[Store]) -> ! {
     loop {
         thread::sleep(REFRESH);
-        if !store.is_stuck() || !store.answers_anew() {
-            continue;
-        }
+        let Some(store) = stores.iter().find(|store| store.is_stuck() && store.answers_anew()) else { continue };
         thread::sleep(REFRESH);
         if store.is_stuck() {
             log::error!("a statement cannot be cancelled: asking for a successor");
@@ -231,7 +260,7 @@ fn watch(store: &Store) -> ! {
 /// is known that it is not to be had at once.
 fn open(
     house: &'static House,
-    store: &Store,
+    (store, extensions): (&Store, Extensions),
     master: &MasterSecret,
     is_successor: bool,
     verdict: Sender<()>,
@@ -239,7 +268,7 @@ fn open(
     let mut verdict = Some(verdict);
     let mut told = false;
     loop {
-        match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS) {
+        match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions.clone()) {
             Ok(app) => {
                 log::info!("ready: serving {}", app.issuer());
                 let app = house.app.get_or_init(|| app);
@@ -263,7 +292,7 @@ fn open(
     }
 }
 
-/// Looks after partitions and counters every minute. On a thread of its own: it may wait for locks.
+/// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
         housekeep(app);
@@ -280,6 +309,10 @@ fn housekeep(app: &App) {
             }
         }
         Err(error) => log::warn!("partitions could not be looked after: {error}"),
+    }
+    match app.keep_keys() {
+        Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
+        Err(error) => log::warn!("signing keys could not be looked after: {error}"),
     }
     let most = i64::from(app.config.limits.tracked);
     if let Err(error) = sign_in_failures::clean(&app.store, most) {

@@ -142,6 +142,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
         device_pending: reader.number(&settings::LIMIT_DEVICE_PENDING),
         user_code_failures_per_minute: reader.number(&settings::LIMIT_USER_CODE_FAILURES_PER_MINUTE),
         user_code_failures_per_minute_overall: reader.number(&settings::LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
+        extension_failures_per_minute: reader.number(&settings::LIMIT_EXTENSION_FAILURES_PER_MINUTE),
         tracked: reader.number(&settings::LIMIT_TRACKED),
     }
 }
@@ -167,10 +168,6 @@ fn contradictions(config: &Config) -> Vec<Problem> {
     if config.client_defaults.access_token_lifetime > published {
         let rule = format!("must not outlive the key that signed: {} is shorter", settings::KEY_PUBLISH_DAYS.name);
         problems.push(Problem::new(settings::ACCESS_TOKEN_LIFETIME.name, rule));
-    }
-    if config.cookie_same_site == SameSite::None && config.base_url.as_str().starts_with("http://") {
-        let rule = "can be none over https only: browsers drop such cookies elsewhere";
-        problems.push(Problem::new(settings::COOKIE_SAMESITE.name, rule));
     }
     problems
 }

@@ -43,14 +43,19 @@ pub mod session_state;
 pub mod throttle;
 
 // The token endpoint
+pub mod assertion;
 pub mod audience;
 pub mod authorization_code;
+pub mod client_assertion;
 pub mod client_authentication;
 pub mod client_checkup;
 pub mod client_credentials;
 pub mod client_secret;
+pub mod extension_grant;
+pub mod function_answer;
 pub mod refresh_token;
 pub mod sealed_code;
+pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
 
@@ -62,10 +67,12 @@ pub mod logout_token;
 pub mod access_token;
 pub mod claim_shape;
 pub mod claims;
+pub mod delegation;
 pub mod id_token;
 pub mod introspection;
 pub mod jwks;
 pub mod jwt;
+pub mod key_set;
 pub mod liveness;
 pub mod reference_token;
 pub mod token_subject;

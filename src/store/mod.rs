@@ -16,6 +16,7 @@ pub mod audit_events;
 pub mod catalogue;
 pub mod clients;
 pub mod consents;
+pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
@@ -29,10 +30,12 @@ pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
+pub mod table_sizes;
 pub mod token_standing;
+pub mod used_assertions;
 pub mod users;
 
-pub use error::StoreError;
+pub use error::{Objection, StoreError};
 pub use pool::{DatabaseSettings, Store};
 
 /// A name for a statement and its text.
@@ -45,6 +48,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         catalogue::QUERIES,
         clients::QUERIES,
         consents::QUERIES,
+        grant_functions::QUERIES,
         grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,
@@ -58,7 +62,9 @@ pub fn all_queries() -> Vec<NamedQuery> {
         sessions::QUERIES,
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,
+        table_sizes::QUERIES,
         token_standing::QUERIES,
+        used_assertions::QUERIES,
         users::QUERIES,
     ]
     .concat()

@@ -33,12 +33,12 @@ export async function newProject() {
   return directory;
 }
 
-// Answers { demo, provider, output, stop, kill, directory }.
-export async function startDev(directory, extra = []) {
+// Answers { demo, provider, output, stop, kill, directory }. `settings` are the provider's, by their variables' names.
+export async function startDev(directory, extra = [], settings = {}) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: cargo build`);
   const child = spawn(binary, ["dev", "--listen", "0", "--demo-listen", "0", ...extra], {
     cwd: directory,
-    env: environment(),
+    env: { ...environment(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit");
@@ -77,7 +77,7 @@ export async function removeProject(directory) {
   await rm(directory, { recursive: true, force: true });
 }
 
-// Registers what a document says, as the operator of the server that runs in that directory would.
+// Registers what a document says, as the operator of the running server would.
 export async function register(directory, document) {
   const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
