@@ -8,10 +8,10 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout, revocation,
-    static_files, token, userinfo,
+    account, authorize, check_session, consent, discovery, health, home, introspection, jwks, login, logout,
+    revocation, static_files, token, userinfo,
 };
-use crate::http::{Body, Method, Note, Request, Response};
+use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
@@ -32,6 +32,7 @@ enum Route<'a> {
     Login,
     Consent,
     Logout,
+    Account,
     StaticFile(&'a str),
 }
 
@@ -71,6 +72,7 @@ impl<'a> Route<'a> {
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/account" => Some(Route::Account),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
         }
     }
@@ -81,7 +83,7 @@ impl<'a> Route<'a> {
             Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
+            Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
             Route::Token | Route::Revocation => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
@@ -100,6 +102,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -123,6 +126,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -137,16 +141,13 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response
 }
 
-/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
-pub fn refusal(base_path: &str, status: u16, path: Option<&str>) -> Response {
-    let audience = path.and_then(|path| Route::find(base_path, path)).map_or(Audience::Person, Route::audience);
-    let response = match audience {
-        Audience::Person => {
-            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
-                .header("Cache-Control", "no-store")
-        }
+/// The answer to a request that the server refused before it got here.
+pub fn refusal(config: &Config, Refused { status, request }: &Refused) -> Response {
+    let status = *status;
+    let (error, description) = refused_early(status);
+    let response = match Route::find(config.base_url.path(), &request.path).map_or(Audience::Person, Route::audience) {
+        Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
-            let (error, description) = refused_early(status);
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };
@@ -206,7 +207,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::UserInfo
         | Route::Login
         | Route::Consent
-        | Route::Logout => {}
+        | Route::Logout
+        | Route::Account => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -221,6 +223,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
+        Route::Account => account::handle(app, request),
         Route::Health | Route::CheckSession | Route::StaticFile(_) => {
             Err(Failure::Internal(String::from("answered above")))
         }

@@ -6,6 +6,7 @@ pub mod metadata;
 pub mod password_sign_in;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ pub struct App {
     pub vault: Vault,
     /// Wrong client secrets, counted in memory.
     pub client_failures: Guesses,
+    /// How often a request named an identity provider that its client cannot have.
+    pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
     metadata: metadata::Documents,
@@ -133,6 +136,7 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
             metadata: metadata::Documents::new(ui_locales),

@@ -23,6 +23,8 @@ pub enum Form {
     Consent,
     /// `/logout`
     Logout,
+    /// `/account`
+    Account,
 }
 
 impl Form {
@@ -32,6 +34,7 @@ impl Form {
             Form::SelectAccount => b"select account",
             Form::Consent => b"consent",
             Form::Logout => b"logout",
+            Form::Account => b"account",
         }
     }
 }

@@ -20,11 +20,14 @@ use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_subject::TokenSubject;
 
-/// Issues what was granted to the user of this session.
-pub fn issue(app: &App, visit: &Visit, present: &PresentSession, scope: &ScopeSet) -> Result<Issued, Failure> {
+/// Issues what was granted to the user of this session, dated as said.
+pub fn issue(
+    app: &App,
+    visit: &Visit,
+    present: &PresentSession,
+    (scope, now): (&ScopeSet, Instant),
+) -> Result<Issued, Failure> {
     let Visit { request, client, snapshot, .. } = visit;
-    // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it.
-    let now = app.now().max(present.row.created_at);
     let sign_in = sign_in(request, present);
     let claims = claim_names(request);
     let code = match request.response_type.code {

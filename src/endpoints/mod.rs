@@ -1,13 +1,16 @@
 //! One file per endpoint or page: each loads what is needed, lets the core decide, writes, answers.
 
+pub mod account;
 pub mod answers;
 pub mod authorize;
 pub mod brand;
 pub mod check_session;
 pub mod client_authentication;
+pub mod client_view;
 pub mod consent;
 pub mod cookies;
 pub mod discovery;
+pub mod errand;
 pub mod form_tokens;
 pub mod forms;
 pub mod granted;
@@ -19,6 +22,7 @@ pub mod login;
 pub mod logout;
 pub mod present_session;
 pub mod revocation;
+pub mod sealed_address;
 pub mod sign_in;
 pub mod static_files;
 pub mod token;

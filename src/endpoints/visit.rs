@@ -2,19 +2,22 @@
 //! validated and decided upon anew at every step: what was asked is in it, who signed in and what they agreed to is not.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::answers::{self, Presentation};
 use super::cookies;
 use super::granted;
 use super::present_session::PresentSession;
+use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
-use crate::protocol::codec::{Reader, Writer};
 use crate::protocol::consent::Consent;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Subject;
@@ -25,13 +28,11 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::secret::SecretText;
 use crate::protocol::session_state::session_state;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents;
-
-/// First byte of what is sealed: what the address is for.
-const PURPOSE_AUTHORIZE: u8 = 1;
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -71,20 +72,25 @@ impl Visit {
         if let Some(name) = &visit.request.acr_values.dropped_identity_provider {
             let (client_id, name) = (&visit.request.client_id, name.escape_default());
             log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
+            app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
         }
         Ok(visit)
     }
 
     /// Opens the request in the address of one of our pages, and validates it as if it came now.
     pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-        let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
-        let expired = || Failure::bad_request(Reason::SealedRequestInvalid);
-        let (parameters, received_at) = open(app, sealed).ok_or_else(expired)?;
-        if app.now() >= received_at.plus(app.config.authorization_request_lifetime) {
-            return Err(Failure::bad_request(Reason::PageExpired));
+        Visit::resume(app, sealed_address::open(app, request)?)
+    }
+
+    /// Validates a request of which the seal was opened, as if it came now.
+    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+        let Opened { request, sealed } = opened;
+        match request.purpose {
+            SealedPurpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
+            SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link | SealedPurpose::Logout => {
+                Err(sealed_address::invalid())
+            }
         }
-        Visit::validate(app, &parameters, received_at, sealed.to_owned())
     }
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
@@ -125,7 +131,7 @@ impl Visit {
         });
         match (interaction, present) {
             (Interaction::Proceed { scope }, Some(present)) => {
-                self.proceed(app, http, present, scope).map(Next::Answer)
+                self.proceed(app, http, present, (scope, issued_at(app, present, consent.as_ref()))).map(Next::Answer)
             }
             (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
@@ -139,9 +145,12 @@ impl Visit {
         self.request.prompt.login || self.request.max_age == Some(0)
     }
 
-    /// The address of one of our pages for this request.
+    /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
+    /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
+        let asked = self.request.ui_locales.as_deref().and_then(Language::asked_for);
+        let language = asked.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
+        sealed_address::page(app, page, &self.sealed) + &language
     }
 
     /// The client as pages show it.
@@ -186,9 +195,9 @@ impl Visit {
         app: &App,
         http: &Request,
         present: &PresentSession,
-        scope: ScopeSet,
+        (scope, now): (ScopeSet, Instant),
     ) -> Result<Response, Failure> {
-        let issued = granted::issue(app, self, present, &scope)?;
+        let issued = granted::issue(app, self, present, (&scope, now))?;
         let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
         let session_state = self.session_state(&browser_state);
         let success = AuthorizeSuccess {
@@ -216,23 +225,15 @@ impl Visit {
     }
 }
 
-fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
-    let mut writer = Writer::new();
-    writer.u8(PURPOSE_AUTHORIZE);
-    writer.instant(received_at);
-    // Decoded: percent-encoding would triple a long state, and the address of a page must stay short.
-    writer.texts(authorize_request::known(parameters).iter().flat_map(|(name, value)| [name, value]));
-    app.vault.authorize_requests.seal_text("", &writer.finish())
+/// Now; but right after a revocation what it left standing lies a moment ahead of the clock, and so does the mark of a consent
+/// that was withdrawn: what is given later must not lie before them.
+fn issued_at(app: &App, present: &PresentSession, consent: Option<&Consent>) -> Instant {
+    let withdrawn = consent.and_then(|consent| consent.revoked_before);
+    let after_withdrawal = withdrawn.map_or(present.row.created_at, |mark| mark.plus(Duration::from_micros(1)));
+    app.now().max(present.row.created_at).max(after_withdrawal)
 }
 
-fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
-    let opened = app.vault.authorize_requests.open_text("", sealed)?;
-    let mut reader = Reader::new(&opened);
-    if reader.u8()? != PURPOSE_AUTHORIZE {
-        return None;
-    }
-    let (received_at, texts) = (reader.instant()?, reader.texts()?);
-    reader.finish()?;
-    let (pairs, []) = texts.as_chunks::<2>() else { return None };
-    Some((Parameters::from_pairs(pairs.iter().map(|[name, value]| (name.as_str(), value.as_str()))), received_at))
+fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
+    let parameters = authorize_request::known(parameters);
+    sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters })
 }

@@ -2,6 +2,7 @@
 //! reads a clock, draws randomness or logs; all of it is tested without a server.
 
 // The vocabulary
+pub mod allowance;
 pub mod client;
 pub mod consent;
 pub mod errors;
@@ -37,6 +38,7 @@ pub mod interaction;
 pub mod pkce;
 pub mod redirect_uri;
 pub mod requested_claims;
+pub mod sealed_request;
 pub mod session_state;
 pub mod throttle;
 

@@ -21,6 +21,7 @@ pub mod grants;
 pub mod installation;
 pub mod migrate;
 pub mod partitions;
+pub mod password_change;
 pub mod registry_writer;
 pub mod revoked_tokens;
 pub mod sessions;
@@ -47,6 +48,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         installation::QUERIES,
         migrate::QUERIES,
         partitions::QUERIES,
+        password_change::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
         sessions::QUERIES,
