@@ -46,6 +46,7 @@ pub mod throttle;
 pub mod audience;
 pub mod authorization_code;
 pub mod client_authentication;
+pub mod client_checkup;
 pub mod client_credentials;
 pub mod client_secret;
 pub mod refresh_token;
