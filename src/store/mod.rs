@@ -16,6 +16,7 @@ pub mod audit_events;
 pub mod catalogue;
 pub mod clients;
 pub mod consents;
+pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
@@ -31,7 +32,7 @@ pub mod signing_keys;
 pub mod token_standing;
 pub mod users;
 
-pub use error::StoreError;
+pub use error::{Objection, StoreError};
 pub use pool::{DatabaseSettings, Store};
 
 /// A name for a statement and its text.
@@ -44,6 +45,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         catalogue::QUERIES,
         clients::QUERIES,
         consents::QUERIES,
+        grant_functions::QUERIES,
         grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,
