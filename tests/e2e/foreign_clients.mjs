@@ -4,6 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
@@ -15,12 +16,9 @@ export const offline = ["jwt", "reference"].map((kind) => ({
   kind,
 }));
 
-// Registers clients that may stay while the person is away, as the operator of the running server would.
-async function registerOfflineClients(directory, redirectUri) {
-  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
-  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
-  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
-  const clients = offline.map(({ client_id, client_secret, kind }) => ({
+// Clients that may stay while the person is away.
+function offlineClients(redirectUri) {
+  return offline.map(({ client_id, client_secret, kind }) => ({
     client_id,
     client_name: client_id,
     redirect_uris: [redirectUri],
@@ -30,18 +28,27 @@ async function registerOfflineClients(directory, redirectUri) {
     access_token_type: kind,
     secrets: [{ value: client_secret }],
   }));
-  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
 }
 
-// Answers { issuer, redirectUri, close }.
+// Registers clients as the operator of the running server would, and waits until it goes by them.
+async function register(directory, clients) {
+  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
+  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
+  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
+  await pause(1_300);
+}
+
+// Answers { issuer, redirectUri, register, close }.
 export async function startProvider() {
   const directory = await newProject();
   const dev = await startDev(directory);
   const redirectUri = `${dev.demo.replace(/\/$/, "")}/callback`;
-  await registerOfflineClients(directory, redirectUri);
+  await register(directory, offlineClients(redirectUri));
   return {
     issuer: dev.provider,
     redirectUri,
+    register: (clients) => register(directory, clients),
     close: async () => {
       await dev.stop();
       await removeProject(directory);
