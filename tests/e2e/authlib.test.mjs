@@ -10,7 +10,8 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { authorizeAsAlice, demo, offline, run, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, demo, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
+import { run } from "./gatepost.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const environment = join(here, ".venv");
@@ -62,6 +63,7 @@ describe("Authlib", { timeout: 300_000 }, () => {
   });
 
   async function discover(client, further = {}) {
+    await ask?.end();
     ask = startAuthlib();
     assert.deepEqual(await ask("discover", { issuer: provider.issuer, ...client, ...further }), { issuer: provider.issuer });
   }
@@ -91,6 +93,44 @@ describe("Authlib", { timeout: 300_000 }, () => {
     const answer = await signIn("openid");
     await ask("fetch_token", answer);
     assert.equal((await ask("fetch_token", answer)).error, "invalid_grant");
+  });
+
+  // What came back by fragment or form, as the library reads it.
+  async function cameBack(response_type, response_mode, scope = "openid profile") {
+    await discover(everyType, { scope, redirect_uri: provider.redirectUri });
+    const { url, state } = await ask("authorization_url", { response_type, response_mode });
+    const answer = await authorizeAsAlice(url, provider.redirectUri);
+    const fragment = response_mode === "form_post" ? await answer.text() : answer.hash.slice(1);
+    return { answer: `${provider.redirectUri}#${fragment}`, state };
+  }
+
+  for (const response_mode of ["fragment", "form_post"]) {
+    test(`validates what the implicit types bring by ${response_mode}`, async () => {
+      for (const response_type of ["id_token", "id_token token"]) {
+        const came = await cameBack(response_type, response_mode);
+        const { token, claims } = await ask("from_browser", came);
+        assert.equal("access_token" in token, response_type === "id_token token");
+        assert.equal("at_hash" in claims, "access_token" in token);
+        if ("access_token" in token) assert.equal((await ask("userinfo")).claims.sub, claims.sub);
+      }
+    });
+
+    test(`validates what the hybrid types bring by ${response_mode}, and redeems the code`, async () => {
+      for (const response_type of ["code id_token", "code id_token token"]) {
+        const came = await cameBack(response_type, response_mode);
+        const { claims, redeemed } = await ask("from_browser", came);
+        assert.ok(claims.c_hash);
+        assert.equal(redeemed.claims.sub, claims.sub);
+        assert.ok(redeemed.token.access_token);
+      }
+    });
+  }
+
+  test("is refused a token through the browser with an identity scope alone", async () => {
+    await discover(everyType, { scope: "openid profile", redirect_uri: provider.redirectUri });
+    const { url } = await ask("authorization_url", { response_type: "token", response_mode: "fragment" });
+    const { hash } = await authorizeAsAlice(url, provider.redirectUri);
+    assert.equal(new URLSearchParams(hash.slice(1)).get("error"), "unauthorized_client");
   });
 
   for (const client of offline) {
