@@ -22,7 +22,7 @@ fn document() -> Value {
         "resources": [{"name": "orders", "secrets": [{"value": SECRET}]}],
         "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": SECRET}],
         "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
-        "extension_grants": [{"name": "urn:example:key", "function": "legacy.redeem"}],
+        "extension_grants": [{"name": "urn:example:key", "function": "pg_catalog.jsonb_concat"}],
         "clients": [
             {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
              "secrets": [{"value": SECRET}], "access_token_lifetime": 120, "claims": {"level": 1e2}},
