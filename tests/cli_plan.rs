@@ -74,9 +74,9 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     let mut other = document();
     other["clients"][1]["scope"] = json!("openid roles");
     other["clients"][1]["redirect_uris"] = json!(["https://spa.example/cb", "https://spa.example/other"]);
-    other["clients"][0]["secrets"] = json!([{"value": "another one"}]);
+    other["clients"][0]["secrets"] = json!([{"value": "another secret, longer"}]);
     other["users"][0]["claims"]["name"] = json!("Alice \u{9b}31m Smith");
-    other["identity_providers"][0]["client_secret"] = json!("another one");
+    other["identity_providers"][0]["client_secret"] = json!("another secret, longer");
     let answer = plan(&installation, &other, &[]);
     for line in [
         "~ client spa\n    redirect_uris: +\"https://spa.example/other\"\n    scope: \"openid\" -> \"openid roles\"\n",
