@@ -107,6 +107,7 @@ describe("every page", { timeout: 200_000 }, () => {
     await step(`error-for-developers${suffix}`, () => page.goto(authorization(dev, { redirect_uri: "https://x.example/" }).url));
     await step(`not-found${suffix}`, () => page.goto(`${dev.provider}/nothing-here`));
     await step(`home${suffix}`, () => page.goto(`${dev.provider}/`));
+    await step(`account${suffix}`, () => page.goto(`${dev.provider}/account`));
     await step(`logout${suffix}`, () => page.goto(`${dev.provider}/logout`));
     await step(`signed-out${suffix}`, async () => {
       await decide(page, "sign_out");
