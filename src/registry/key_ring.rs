@@ -53,6 +53,14 @@ impl KeyRing {
         self.0.iter().filter(is_published).map(|key| (key.kid.as_str(), &key.public_key)).collect()
     }
 
+    /// Published keys: `kid`, algorithm, when they begin or began to sign.
+    pub fn ages(&self, now: Instant) -> Vec<(&str, SigningAlgorithm, Instant)> {
+        let published = self.published(now);
+        let is_published = |key: &&Key| published.iter().any(|(kid, _)| *kid == key.kid);
+        let keys = self.0.iter().filter(is_published);
+        keys.map(|key| (key.kid.as_str(), key.public_key.algorithm(), key.activates_at)).collect()
+    }
+
     /// Algorithms there is a key for.
     pub fn algorithms(&self, now: Instant) -> Vec<SigningAlgorithm> {
         SigningAlgorithm::ALL.into_iter().filter(|algorithm| self.signing_key(*algorithm, now).is_some()).collect()

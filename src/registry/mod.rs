@@ -132,6 +132,11 @@ impl Registry {
         self.started.elapsed().saturating_sub(confirmed_at)
     }
 
+    /// Clients held in memory.
+    pub fn cached_clients(&self) -> u64 {
+        self.clients.len() as u64
+    }
+
     /// Catalogue, keys and origins as of now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -160,4 +161,40 @@ describe("Authlib", { timeout: 300_000 }, () => {
     await discover({ ...service, client_secret: "wrong" });
     assert.equal((await ask("client_credentials")).error, "invalid_client");
   });
+
+  for (const [alg, kind, options] of [
+    ["RS256", "rsa", { modulusLength: 2048 }],
+    ["ES256", "ec", { namedCurve: "P-256" }],
+    ["EdDSA", "ed25519", {}],
+  ]) {
+    test(`authenticates by a key of its own (${alg})`, async () => {
+      const [own, foreign] = [1, 2].map(() => generateKeyPairSync(kind, options));
+      const client_id = `by-key-${alg.toLowerCase()}`;
+      await provider.register([
+        {
+          client_id,
+          grant_types: ["client_credentials"],
+          response_types: [],
+          scope: "orders.read",
+          token_endpoint_auth_method: "private_key_jwt",
+          token_endpoint_auth_signing_alg: alg,
+          jwks: { keys: [{ ...own.publicKey.export({ format: "jwk" }), kid: "k" }] },
+        },
+      ]);
+      const signWith = async ({ privateKey }) => {
+        await discover({ client_id, client_secret: null }, { scope: "orders.read" });
+        const key = privateKey.export({ type: "pkcs8", format: "pem" });
+        await ask("sign_for_oneself", { key, kind, kid: "k", alg });
+      };
+      await signWith(foreign);
+      assert.equal((await ask("client_credentials")).error, "invalid_client");
+      await ask.end();
+      await signWith(own);
+      const { token } = await ask("client_credentials");
+      assert.equal(token.scope, "orders.read");
+      assert.equal((await ask("introspect", { token: token.access_token })).claims.client_id, client_id);
+      assert.equal((await ask("revoke", { token: token.access_token })).status, 200);
+      assert.deepEqual((await ask("introspect", { token: token.access_token })).claims, { active: false });
+    });
+  }
 });

@@ -6,6 +6,7 @@ The pages are not the library's business: the caller walks them and brings back 
 import json
 import os
 import sys
+import time
 from urllib.parse import parse_qs, urlsplit
 
 # Plain HTTP is for this machine alone, which the library wants to be told.
@@ -16,9 +17,19 @@ from authlib.common.security import generate_token
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from authlib.jose import JsonWebKey, jwt
+from authlib.oauth2.rfc7523 import PrivateKeyJWT
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.core import CodeIDToken, HybridIDToken, ImplicitIDToken
 from authlib.oidc.discovery import OpenIDProviderMetadata, get_well_known_url
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+
+class ByKey(PrivateKeyJWT):
+    def sign(self, auth, token_endpoint):
+        # The library would have an assertion live for an hour; and it writes the jti into the claims it is given, where
+        # it would find it again the next time.
+        self.claims = {"exp": int(time.time()) + 300}
+        return super().sign(auth, token_endpoint)
 
 
 class Client:
@@ -35,6 +46,12 @@ class Client:
             code_challenge_method="S256",
         )
         return {"issuer": self.metadata["issuer"]}
+
+    def sign_for_oneself(self, key, kind, kid, alg):
+        self.session.client_secret = {"rsa": RSAKey, "ec": ECKey, "ed25519": OKPKey}[kind].import_key(key)
+        self.session.token_endpoint_auth_method = self.session.revocation_endpoint_auth_method = "private_key_jwt"
+        self.session.register_client_auth_method(ByKey(self.metadata["token_endpoint"], headers={"kid": kid}, alg=alg))
+        return {}
 
     def validate_metadata(self):
         # Authlib insists on https everywhere, which only a deployment has.

@@ -40,7 +40,7 @@ function clients(redirectUri) {
   return registered;
 }
 
-// Answers { issuer, redirectUri, close }.
+// Answers { issuer, redirectUri, register, close }.
 export async function startProvider() {
   const directory = await newProject();
   const dev = await startDev(directory);
@@ -49,6 +49,7 @@ export async function startProvider() {
   return {
     issuer: dev.provider,
     redirectUri,
+    register: (further) => register(directory, { clients: further }),
     close: async () => {
       await dev.stop();
       await removeProject(directory);
