@@ -52,3 +52,8 @@ pub mod registry;
 pub mod server;
 pub mod store;
 pub mod supervisor;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

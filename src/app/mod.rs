@@ -5,6 +5,7 @@ pub mod extension_grant;
 pub mod failure;
 pub mod foreign_keys;
 pub mod guesses;
+pub mod key_keeping;
 pub mod metadata;
 pub mod password_sign_in;
 
@@ -230,6 +231,12 @@ impl App {
             return Some("not ready: partitions do not reach far enough ahead\n");
         }
         None
+    }
+
+    /// Does what is due about signing keys, unless another process is at it; a line for each thing done.
+    pub fn keep_keys(&self) -> Result<Vec<String>, StoreError> {
+        let seasons = key_keeping::seasons(&self.config);
+        key_keeping::keep(&self.store, self.registry.signing_key_sealer(), &seasons, self.now())
     }
 
     /// For how long rows can stay needed, by what is configured and registered.

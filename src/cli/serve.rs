@@ -285,7 +285,7 @@ fn open(
     }
 }
 
-/// Looks after partitions and counters every minute. On a thread of its own: it may wait for locks.
+/// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
         housekeep(app);
@@ -302,6 +302,10 @@ fn housekeep(app: &App) {
             }
         }
         Err(error) => log::warn!("partitions could not be looked after: {error}"),
+    }
+    match app.keep_keys() {
+        Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
+        Err(error) => log::warn!("signing keys could not be looked after: {error}"),
     }
     let most = i64::from(app.config.limits.tracked);
     if let Err(error) = sign_in_failures::clean(&app.store, most) {

@@ -142,6 +142,11 @@ impl Registry {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What wraps private signing keys.
+    pub fn signing_key_sealer(&self) -> &Sealer {
+        &self.sealers.signing_keys
+    }
+
     /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks today's rules, counts
     /// as not there. One read when it is not held at the current version.
     pub fn client(&self, client_id: &ClientId) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
@@ -167,7 +172,7 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let version = catalogue.registry_version.min(keys.registry_version).min(origins.registry_version);
     Ok(Snapshot {
         version,
-        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets)?,
+        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
         catalogue: loading::catalogue(catalogue.value)?,
         keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
         origins: loading::origins(&origins.value),

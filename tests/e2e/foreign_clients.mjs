@@ -1,6 +1,7 @@
 // What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
 // because no library does that.
 
+import { setTimeout as pause } from "node:timers/promises";
 import { newProject, register, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
@@ -40,16 +41,22 @@ function clients(redirectUri) {
   return registered;
 }
 
+// Registers clients, and waits until the running server goes by them.
+async function settled(directory, clients) {
+  await register(directory, { clients });
+  await pause(1_300);
+}
+
 // Answers { issuer, redirectUri, register, close }.
 export async function startProvider() {
   const directory = await newProject();
   const dev = await startDev(directory);
   const redirectUri = `${dev.demo.replace(/\/$/, "")}/callback`;
-  await register(directory, { clients: clients(redirectUri) });
+  await settled(directory, clients(redirectUri));
   return {
     issuer: dev.provider,
     redirectUri,
-    register: (further) => register(directory, { clients: further }),
+    register: (clients) => settled(directory, clients),
     close: async () => {
       await dev.stop();
       await removeProject(directory);

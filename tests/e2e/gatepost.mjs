@@ -6,7 +6,6 @@ import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -78,13 +77,12 @@ export async function removeProject(directory) {
   await rm(directory, { recursive: true, force: true });
 }
 
-// Registers what a document says, as the operator of the running server would, and waits until it goes by that.
+// Registers what a document says, as the operator of the running server would.
 export async function register(directory, document) {
   const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
   const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
   run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify(document) });
-  await pause(1_300);
 }
 
 // Runs a command to its end; answers what it printed.
