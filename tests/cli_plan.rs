@@ -22,7 +22,7 @@ fn document() -> Value {
         "resources": [{"name": "orders", "secrets": [{"value": SECRET}]}],
         "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": SECRET}],
         "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
-        "extension_grants": [{"name": "urn:example:key", "function": "legacy.redeem"}],
+        "extension_grants": [{"name": "urn:example:key", "function": "pg_catalog.jsonb_concat"}],
         "clients": [
             {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
              "secrets": [{"value": SECRET}], "access_token_lifetime": 120, "claims": {"level": 1e2}},
@@ -75,9 +75,9 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     let mut other = document();
     other["clients"][1]["scope"] = json!("openid roles");
     other["clients"][1]["redirect_uris"] = json!(["https://spa.example/cb", "https://spa.example/other"]);
-    other["clients"][0]["secrets"] = json!([{"value": "another one"}]);
+    other["clients"][0]["secrets"] = json!([{"value": "another secret, longer"}]);
     other["users"][0]["claims"]["name"] = json!("Alice \u{9b}31m Smith");
-    other["identity_providers"][0]["client_secret"] = json!("another one");
+    other["identity_providers"][0]["client_secret"] = json!("another secret, longer");
     let answer = plan(&installation, &other, &[]);
     for line in [
         "~ client spa\n    redirect_uris: +\"https://spa.example/other\"\n    scope: \"openid\" -> \"openid roles\"\n",
@@ -269,7 +269,8 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let settings = installation.command(&[]);
     command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null()).env_remove("NO_COLOR").env("TERM", "xterm");
     command.envs(settings.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().expect("script, of util-linux, is installed");
+    // `script` is part of util-linux.
+    let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
