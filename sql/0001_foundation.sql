@@ -88,6 +88,17 @@ CREATE TABLE users (
     UNIQUE (tenant, username_key)
 );
 
+-- Who somebody is elsewhere: by issuer and subject there, which never change hands as names and addresses do.
+CREATE TABLE linked_identities (
+    issuer text NOT NULL,
+    upstream_subject text NOT NULL,
+    sub text NOT NULL REFERENCES users ON DELETE CASCADE,
+    provider text, -- the identity provider that stands for it, where one does
+    linked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (issuer, upstream_subject)
+);
+CREATE INDEX linked_identities_by_user ON linked_identities (sub);
+
 -- A subject that was removed is never given to somebody else.
 CREATE TABLE removed_subjects (
     sub text PRIMARY KEY,

@@ -53,6 +53,7 @@ pub mod client_credentials;
 pub mod client_secret;
 pub mod extension_grant;
 pub mod function_answer;
+pub mod jwt_bearer;
 pub mod refresh_token;
 pub mod sealed_code;
 pub mod token_exchange;

@@ -20,6 +20,7 @@ pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
+pub mod linked_identities;
 pub mod migrate;
 pub mod partitions;
 pub mod password_change;
@@ -52,6 +53,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,
+        linked_identities::QUERIES,
         migrate::QUERIES,
         partitions::QUERIES,
         password_change::QUERIES,
