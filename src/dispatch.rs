@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files,
-    token, userinfo,
+    account, authorize, client_view, consent, discovery, health, home, introspection, jwks, login, logout, revocation,
+    static_files, token, userinfo,
 };
 use crate::http::{Body, Method, Note, Request, Response};
 use crate::pages::error::Problem;
@@ -32,6 +32,7 @@ enum Route<'a> {
     Consent,
     Logout,
     Account,
+    ClientLogo(&'a str),
     StaticFile(&'a str),
 }
 
@@ -71,14 +72,17 @@ impl<'a> Route<'a> {
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
             "/account" => Some(Route::Account),
-            other => other.strip_prefix("/static/").map(Route::StaticFile),
+            other => match other.strip_prefix("/clients/").and_then(|rest| rest.strip_suffix("/logo")) {
+                Some(client_id) => Some(Route::ClientLogo(client_id)),
+                None => other.strip_prefix("/static/").map(Route::StaticFile),
+            },
         }
     }
 
     /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::ClientLogo(_) | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
             Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
@@ -100,6 +104,7 @@ impl<'a> Route<'a> {
             | Route::Consent
             | Route::Logout
             | Route::Account
+            | Route::ClientLogo(_)
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -123,6 +128,7 @@ impl<'a> Route<'a> {
             | Route::Consent
             | Route::Logout
             | Route::Account
+            | Route::ClientLogo(_)
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -206,7 +212,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Login
         | Route::Consent
         | Route::Logout
-        | Route::Account => {}
+        | Route::Account
+        | Route::ClientLogo(_) => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -222,6 +229,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
         Route::Account => account::handle(app, request),
+        Route::ClientLogo(client_id) => client_view::logo(app, client_id),
         Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
     }
 }

@@ -1,5 +1,6 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
+pub mod client_logos;
 pub mod failure;
 pub mod guesses;
 pub mod metadata;
@@ -25,6 +26,7 @@ use crate::store::clients::LongestLifetimes;
 use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate, partitions};
 
+use client_logos::ClientLogos;
 use failure::Failure;
 use guesses::Guesses;
 
@@ -69,6 +71,8 @@ pub struct App {
     pub vault: Vault,
     /// Wrong client secrets, counted in memory.
     pub client_failures: Guesses,
+    /// Logos of clients, kept in memory.
+    pub client_logos: ClientLogos,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
@@ -136,6 +140,7 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            client_logos: ClientLogos::default(),
             dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,

@@ -67,9 +67,9 @@ impl AccountVisit {
         sealed_address::page(app, "/login", &self.sealed)
     }
 
-    /// Whether this session will do: one of another tenant is none here.
+    /// Whether this session will do: where a tenant was named, one of another is none.
     pub fn is_answered_by(&self, present: &PresentSession) -> bool {
-        present.row.tenant == self.tenant
+        self.tenant.is_none() || present.row.tenant == self.tenant
     }
 
     fn next(&self, app: &App, present: Option<&PresentSession>) -> Next {
