@@ -200,6 +200,7 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
     };
     let cookies = browser.cookies.clone();
     for changes in [[("prompt", "login")], [("max_age", "60")], [("max_age", "0")]] {
+        gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
         let login = browser.visit(&conf1(&changes));
         assert!(asks_to_sign_in(&login), "{changes:?}");
         let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
