@@ -6,13 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::App;
 use crate::protocol::acr_values;
 use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::discovery::{FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document};
+use crate::protocol::discovery::{
+    CHECK_SESSION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document,
+};
 use crate::protocol::jwks;
-use crate::protocol::response_type::ResponseType;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
-
-/// The response types that the authorization endpoint answers.
-pub const SERVED_RESPONSE_TYPES: [ResponseType; 1] = [ResponseType::CODE];
 
 /// How clients may authenticate here.
 const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 3] = [
@@ -65,7 +63,6 @@ impl Documents {
         let discovery = document(&Provider {
             issuer: app.issuer(),
             catalogue: &snapshot.catalogue,
-            response_types: &SERVED_RESPONSE_TYPES,
             grant_types: &SERVED_GRANT_TYPES,
             signing_algorithms: &signing_algorithms,
             authentication_methods: &AUTHENTICATION_METHODS,
@@ -74,6 +71,7 @@ impl Documents {
             further_endpoints: FurtherEndpoints {
                 revocation: Some(REVOCATION_PATH),
                 introspection: Some(INTROSPECTION_PATH),
+                check_session: Some(CHECK_SESSION_PATH),
                 ..FurtherEndpoints::default()
             },
         });

@@ -40,6 +40,7 @@ pub mod pkce;
 pub mod redirect_uri;
 pub mod requested_claims;
 pub mod sealed_request;
+pub mod session_state;
 pub mod throttle;
 
 // The token endpoint
