@@ -61,6 +61,24 @@ describe("every page", { timeout: 400_000 }, () => {
       await decide(page, "allow");
       await page.getByRole("heading", { name: /^Signed in as / }).waitFor();
     });
+    await step("account", async () => {
+      // Another browser, so that there is a sign-in to end.
+      const other = await visitor(browser);
+      await other.page.goto(`${dev.provider}/account`);
+      await enterPassword(other.page, alice);
+      await other.page.getByRole("heading", { name: "Your account" }).waitFor();
+      await other.context.close();
+      await page.goto(`${dev.provider}/account`);
+      assert.equal(await page.getByRole("button", { name: "Sign out there" }).count(), 1);
+      assert.equal(await page.getByRole("button", { name: "Withdraw access" }).count(), 1);
+    });
+    await step("account-error", async () => {
+      await page.getByLabel("Present password").fill("wrong");
+      await page.getByLabel("New password", { exact: true }).fill("a long enough passphrase");
+      await page.getByLabel("New password once more").fill("a long enough passphrase");
+      await decide(page, "change_password");
+      await page.getByRole("alert").waitFor();
+    });
     await step("chooser", () => page.goto(`${dev.demo}/sign-in?prompt=select_account`));
     await step("error", () => page.goto(`${dev.provider}/login?r=broken`));
     await step("error-for-developers", () => page.goto(authorization(dev, { redirect_uri: "https://x.example/" }).url));
@@ -80,6 +98,18 @@ describe("every page", { timeout: 400_000 }, () => {
     await enterPassword(other.page, alice);
     await other.page.locator("form[action$='/callback'] button").waitFor();
     await looked(other.page, "form-post");
+    await other.context.close();
+  });
+
+  test("the account, to somebody whose browser speaks German", async () => {
+    const other = await visitor(browser, { locale: "de-DE" });
+    await other.page.goto(`${dev.provider}/account`);
+    await looked(other.page, "login-account-german");
+    await other.page.getByLabel("Benutzername").fill(alice.username);
+    await other.page.getByLabel("Passwort", { exact: true }).fill(alice.password);
+    await other.page.getByRole("button", { name: "Anmelden" }).click();
+    await other.page.getByRole("heading", { name: "Ihr Konto" }).waitFor();
+    await looked(other.page, "account-german");
     await other.context.close();
   });
 
