@@ -6,6 +6,7 @@ mod arguments;
 mod client;
 mod command;
 pub mod dev;
+mod export;
 mod failure;
 mod grant;
 mod healthcheck;
@@ -14,6 +15,8 @@ pub mod logging;
 mod migrate;
 mod operator;
 mod output;
+mod plan;
+mod progress;
 mod prompt;
 mod revoke;
 mod secret;
@@ -25,7 +28,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use arguments::{Invocation, Wanted, is_named, parse};
+use crate::app::extension_grant::{self, ExtensionGrant};
+use arguments::{Invocation, Wanted, named, parse};
 use command::{Command, Run, overview};
 use failure::Failure;
 
@@ -34,15 +38,25 @@ const COMMANDS: &[&Command] = &[
     &serve::COMMAND,
     &dev::COMMAND,
     &migrate::COMMAND,
+    &plan::COMMAND,
     &apply::COMMAND,
+    &export::COMMAND,
     &secret::COMMAND,
     &user::ADD,
-    &user::PASSWORD,
     &user::LIST,
+    &user::SHOW,
+    &user::PASSWORD,
+    &user::ROLE,
+    &user::DISABLE,
+    &user::ENABLE,
+    &user::REMOVE,
     &user::REVOKE,
     &client::LIST,
+    &client::SHOW,
     &client::SECRET,
+    &client::TEST,
     &client::REVOKE,
+    &client::REMOVE,
     &session::LIST,
     &session::END,
     &grant::LIST,
@@ -55,7 +69,13 @@ const COMMANDS: &[&Command] = &[
 
 /// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let outcome = dispatch(arguments);
+    run_with(arguments, &[])
+}
+
+/// The same for a binary of one's own, which brings extension grants along: a `main` of one line and a plain function for
+/// each. The README has a whole one.
+pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> ExitCode {
+    let outcome = dispatch(arguments, extension_grants);
     outcome.unwrap_or_else(|failure| {
         // Nobody is left to tell when standard error is closed.
         let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");
@@ -63,7 +83,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     })
 }
 
-fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
+fn dispatch(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> Result<ExitCode, Failure> {
+    extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
     let first = arguments.first().and_then(|first| first.to_str());
     for command in COMMANDS.iter().filter(|command| Some(command.name) == first) {
         if let Run::ReadsArguments(run) = command.run {
@@ -71,7 +92,10 @@ fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
         }
     }
     match parse(arguments, COMMANDS)? {
-        Wanted::Command(invocation) => perform(&invocation),
+        Wanted::Command(mut invocation) => {
+            invocation.extension_grants = extension_grants;
+            perform(&invocation)
+        }
         Wanted::Help(words) => help(&words),
         Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS),
     }
@@ -91,7 +115,7 @@ fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
 }
 
 fn help(words: &[String]) -> Result<ExitCode, Failure> {
-    if let Some(command) = COMMANDS.iter().find(|command| is_named(command, words)) {
+    if let Some(command) = named(words, COMMANDS) {
         return match command.run {
             Run::ReadsArguments(run) => run(vec![OsString::from("--help")]),
             Run::Once(_) | Run::Stays(_) => output::line(&command.help()).map(|()| ExitCode::SUCCESS),
@@ -180,7 +204,8 @@ mod tests {
     fn every_command_has_help_with_an_example_that_parses() {
         for command in COMMANDS {
             assert!(command.help().contains(command.example));
-            let typed = command.example.split(" < ").next().unwrap().strip_prefix("gatepost ").unwrap();
+            let typed =
+                command.example.split(['<', '>', '|']).next().unwrap().trim().strip_prefix("gatepost ").unwrap();
             let words: Vec<&str> = typed.split(' ').collect();
             assert!(matches!(wanted(&words), Ok(Wanted::Command(_))), "{}", command.example);
             let asked = [words.as_slice(), &["--help"]].concat();

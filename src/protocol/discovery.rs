@@ -321,7 +321,10 @@ mod tests {
                 ]),
             ),
             ("response_modes_supported", json!(["query", "fragment", "form_post"])),
-            ("grant_types_supported", json!(["authorization_code", "refresh_token", "client_credentials", "implicit"])),
+            (
+                "grant_types_supported",
+                texts(SERVED_GRANT_TYPES.iter().chain(&[GrantType::Implicit]).map(GrantType::as_str)),
+            ),
             ("id_token_signing_alg_values_supported", json!(["RS256", "ES256", "EdDSA"])),
             ("token_endpoint_auth_methods_supported", json!(["client_secret_basic", "client_secret_post", "none"])),
             ("code_challenge_methods_supported", json!(["S256"])),

@@ -16,12 +16,14 @@ pub mod audit_events;
 pub mod catalogue;
 pub mod clients;
 pub mod consents;
+pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
 pub mod migrate;
 pub mod partitions;
 pub mod password_change;
+pub mod registry_batches;
 pub mod registry_writer;
 pub mod revoked_tokens;
 pub mod sessions;
@@ -30,7 +32,7 @@ pub mod signing_keys;
 pub mod token_standing;
 pub mod users;
 
-pub use error::StoreError;
+pub use error::{Objection, StoreError};
 pub use pool::{DatabaseSettings, Store};
 
 /// A name for a statement and its text.
@@ -43,12 +45,14 @@ pub fn all_queries() -> Vec<NamedQuery> {
         catalogue::QUERIES,
         clients::QUERIES,
         consents::QUERIES,
+        grant_functions::QUERIES,
         grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,
         migrate::QUERIES,
         partitions::QUERIES,
         password_change::QUERIES,
+        registry_batches::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
         sessions::QUERIES,

@@ -1,0 +1,227 @@
+//! The token request (RFC 6749 §4): the form, read once into a typed value with the grant's own parameters inside. A
+//! grant never sees the form.
+
+mod extension;
+
+use super::client::{Client, GrantType};
+use super::errors::{TokenError, TokenErrorCode};
+use super::lengths;
+use super::parameters::Parameters;
+use super::reason::Reason;
+use super::scope::ScopeSet;
+use super::secret::SecretText;
+
+pub use extension::ExtensionRequest;
+
+/// Every parameter that some grant reads, of this build or a later one: none of them may stand in the URL.
+pub const PARAMETERS: [&str; 22] = [
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "scope",
+    "resource",
+    "username",
+    "password",
+    "acr_values",
+    "device_code",
+    "assertion",
+    "subject_token",
+    "subject_token_type",
+    "actor_token",
+    "actor_token_type",
+    "requested_token_type",
+    "audience",
+];
+
+/// Those of them that this build reads and that may stand in a form once only, also where the grant at hand does not read
+/// them.
+pub const SINGLE_PARAMETERS: [&str; 8] =
+    ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "refresh_token", "scope"];
+
+/// The grants the token endpoint serves, in the order of the metadata.
+pub const SERVED_GRANT_TYPES: [GrantType; 4] =
+    [GrantType::AuthorizationCode, GrantType::RefreshToken, GrantType::ClientCredentials, GrantType::TokenExchange];
+
+/// A well-formed request of an authenticated client for a grant it may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenRequest {
+    /// `authorization_code`
+    AuthorizationCode(AuthorizationCodeRequest),
+    /// `refresh_token`
+    RefreshToken(RefreshTokenRequest),
+    /// `client_credentials`
+    ClientCredentials(ClientCredentialsRequest),
+    /// Any other: token exchange, JWT bearer, and what operators add.
+    Extension(ExtensionRequest),
+}
+
+/// Parameters of `authorization_code` (RFC 6749 §4.1.3). A `scope` sent along is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationCodeRequest {
+    /// `code`, still sealed.
+    pub code: SecretText,
+    /// `redirect_uri`
+    pub redirect_uri: String,
+    /// `code_verifier`
+    pub code_verifier: PresentedVerifier,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+}
+
+/// `code_verifier` as it came. Empty is not absent: that is how PKCE was once switched off from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PresentedVerifier {
+    /// Not sent.
+    Absent,
+    /// Sent without a value.
+    Empty,
+    /// Sent; not yet checked for form.
+    Sent(SecretText),
+}
+
+/// Parameters of `client_credentials` (RFC 6749 §4.4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCredentialsRequest {
+    /// `scope`; `None` asks for all the client may have.
+    pub scope: Option<ScopeSet>,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+}
+
+/// Parameters of `refresh_token` (RFC 6749 §6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshTokenRequest {
+    /// `refresh_token`, not yet verified.
+    pub refresh_token: SecretText,
+    /// `scope`, for the tokens of this answer; `None` asks for all that was granted.
+    pub scope: Option<ScopeSet>,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+}
+
+impl TokenRequest {
+    /// Reads the form of an authenticated client: `grant_type` missing, unknown, not the client's; then its parameters.
+    /// `is_extension` knows the grants that this installation adds.
+    pub fn from_form(
+        parameters: &Parameters,
+        client: &Client,
+        is_extension: impl Fn(&str) -> bool,
+    ) -> Result<TokenRequest, TokenError> {
+        let grant_type = served_grant_type(parameters, is_extension)?;
+        if !client.allows_grant(&grant_type) {
+            return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType));
+        }
+        match grant_type {
+            GrantType::AuthorizationCode => authorization_code(parameters).map(TokenRequest::AuthorizationCode),
+            GrantType::ClientCredentials => client_credentials(parameters, client).map(TokenRequest::ClientCredentials),
+            GrantType::RefreshToken => refresh_token(parameters).map(TokenRequest::RefreshToken),
+            GrantType::TokenExchange | GrantType::JwtBearer | GrantType::Extension(_) => {
+                extension::read(parameters, &grant_type).map(TokenRequest::Extension)
+            }
+            GrantType::Implicit | GrantType::Password | GrantType::DeviceCode => Err(unsupported()),
+        }
+    }
+}
+
+/// Whether the URL of a POST carries one of the endpoint's own parameters: it would land in logs and histories.
+pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
+    query.iter().any(|(name, _)| known.contains(&name))
+}
+
+fn served_grant_type(parameters: &Parameters, is_extension: impl Fn(&str) -> bool) -> Result<GrantType, TokenError> {
+    let name = parameters.bounded("grant_type", lengths::OTHER).map_err(invalid_request)?;
+    let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
+    let grant_type = GrantType::from_name(name);
+    let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
+    if added || SERVED_GRANT_TYPES.contains(&grant_type) { Ok(grant_type) } else { Err(unsupported()) }
+}
+
+fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
+    let code = handle(parameters, "code", Reason::UnknownCode)?;
+    let redirect_uri = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(invalid_request)?;
+    Ok(AuthorizationCodeRequest {
+        code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
+        redirect_uri: redirect_uri.ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?.to_owned(),
+        code_verifier: code_verifier(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenError> {
+    let refresh_token = handle(parameters, "refresh_token", Reason::UnknownRefreshToken)?;
+    Ok(RefreshTokenRequest {
+        refresh_token: SecretText::new(refresh_token.ok_or_else(|| invalid_request(Reason::MissingRefreshToken))?),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+/// What we handed out comes back; longer than any of ours, it is none of ours.
+fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
+    parameters.bounded(name, lengths::HANDLE).map_err(|reason| {
+        let overlong = reason == Reason::OverlongParameter;
+        if overlong { TokenError::new(TokenErrorCode::InvalidGrant, unknown) } else { invalid_request(reason) }
+    })
+}
+
+/// The length is left to the comparison: one that is too long spends the code like any other wrong one.
+fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenError> {
+    Ok(match parameters.single("code_verifier").map_err(invalid_request)? {
+        Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
+        None if parameters.was_sent("code_verifier") => PresentedVerifier::Empty,
+        None => PresentedVerifier::Absent,
+    })
+}
+
+fn client_credentials(parameters: &Parameters, client: &Client) -> Result<ClientCredentialsRequest, TokenError> {
+    if !client.is_confidential() {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials));
+    }
+    Ok(ClientCredentialsRequest { scope: scope(parameters)?, resources: resources(parameters)? })
+}
+
+/// `scope` of a request that itself asks for scopes; `None` when it leaves the choice to us.
+fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
+    let Some(text) = parameters.bounded("scope", lengths::SCOPE).map_err(invalid_request)? else {
+        return Ok(None);
+    };
+    let scope = ScopeSet::parse(text).filter(|scope| !scope.is_empty());
+    let invalid = || TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope);
+    scope.map(Some).ok_or_else(invalid)
+}
+
+/// `resource` may be repeated (RFC 8707 §2), at most ten times.
+fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
+    targets(parameters, "resource")
+}
+
+/// The values of a parameter that names where tokens go, each one once.
+fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
+    let mut targets: Vec<String> = Vec::new();
+    for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
+        if sent == lengths::RESOURCES || target.chars().nth(lengths::RESOURCE).is_some() {
+            return Err(invalid_request(Reason::OverlongParameter));
+        }
+        if !targets.iter().any(|known| known == target) {
+            targets.push(target.to_owned());
+        }
+    }
+    Ok(targets)
+}
+
+fn invalid_request(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+fn unsupported() -> TokenError {
+    TokenError::new(TokenErrorCode::UnsupportedGrantType, Reason::UnsupportedGrantType)
+}
+
+#[cfg(test)]
+mod tests;
