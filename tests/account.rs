@@ -117,6 +117,9 @@ fn the_page_shows_who_where_and_which_applications() {
     // In the language of the browser.
     browser.headers.push((String::from("Accept-Language"), String::from("de")));
     assert!(browser.get("/account").text().contains("<h1>Ihr Konto</h1>"));
+    assert!(browser.get("/account?ui_locales=fr").text().contains("<h1>Votre compte</h1>"));
+    let page = gatepost.browser().visit("/account?ui_locales=it");
+    assert!(page.text().contains("per vedere il Suo account"), "{}", page.text());
     assert_eq!(hidden(&bob(&gatepost).get("/account"), "client_id"), Vec::<String>::new());
 }
 
