@@ -8,3 +8,4 @@ pub mod jwt;
 pub mod offline;
 pub mod postgres;
 pub mod proxy;
+pub mod signer;

@@ -41,8 +41,18 @@ pub const PARAMETERS: [&str; 22] = [
 
 /// Those of them that this build reads and that may stand in a form once only, also where the grant at hand does not read
 /// them.
-pub const SINGLE_PARAMETERS: [&str; 8] =
-    ["grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "refresh_token", "scope"];
+pub const SINGLE_PARAMETERS: [&str; 10] = [
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "scope",
+];
 
 /// The grants the token endpoint serves, in the order of the metadata.
 pub const SERVED_GRANT_TYPES: [GrantType; 4] =
