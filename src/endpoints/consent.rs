@@ -85,9 +85,9 @@ fn allow(
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember").map_err(Failure::bad_request)?.is_some();
     let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(|refusal| {
-        // Nothing left is an answer for the client; a tick that no page of ours has is none.
-        let is_denial = refusal.code == AuthorizeErrorCode::AccessDenied;
-        if is_denial { visit.refuse(refusal) } else { Failure::bad_request(refusal.reason) }
+        // Nothing ticked is an answer for the client; a tick that the page does not have is none.
+        let is_answer = refusal.code == AuthorizeErrorCode::AccessDenied;
+        if is_answer { visit.refuse(refusal) } else { Failure::bad_request(refusal.reason) }
     })?;
     if visit.client.client.allow_remember_consent && wants_it_remembered {
         remember(app, request, visit, present, &granted)?;
