@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, check_session, client_view, consent, discovery, end_session, health, home, introspection, jwks, login,
-    logout, revocation, static_files, token, userinfo,
+    account, authorize, check_session, client_view, consent, discovery, end_session, health, home, introspection, jwks,
+    login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
