@@ -60,6 +60,10 @@ pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
 
+// The way out
+pub mod end_session;
+pub mod logout_token;
+
 // Tokens and who may use them
 pub mod access_token;
 pub mod claim_shape;

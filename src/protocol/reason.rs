@@ -100,6 +100,11 @@ pub enum Reason {
     NoWayToSignIn,
     /// Tick only scopes that the page shows.
     ScopeOutsideRequest,
+    // End session endpoint
+    /// Send the client_id that the ID token was made for, or none.
+    HintOfAnotherClient,
+    /// Register exactly this URI in post_logout_redirect_uris; the log names both.
+    UnregisteredPostLogoutRedirectUri,
     // Token endpoint
     /// Send grant_type.
     MissingGrantType,
@@ -338,6 +343,8 @@ impl Reason {
         Reason::UnmetAuthenticationRequirements,
         Reason::NoWayToSignIn,
         Reason::ScopeOutsideRequest,
+        Reason::HintOfAnotherClient,
+        Reason::UnregisteredPostLogoutRedirectUri,
         Reason::MissingGrantType,
         Reason::UnsupportedGrantType,
         Reason::UnregisteredGrantType,
@@ -491,6 +498,9 @@ impl Reason {
             Reason::UnmetAuthenticationRequirements => row("GP1136", "The authentication requirements cannot be met.", "Ask for an acr value that discovery lists."),
             Reason::NoWayToSignIn => row("GP1138", "There is no way to sign in for this application.", "Allow the client an identity provider that this server has; local is the password login."),
             Reason::ScopeOutsideRequest => row("GP1137", "The form names a scope that was not asked for.", "Tick only scopes that the page shows."),
+            // End session endpoint
+            Reason::HintOfAnotherClient => row("GP1160", "The id_token_hint was made for another client.", "Send the client_id that the ID token was made for, or none."),
+            Reason::UnregisteredPostLogoutRedirectUri => row("GP1161", "The post_logout_redirect_uri is not registered for this application.", "Register exactly this URI in post_logout_redirect_uris; the log names both."),
             // Token endpoint
             Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),
             Reason::UnsupportedGrantType => row("GP1202", "The grant_type is not supported.", "Use a grant type that discovery lists."),

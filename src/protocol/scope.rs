@@ -88,8 +88,10 @@ pub struct RegisteredScope {
     pub display_name: String,
     /// `description`
     pub description: String,
-    /// `claims`: names of user claims it releases.
+    /// `claims`: names of user claims it releases, as they go out.
     pub claims: Vec<String>,
+    /// Those of them that have another name among the user's claims: that name by theirs.
+    pub renamed: BTreeMap<String, String>,
     /// `required`: cannot be unticked on the consent page.
     pub required: bool,
     /// `emphasize`: shown as sensitive on the consent page.
@@ -107,8 +109,10 @@ pub struct RegisteredResource {
     pub name: String,
     /// `display_name`
     pub display_name: String,
-    /// `claims`: names of user claims its access tokens carry.
+    /// `claims`: names of user claims its access tokens carry, as they go out.
     pub claims: Vec<String>,
+    /// Those of them that have another name among the user's claims: that name by theirs.
+    pub renamed: BTreeMap<String, String>,
 }
 
 /// One registered tenant.

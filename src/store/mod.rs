@@ -27,6 +27,7 @@ pub mod password_change;
 pub mod registry_batches;
 pub mod registry_writer;
 pub mod revoked_tokens;
+pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
@@ -59,6 +60,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         registry_batches::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
+        session_clients::QUERIES,
         sessions::QUERIES,
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,

@@ -44,6 +44,20 @@ fn mistakes_in_the_catalogue_are_named_with_place_and_rule() {
             json!({"identity_scopes": [{"name": "x", "claims": ["iss"]}]}),
             "identity_scopes[0].claims[0]: is a reserved claim",
         ),
+        (
+            json!({"identity_scopes": [{"name": "x", "claims": {"department": "iss"}}]}),
+            "identity_scopes[0].claims.department: is a reserved claim",
+        ),
+        (
+            json!({"identity_scopes": [{"name": "x", "claims": {"sub": "login"}}]}),
+            "identity_scopes[0].claims.sub: is a reserved claim",
+        ),
+        (
+            json!({"resource_scopes": [{"name": "x", "claims": {"a": "c", "b": "c"}}]}),
+            "resource_scopes[0].claims.b: goes out under a name that another has",
+        ),
+        (json!({"resources": [{"name": "r", "claims": {"a": 1}}]}), "resources[0].claims.a: expected a string"),
+        (json!({"resources": [{"name": "r", "claims": "a"}]}), "resources[0].claims: expected an array"),
         (json!({"resource_scopes": [{"name": "email"}]}), "resource_scopes[0].name: is the name of a built-in"),
         (
             json!({"resource_scopes": [{"name": "x", "required": 1}]}),
