@@ -269,7 +269,8 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let settings = installation.command(&[]);
     command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null()).env_remove("NO_COLOR").env("TERM", "xterm");
     command.envs(settings.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().expect("script, of util-linux, is installed");
+    // `script` is part of util-linux.
+    let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

@@ -55,6 +55,8 @@ const COMMANDS: &[&Command] = &[
     &user::ENABLE,
     &user::REMOVE,
     &user::REVOKE,
+    &user::LINK,
+    &user::UNLINK,
     &client::LIST,
     &client::SHOW,
     &client::SECRET,

@@ -6,6 +6,7 @@ pub mod authorization_code;
 pub mod client_credentials;
 pub mod extension;
 pub mod issue;
+pub mod jwt_bearer;
 pub mod presented_token;
 pub mod refresh_token;
 pub mod sql_function;

@@ -53,11 +53,16 @@ pub mod client_credentials;
 pub mod client_secret;
 pub mod extension_grant;
 pub mod function_answer;
+pub mod jwt_bearer;
 pub mod refresh_token;
 pub mod sealed_code;
 pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
+
+// The way out
+pub mod end_session;
+pub mod logout_token;
 
 // Tokens and who may use them
 pub mod access_token;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::registration::assertion_issuer::AssertionIssuer;
 use super::registration::extension_grant::ExtensionGrant;
 
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
@@ -136,6 +137,8 @@ pub struct Catalogue {
     pub identity_providers: BTreeMap<String, Value>,
     /// Registered extension grants by name: the SQL functions that answer them.
     pub extension_grants: BTreeMap<String, ExtensionGrant>,
+    /// Issuers whose assertions some clients may redeem, by issuer.
+    pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
     /// Whether some client may use the `plain` PKCE method: discovery tells.
     pub plain_pkce: bool,
 }

@@ -105,6 +105,10 @@ pub const DUTCH: Texts = Texts {
     signed_out_hint: "Als anderen dit apparaat ook gebruiken, sluit dan ook alle browservensters.",
     back_to_client: Template("Terug naar {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Ook de applicaties die u met deze aanmelding gebruikte, worden nu uitgelogd.",
+    signing_out_of: Template("Uitloggen bij {}"),
+    going_back_to: Template("U gaat zo dadelijk terug naar {}."),
     to_see_your_account: "om uw account te bekijken",
     account_title: "Uw account",
     sessions_heading: "Waar u bent ingelogd",

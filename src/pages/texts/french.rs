@@ -118,6 +118,10 @@ pub const FRENCH: Texts = Texts {
     signed_out_hint: "Si d’autres personnes utilisent cet appareil, fermez aussi toutes les fenêtres du navigateur.",
     back_to_client: Template("Retour à {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Les applications que vous avez utilisées avec cette session sont également déconnectées.",
+    signing_out_of: Template("Déconnexion de {}"),
+    going_back_to: Template("Vous allez être redirigé vers {} dans un instant."),
     to_see_your_account: "pour accéder à votre compte",
     account_title: "Votre compte",
     sessions_heading: "Où vous êtes connecté",

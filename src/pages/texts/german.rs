@@ -112,6 +112,10 @@ pub const GERMAN: Texts = Texts {
     signed_out_hint: "Wenn auch andere dieses Gerät benutzen, schließen Sie bitte zusätzlich alle Browserfenster.",
     back_to_client: Template("Zurück zu {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Auch die Anwendungen, die Sie mit dieser Anmeldung genutzt haben, werden jetzt abgemeldet.",
+    signing_out_of: Template("Abmeldung bei {}"),
+    going_back_to: Template("Sie werden gleich zurück zu {} geleitet."),
     to_see_your_account: "weiter zu Ihrem Konto",
     account_title: "Ihr Konto",
     sessions_heading: "Wo Sie angemeldet sind",

@@ -116,6 +116,10 @@ pub const ITALIAN: Texts = Texts {
     signed_out_hint: "Se altre persone usano questo dispositivo, chiudere anche tutte le finestre del browser.",
     back_to_client: Template("Torna a {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Anche le applicazioni usate con questa sessione vengono ora disconnesse.",
+    signing_out_of: Template("Disconnessione da {}"),
+    going_back_to: Template("Tra un istante si tornerà a {}."),
     to_see_your_account: "per vedere il Suo account",
     account_title: "Il Suo account",
     sessions_heading: "Dove è stato eseguito l’accesso",

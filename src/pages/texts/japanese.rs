@@ -106,6 +106,10 @@ pub const JAPANESE: Texts = Texts {
     signed_out_hint: "この端末をほかの方も使用する場合は、ブラウザーのウィンドウもすべて閉じてください。",
     back_to_client: Template("{} に戻る"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "このログインで使用したアプリケーションからもログアウトしています。",
+    signing_out_of: Template("{} からログアウト"),
+    going_back_to: Template("まもなく {} に戻ります。"),
     to_see_your_account: "アカウントの確認に進みます",
     account_title: "アカウント",
     sessions_heading: "ログイン中の場所",

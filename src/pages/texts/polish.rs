@@ -112,6 +112,10 @@ pub const POLISH: Texts = Texts {
     signed_out_hint: "Jeśli z tego urządzenia korzystają inne osoby, proszę zamknąć także wszystkie okna przeglądarki.",
     back_to_client: Template("Wróć do aplikacji {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Trwa wylogowywanie także z aplikacji, które korzystały z tej sesji.",
+    signing_out_of: Template("Wylogowywanie z aplikacji {}"),
+    going_back_to: Template("Za chwilę nastąpi powrót do aplikacji {}."),
     to_see_your_account: "aby zobaczyć swoje konto",
     account_title: "Konto użytkownika",
     sessions_heading: "Gdzie trwają sesje",

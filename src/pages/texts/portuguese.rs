@@ -110,6 +110,10 @@ pub const PORTUGUESE: Texts = Texts {
     signed_out_hint: "Se outras pessoas usam este dispositivo, feche também todas as janelas do navegador.",
     back_to_client: Template("Voltar para {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "Sua sessão também está sendo encerrada nos aplicativos que você usou com ela.",
+    signing_out_of: Template("Saindo de {}"),
+    going_back_to: Template("Você voltará para {} em instantes."),
     to_see_your_account: "para ver sua conta",
     account_title: "Sua conta",
     sessions_heading: "Onde você está conectado",

@@ -110,6 +110,10 @@ pub const SPANISH: Texts = Texts {
     signed_out_hint: "Si otras personas usan este dispositivo, cierre también todas las ventanas del navegador.",
     back_to_client: Template("Volver a {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "También se está cerrando su sesión en las aplicaciones que utilizó con ella.",
+    signing_out_of: Template("Cierre de sesión en {}"),
+    going_back_to: Template("En un momento volverá a {}."),
     to_see_your_account: "para ver su cuenta",
     account_title: "Su cuenta",
     sessions_heading: "Dónde ha iniciado sesión",

@@ -55,8 +55,13 @@ pub const SINGLE_PARAMETERS: [&str; 10] = [
 ];
 
 /// The grants the token endpoint serves, in the order of the metadata.
-pub const SERVED_GRANT_TYPES: [GrantType; 4] =
-    [GrantType::AuthorizationCode, GrantType::RefreshToken, GrantType::ClientCredentials, GrantType::TokenExchange];
+pub const SERVED_GRANT_TYPES: [GrantType; 5] = [
+    GrantType::AuthorizationCode,
+    GrantType::RefreshToken,
+    GrantType::ClientCredentials,
+    GrantType::TokenExchange,
+    GrantType::JwtBearer,
+];
 
 /// A well-formed request of an authenticated client for a grant it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
