@@ -220,19 +220,6 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
             "grant_types",
             "authorization_code",
         ),
-        (json!({"scope": "openid offline_access"}), "grant_types", "must contain refresh_token"),
-        (
-            json!({"scope": "openid", "grant_types": ["authorization_code", "refresh_token"]}),
-            "scope",
-            "must contain offline_access",
-        ),
-        (
-            json!({"scope": "offline_access", "grant_types": ["client_credentials", "refresh_token"]}),
-            "grant_types",
-            "nothing to refresh",
-        ),
-        (json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"]}), "token_exchange", "is required"),
-        (json!({"secrets": [{"value": "fifteen chars.."}]}), "secrets[0].value", "16 to 256"),
         (json!({"response_types": ["id_token"], "grant_types": []}), "grant_types", "implicit"),
         (json!({"redirect_uris": []}), "redirect_uris", "is required"),
         (json!({"grant_types": ["password"], "identity_providers": ["corp"]}), "identity_providers", "local"),
@@ -288,6 +275,29 @@ fn contradictions_about_keys_are_refused_with_the_reason() {
         ),
     ] {
         assert_contradiction(members, key, reason);
+    }
+}
+
+#[test]
+fn what_could_never_be_used_is_refused_with_the_reason() {
+    for (members, key, reason) in [
+        (json!({"scope": "openid offline_access"}), "grant_types", "must contain refresh_token"),
+        (
+            json!({"scope": "openid", "grant_types": ["authorization_code", "refresh_token"]}),
+            "scope",
+            "must contain offline_access",
+        ),
+        (
+            json!({"scope": "offline_access", "grant_types": ["client_credentials", "refresh_token"]}),
+            "grant_types",
+            "nothing to refresh",
+        ),
+        (json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"]}), "token_exchange", "is required"),
+        (json!({"secrets": [{"value": "fifteen chars.."}]}), "secrets[0].value", "16 to 256"),
+    ] {
+        let problem = client_problem(members);
+        let place = format!("clients[0].{key}: ");
+        assert!(problem.starts_with(&place) && problem.contains(reason), "{problem} | {reason}");
     }
 }
 
