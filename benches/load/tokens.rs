@@ -71,7 +71,7 @@ fn issue_some(provider: &Provider, tokens: u64) -> Result<(), String> {
     let mut client = provider.client(Connections::KeptAlive);
     let registered = provider.settings.clients.get("reference").ok_or("no client for reference tokens")?;
     let basic = registered.basic();
-    let endpoint = |name: &str| provider.endpoint(name).map(str::to_owned).ok_or_else(|| format!("no {name}"));
+    let endpoint = |name: &str| provider.endpoint(name).ok_or_else(|| format!("no {name}"));
     let (token_path, revocation_path) = (endpoint("token_endpoint")?, endpoint("revocation_endpoint")?);
     for number in 0..tokens {
         let outgoing =
