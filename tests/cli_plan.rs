@@ -18,11 +18,10 @@ fn document() -> Value {
     json!({
         "tenants": [{"name": "acme"}],
         "identity_scopes": [{"name": "roles", "claims": ["role"]}],
-        "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}],
+        "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}, {"name": "orders.write"}],
         "resources": [{"name": "orders", "secrets": [{"value": SECRET}]}],
         "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": SECRET}],
-        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
-        "extension_grants": [{"name": "urn:example:key", "function": "pg_catalog.jsonb_concat"}],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"], "scope": "orders.read"}],
         "clients": [
             {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
              "secrets": [{"value": SECRET}], "access_token_lifetime": 120, "claims": {"level": 1e2}},
@@ -119,17 +118,17 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
     let mut kept = document();
     kept["clients"] = json!([kept["clients"][0]]);
     kept["users"] = json!([{"username": "alice", "claims": {"name": "Alice", "role": ["admin"]}}]);
-    kept["extension_grants"] = json!([]);
+    kept["resource_scopes"] = json!([kept["resource_scopes"][0]]);
     assert_eq!(numbers(&planned(&installation, &kept, &[])), [0, 0, 0, 8]);
     let answer = plan(&installation, &kept, &["--prune"]);
     assert_eq!(answer.code, 3);
     let first = "--prune removes 3; what is removed, its tokens and its secrets do not come back:\n\n\
-                 - user bob (sub bob-1)\n- client spa\n- extension_grant urn:example:key\n";
+                 - user bob (sub bob-1)\n- client spa\n- resource_scope orders.write\n";
     assert!(answer.stdout.starts_with(first), "{answer:?}");
     let done = installation.run_with(&["apply", "-", "--prune"], &kept.to_string());
     assert_eq!(
         done.stdout,
-        "removed user bob\nremoved client spa\nremoved extension_grant urn:example:key\n0 added, 0 changed, 8 unchanged, 3 removed\n"
+        "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n0 added, 0 changed, 8 unchanged, 3 removed\n"
     );
     assert_eq!(installation.run_with(&["plan", "-", "--prune"], &kept.to_string()).code, 0);
     let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
@@ -269,7 +268,7 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let settings = installation.command(&[]);
     command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null()).env_remove("NO_COLOR").env("TERM", "xterm");
     command.envs(settings.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    // `script` is part of util-linux.
+    // `script` is of util-linux, which every Debian has.
     let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

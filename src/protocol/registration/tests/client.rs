@@ -193,6 +193,12 @@ fn wrong_settings_of_a_client_are_named_with_place_and_rule() {
     }
 }
 
+fn assert_contradiction(members: Value, key: &str, reason: &str) {
+    let problem = client_problem(members);
+    let is_named = problem.starts_with(&format!("clients[0].{key}: ")) && problem.contains(reason);
+    assert!(is_named, "{problem} | {reason}");
+}
+
 #[test]
 fn contradictions_of_a_client_are_refused_with_the_reason() {
     let public = json!([]);
@@ -227,6 +233,25 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
         (json!({"require_pkce": false, "secrets": public}), "require_pkce", "public client"),
         (json!({"token_endpoint_auth_method": "none"}), "secrets", "none"),
         (
+            json!({"default_response_mode": "query", "response_types": ["id_token"]}),
+            "default_response_mode",
+            "not allowed",
+        ),
+        (
+            json!({"default_response_mode": "form_post", "redirect_uris": ["myapp://cb"], "secrets": public}),
+            "default_response_mode",
+            "post",
+        ),
+    ] {
+        assert_contradiction(members, key, reason);
+    }
+}
+
+#[test]
+fn contradictions_about_keys_are_refused_with_the_reason() {
+    let public = json!([]);
+    for (members, key, reason) in [
+        (
             json!({"token_endpoint_auth_method": "private_key_jwt", "jwks_uri": "https://a.example/jwks"}),
             "secrets",
             "private_key_jwt",
@@ -248,22 +273,8 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
             "jwks",
             "no key that fits",
         ),
-        (
-            json!({"default_response_mode": "query", "response_types": ["id_token"]}),
-            "default_response_mode",
-            "not allowed",
-        ),
-        (
-            json!({"default_response_mode": "form_post", "redirect_uris": ["myapp://cb"], "secrets": public}),
-            "default_response_mode",
-            "post",
-        ),
     ] {
-        let problem = client_problem(members);
-        assert!(
-            problem.starts_with(&format!("clients[0].{key}: ")) && problem.contains(reason),
-            "{problem} | {reason}"
-        );
+        assert_contradiction(members, key, reason);
     }
 }
 
