@@ -251,17 +251,6 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
         ),
         (json!({"jwks": {"keys": [{"kty": "EC"}]}, "jwks_uri": "https://a.example/jwks"}), "jwks", "beside jwks_uri"),
         (
-            json!({"jwks_uri": "https://a.example/jwks", "secrets": public}),
-            "token_endpoint_auth_method",
-            "must be private_key_jwt",
-        ),
-        (
-            json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
-                   "jwks": {"keys": [p256("k", "A")]}, "secrets": public}),
-            "jwks",
-            "no key that fits",
-        ),
-        (
             json!({"default_response_mode": "query", "response_types": ["id_token"]}),
             "default_response_mode",
             "not allowed",
@@ -277,6 +266,27 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
             problem.starts_with(&format!("clients[0].{key}: ")) && problem.contains(reason),
             "{problem} | {reason}"
         );
+    }
+}
+
+#[test]
+fn keys_that_prove_nothing_are_refused_with_the_reason() {
+    let public = Value::Null;
+    for (members, key, reason) in [
+        (
+            json!({"jwks_uri": "https://a.example/jwks", "secrets": public}),
+            "token_endpoint_auth_method",
+            "must be private_key_jwt",
+        ),
+        (
+            json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
+                   "jwks": {"keys": [p256("k", "A")]}, "secrets": public}),
+            "jwks",
+            "no key that fits",
+        ),
+    ] {
+        let problem = client_problem(members);
+        assert!(problem.starts_with(&format!("clients[0].{key}: ")) && problem.contains(reason), "{problem}");
     }
 }
 
