@@ -194,6 +194,7 @@ fn wrong_settings_of_a_client_are_named_with_place_and_rule() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one table of cases")]
 fn contradictions_of_a_client_are_refused_with_the_reason() {
     let public = json!([]);
     for (members, key, reason) in [
