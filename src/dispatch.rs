@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, check_session, consent, discovery, end_session, health, home, introspection, jwks, login,
-    logout, revocation, static_files, token, userinfo,
+    account, authorize, check_session, client_view, consent, discovery, end_session, health, home, introspection, jwks,
+    login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
@@ -37,6 +37,7 @@ enum Route<'a> {
     Consent,
     Logout,
     Account,
+    ClientLogo(&'a str),
     StaticFile(&'a str),
 }
 
@@ -78,7 +79,10 @@ impl<'a> Route<'a> {
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
             "/account" => Some(Route::Account),
-            other => other.strip_prefix("/static/").map(Route::StaticFile),
+            other => match other.strip_prefix("/clients/").and_then(|rest| rest.strip_suffix("/logo")) {
+                Some(client_id) => Some(Route::ClientLogo(client_id)),
+                None => other.strip_prefix("/static/").map(Route::StaticFile),
+            },
         }
     }
 
@@ -100,6 +104,7 @@ impl<'a> Route<'a> {
             Route::Consent => "consent",
             Route::Logout => "logout",
             Route::Account => "account",
+            Route::ClientLogo(_) => "logo",
             Route::StaticFile(_) => "static",
         }
     }
@@ -107,7 +112,9 @@ impl<'a> Route<'a> {
     /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::CheckSession | Route::ClientLogo(_) | Route::StaticFile(_) => {
+                "GET, HEAD"
+            }
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize | Route::EndSession => "GET, POST",
             Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
@@ -131,6 +138,7 @@ impl<'a> Route<'a> {
             | Route::Consent
             | Route::Logout
             | Route::Account
+            | Route::ClientLogo(_)
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -156,6 +164,7 @@ impl<'a> Route<'a> {
             | Route::Consent
             | Route::Logout
             | Route::Account
+            | Route::ClientLogo(_)
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -255,7 +264,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Login
         | Route::Consent
         | Route::Logout
-        | Route::Account => {}
+        | Route::Account
+        | Route::ClientLogo(_) => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -272,6 +282,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
         Route::Account => account::handle(app, request),
+        Route::ClientLogo(client_id) => client_view::logo(app, client_id),
         Route::Health | Route::CheckSession | Route::StaticFile(_) => {
             Err(Failure::Internal(String::from("answered above")))
         }

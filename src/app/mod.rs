@@ -1,6 +1,7 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
 pub mod assertions;
+pub mod client_logos;
 pub mod extension_grant;
 pub mod failure;
 pub mod foreign_keys;
@@ -30,6 +31,7 @@ use crate::store::grant_functions::{self, Found};
 use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate, partitions};
 
+use client_logos::ClientLogos;
 use extension_grant::ExtensionGrant;
 use failure::Failure;
 use foreign_keys::ForeignKeys;
@@ -76,6 +78,8 @@ pub struct App {
     pub vault: Vault,
     /// Wrong client secrets, counted in memory.
     pub client_failures: Guesses,
+    /// Logos of clients, kept in memory.
+    pub client_logos: ClientLogos,
     /// What extension grants refused, counted in memory.
     pub extension_failures: Guesses,
     /// The extension grants of this binary, and the pool for those of the operator.
@@ -161,6 +165,7 @@ impl App {
         Ok(App {
             vault: Vault::new(&derived),
             client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            client_logos: ClientLogos::default(),
             extension_failures: Guesses::new(
                 config.limits.extension_failures_per_minute,
                 config.limits.tracked as usize,
