@@ -200,7 +200,6 @@ fn assert_contradiction(members: Value, key: &str, reason: &str) {
 }
 
 #[test]
-#[allow(clippy::too_many_lines, reason = "one table of cases")]
 fn contradictions_of_a_client_are_refused_with_the_reason() {
     let public = json!([]);
     for (members, key, reason) in [
