@@ -9,7 +9,7 @@ use super::sign_in;
 use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::password_sign_in::{Attempt, Outcome, attempt};
+use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
 use crate::crypto::random;
 use crate::http::{Method, Request, Response};
 use crate::pages;
@@ -139,7 +139,7 @@ impl LoginPage<'_> {
                 sign_in::complete(self.app, self.request, self.visit, self.present, (*user, read_at))
             }
             Outcome::Wrong => {
-                sign_in::record_failure(self.app, self.request, self.visit)?;
+                record_failure(self.app, self.request, &self.visit.request.client_id)?;
                 let mut response = self.draw(200, username, Some(LoginProblem::WrongCredentials));
                 response.note.reason = Some(Reason::WrongPassword.code());
                 Ok(response)

@@ -3,9 +3,12 @@
 
 pub mod authorization_code;
 pub mod client_credentials;
+pub mod device_code;
 pub mod issue;
+pub mod password;
 pub mod presented_token;
 pub mod refresh_token;
+pub mod user_grant;
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -34,5 +37,7 @@ pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<Token
         TokenRequest::AuthorizationCode(request) => authorization_code::handle(context, request),
         TokenRequest::RefreshToken(request) => refresh_token::handle(context, request),
         TokenRequest::ClientCredentials(request) => client_credentials::handle(context, request),
+        TokenRequest::Password(request) => password::handle(context, request),
+        TokenRequest::DeviceCode(request) => device_code::handle(context, request),
     }
 }

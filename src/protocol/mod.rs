@@ -49,6 +49,7 @@ pub mod refresh_token;
 pub mod sealed_code;
 pub mod token_request;
 pub mod token_response;
+pub mod user_scope;
 
 // Tokens and who may use them
 pub mod access_token;

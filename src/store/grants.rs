@@ -97,7 +97,8 @@ WITH standing AS (
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
-           CASE WHEN redeemed.issued THEN 'code_redeemed' WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
+           CASE WHEN redeemed.issued THEN a.event WHEN a.event <> 'code_redeemed' THEN 'grant_refused'
+                WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
            $4::text, $5::text, $9::text, a.source, a.request_id, a.detail
     FROM redeemed, jsonb_populate_record(NULL::audit_events, $20::jsonb) AS a
 )
@@ -106,7 +107,7 @@ SELECT redeemed.own, redeemed.issued, standing.* FROM redeemed, standing";
 /// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
 /// the same attempt is made once more. The event's name, client, user and session are the statement's own.
 pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
-    let row = enter(store, new, false, audit)?;
+    let row = enter(store, new, false, &of_code(audit))?;
     let (own, issued): (bool, bool) = (column(&row, "own")?, column(&row, "issued")?);
     let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
     match (own, issued) {
@@ -118,10 +119,21 @@ pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<R
     }
 }
 
+/// Enters a grant that no code promised, under an id drawn for it just now. `None` when user, client or consent do not
+/// stand: then nothing may be issued. The event has the name it is given, unless nothing is issued.
+pub fn begin(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Option<Box<UserRow>>, StoreError> {
+    let row = enter(store, new, false, audit)?;
+    if column(&row, "issued")? { Ok(Some(Box::new(user(&row)?))) } else { Ok(None) }
+}
+
 /// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
 /// gave is revoked. The same statement as [`redeem`], so neither can slip past the other.
 pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    enter(store, new, true, audit).map(drop)
+    enter(store, new, true, &of_code(audit)).map(drop)
+}
+
+fn of_code<'a>(audit: &AuditEvent<'a>) -> AuditEvent<'a> {
+    AuditEvent { event: "code_redeemed", ..audit.clone() }
 }
 
 fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
