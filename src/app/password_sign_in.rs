@@ -97,10 +97,10 @@ pub fn cost_as_much(app: &App, password: &SecretText) -> Result<(), Failure> {
 }
 
 /// Tells the audit log of a wrong password. Not whose: what was typed as a user name is sometimes a password.
-pub fn record_failure(app: &App, request: &Request, client_id: &ClientId) -> Result<(), Failure> {
+pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>) -> Result<(), Failure> {
     let event = AuditEvent {
         event: "sign_in_failed",
-        client_id: Some(client_id),
+        client_id,
         source: Some(request.source),
         request_id: Some(&request.id),
         ..AuditEvent::default()

@@ -1,10 +1,12 @@
 //! `/login`: the page that asks who is there, for one sealed request; and the account chooser of `prompt=select_account`.
+//! The tenant of a sign-in comes from that request, never from the form.
 
 use super::answers::{self, Presentation};
-use super::authorize::silent;
 use super::cookies;
+use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
+use super::sealed_address;
 use super::sign_in;
 use super::visit::{Next, Visit};
 use crate::app::App;
@@ -15,27 +17,34 @@ use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::frame::Account;
 use crate::pages::login::{LoginProblem, LoginView};
-use crate::protocol::authorize_request::Refusal;
-use crate::protocol::errors::AuthorizeErrorCode;
-use crate::protocol::interaction::{Step, offers_password};
+use crate::protocol::interaction::Step;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
 /// Everything this page works on.
 struct LoginPage<'a> {
     app: &'a App,
     request: &'a Request,
-    visit: &'a Visit,
+    errand: Errand<'a>,
     present: Option<&'a PresentSession>,
 }
 
 /// Shows the page, or takes its form.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let visit = Visit::reopen(app, request)?;
-    let present = PresentSession::find(app, request).map_err(|failure| silent(&visit, failure))?;
-    let page = LoginPage { app, request, visit: &visit, present: present.as_ref() };
+    let opened = sealed_address::open(app, request)?;
+    match opened.request.purpose {
+        SealedPurpose::Authorize => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
+        SealedPurpose::Account => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
+        SealedPurpose::Device | SealedPurpose::Link | SealedPurpose::Logout => Err(sealed_address::invalid()),
+    }
+}
+
+fn answer(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
+    let present = PresentSession::find(app, request).map_err(|failure| errand.silent(failure))?;
+    let page = LoginPage { app, request, errand, present: present.as_ref() };
     match request.method {
         Method::Post => page.take(),
         Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
@@ -44,36 +53,26 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 
 /// The form for somebody else than the present account, as the answer to a choice made on another page.
 pub fn ask_for_another_account(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -> Response {
-    LoginPage { app, request, visit, present: Some(present) }.draw(200, "", None)
+    LoginPage { app, request, errand: Errand::Authorize(visit), present: Some(present) }.draw(200, "", None)
 }
 
 impl LoginPage<'_> {
     /// The page, unless the request needs another one or none.
     fn show(&self) -> Result<Response, Failure> {
-        let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
-        let next = next.map_err(|failure| silent(self.visit, failure))?;
+        let next = self.errand.next(self.app, self.request, self.present, Step::Arrival);
+        let next = next.map_err(|failure| self.errand.silent(failure))?;
         // Who asked for a fresh sign-in gets one at every showing: going back to this page is not signing in.
-        let next = if self.visit.wants_fresh_sign_in() { Next::Login } else { next };
+        let next = if self.errand.wants_fresh_sign_in() { Next::Login } else { next };
         match (next, self.present) {
             (Next::SelectAccount, Some(present)) => Ok(self.draw_chooser(present)),
             (Next::Login | Next::SelectAccount, _) => {
-                self.require_password_form()?;
-                let hint = self.visit.request.login_hint.as_deref().unwrap_or_default();
-                Ok(self.draw(200, hint, None))
+                self.errand.require_password_form()?;
+                Ok(self.draw(200, self.errand.login_hint(), None))
             }
-            (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
+            (Next::Consent { .. }, _) => Ok(answers::see_other(self.errand.page(self.app, "/consent"))),
             (Next::Answer(_), _) if self.request.method == Method::Head => Ok(answers::nothing_to_show()),
             (Next::Answer(response), _) => Ok(response),
         }
-    }
-
-    /// Refuses where no password may be taken: the person must not type one in vain.
-    fn require_password_form(&self) -> Result<(), Failure> {
-        let Visit { request, client, snapshot, .. } = self.visit;
-        if offers_password(request, &client.client, &snapshot.catalogue) {
-            return Ok(());
-        }
-        Err(self.visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)))
     }
 
     /// Takes the form: a decision on the chooser, a cancellation, or user name and password.
@@ -83,12 +82,12 @@ impl LoginPage<'_> {
         let decision = form.single("decision").map_err(Failure::bad_request)?;
         let of_chooser = self.present.is_some_and(|present| {
             let session = &present.handle.random;
-            form_tokens::matches(self.app, Form::SelectAccount, &self.visit.sealed, Some(session), posted)
+            form_tokens::matches(self.app, Form::SelectAccount, self.errand.sealed(), Some(session), posted)
         });
         let browser = cookies::pre_session(&self.app.config, self.request);
-        let of_login = form_tokens::matches(self.app, Form::Login, &self.visit.sealed, browser.as_ref(), posted);
+        let of_login = form_tokens::matches(self.app, Form::Login, self.errand.sealed(), browser.as_ref(), posted);
         match (decision, self.present) {
-            (Some("cancel"), _) if of_chooser || of_login => Err(self.cancelled()),
+            (Some("cancel"), _) if of_chooser || of_login => self.errand.cancelled(self.app),
             (Some("continue"), Some(present)) if of_chooser => self.go_on_as(present),
             (Some("another"), Some(_)) if of_chooser => Ok(self.draw(200, "", None)),
             (None, _) if of_login => self.sign_in(&form),
@@ -101,23 +100,20 @@ impl LoginPage<'_> {
         }
     }
 
-    fn cancelled(&self) -> Failure {
-        self.visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
-    }
-
     fn go_on_as(&self, present: &PresentSession) -> Result<Response, Failure> {
-        match self.visit.next(self.app, self.request, Some(present), Step::AfterAccountChosen)? {
-            Next::Login | Next::SelectAccount => Ok(self.draw(200, "", None)),
+        let next = self.errand.next(self.app, self.request, Some(present), Step::AfterAccountChosen)?;
+        match (next, self.errand) {
             // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-            Next::Consent { may_remember } => {
-                super::consent::draw(self.app, self.request, self.visit, present, may_remember, false)
+            (Next::Consent { may_remember }, Errand::Authorize(visit)) => {
+                super::consent::draw(self.app, self.request, visit, present, may_remember, false)
             }
-            Next::Answer(response) => Ok(response),
+            (Next::Login | Next::SelectAccount | Next::Consent { .. }, _) => Ok(self.draw(200, "", None)),
+            (Next::Answer(response), _) => Ok(response),
         }
     }
 
     fn sign_in(&self, form: &Parameters) -> Result<Response, Failure> {
-        self.require_password_form()?;
+        self.errand.require_password_form()?;
         let username = form.bounded("username", lengths::USERNAME).map_err(Failure::bad_request)?;
         let password = form.single("password").map_err(Failure::bad_request)?;
         if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
@@ -132,14 +128,14 @@ impl LoginPage<'_> {
     }
 
     fn try_password(&self, username: &str, password: &SecretText) -> Result<Response, Failure> {
-        let tenant = self.visit.request.acr_values.tenant.as_ref();
+        let tenant = self.errand.tenant();
         let source = self.request.source;
         match attempt(self.app, &Attempt { tenant, username, password, source })? {
             Outcome::Accepted { user, read_at } => {
-                sign_in::complete(self.app, self.request, self.visit, self.present, (*user, read_at))
+                sign_in::complete(self.app, self.request, self.errand, self.present, (*user, read_at))
             }
             Outcome::Wrong => {
-                record_failure(self.app, self.request, &self.visit.request.client_id)?;
+                record_failure(self.app, self.request, self.errand.client_id())?;
                 let mut response = self.draw(200, username, Some(LoginProblem::WrongCredentials));
                 response.note.reason = Some(Reason::WrongPassword.code());
                 Ok(response)
@@ -157,13 +153,13 @@ impl LoginPage<'_> {
     fn draw(&self, status: u16, username: &str, problem: Option<LoginProblem>) -> Response {
         let known = cookies::pre_session(&self.app.config, self.request);
         let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-        let token = form_tokens::issue(self.app, Form::Login, &self.visit.sealed, &browser);
+        let token = form_tokens::issue(self.app, Form::Login, self.errand.sealed(), &browser);
         let response = self.page(status, username, problem, &token, None);
         if known.is_some() { response } else { cookies::set_pre_session(&self.app.config, response, &browser) }
     }
 
     fn draw_chooser(&self, present: &PresentSession) -> Response {
-        let token = form_tokens::issue(self.app, Form::SelectAccount, &self.visit.sealed, &present.handle.random);
+        let token = form_tokens::issue(self.app, Form::SelectAccount, self.errand.sealed(), &present.handle.random);
         let account = Account { name: present.display_name(), username: &present.user.username };
         self.page(200, "", None, &token, Some(account))
     }
@@ -177,25 +173,21 @@ impl LoginPage<'_> {
         present_account: Option<Account<'_>>,
     ) -> Response {
         let presentation = Presentation { config: &self.app.config, request: self.request };
-        let request = &self.visit.request;
-        let tenant = request.acr_values.tenant.as_ref().and_then(|tenant| {
-            self.visit.snapshot.catalogue.tenants.get(tenant.as_str()).map(|tenant| tenant.display_name.as_str())
-        });
-        let action = self.visit.page(self.app, "/login");
-        let markup = presentation.draw(request.ui_locales.as_deref().unwrap_or_default(), |chrome| {
+        let action = self.errand.page(self.app, "/login");
+        let markup = presentation.draw(self.errand.ui_locales(), |chrome| {
             pages::login::page(&LoginView {
                 chrome,
                 action: &action,
                 form_token,
-                client: self.visit.client_view(),
-                tenant,
+                client: self.errand.client_view(),
+                tenant: self.errand.tenant_display_name(),
                 username,
                 problem,
                 present_account,
             })
         });
         let mut response = answers::form_page(status, markup);
-        response.note.client_id = Some(request.client_id.to_string());
+        response.note.client_id = self.errand.client_id().map(ToString::to_string);
         response
     }
 }

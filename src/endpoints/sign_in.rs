@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::answers::{self, Presentation};
 use super::cookies::{self, SessionHandle};
+use super::errand::Errand;
 use super::present_session::PresentSession;
-use super::visit::{Next, Visit};
+use super::visit::Next;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
@@ -21,20 +22,20 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::{self, SessionRenewal, SessionRow};
 use crate::store::users::UserRow;
 
-/// Signs the user in, by their row and the moment it was read, and goes on with the request.
+/// Signs the user in, by their row and the moment it was read, and goes on with what they came for.
 pub fn complete(
     app: &App,
     request: &Request,
-    visit: &Visit,
+    errand: Errand<'_>,
     present: Option<&PresentSession>,
     accepted: (UserRow, Instant),
 ) -> Result<Response, Failure> {
-    let signed_in = begin(app, request, visit, present, accepted)?;
-    let next = visit.next(app, request, Some(&signed_in), Step::AfterSignIn);
+    let signed_in = begin(app, request, errand, present, accepted)?;
+    let next = errand.next(app, request, Some(&signed_in), Step::AfterSignIn);
     let response = match next {
         Ok(Next::Answer(response)) => response,
-        Ok(Next::Consent { .. }) => answers::see_other(visit.page(app, "/consent")),
-        Ok(Next::Login | Next::SelectAccount) => answers::see_other(visit.page(app, "/login")),
+        Ok(Next::Consent { .. }) => answers::see_other(errand.page(app, "/consent")),
+        Ok(Next::Login | Next::SelectAccount) => answers::see_other(errand.page(app, "/login")),
         // The user is signed in although the client is told no: the browser must learn its session in that answer.
         Err(Failure::Authorize(error)) => {
             answers::authorize_error(&Presentation { config: &app.config, request }, error)
@@ -48,23 +49,23 @@ pub fn complete(
 fn begin(
     app: &App,
     request: &Request,
-    visit: &Visit,
+    errand: Errand<'_>,
     present: Option<&PresentSession>,
     (user, read_at): (UserRow, Instant),
 ) -> Result<PresentSession, Failure> {
     // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
-    let auth_time = app.now().max(visit.request.received_at);
+    let auth_time = app.now().max(errand.received_at());
     let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
     if let Some(present) = present.filter(same_user)
-        && let Some(renewed) = renew(app, request, visit, present, auth_time)?
+        && let Some(renewed) = renew(app, request, errand, present, auth_time)?
     {
         return Ok(PresentSession { user, ..renewed });
     }
     let row = new_row(app, &user, read_at, auth_time);
     let handle = SessionHandle::new(row.day, random::bytes());
-    sessions::insert(&app.store, &row, &handle.hash(), &event("signed_in", request, visit, &user, &row.sid))?;
+    sessions::insert(&app.store, &row, &handle.hash(), &event("signed_in", request, errand, &user, &row.sid))?;
     if let Some(present) = present {
-        let event = event("signed_out", request, visit, &present.user, &present.row.sid);
+        let event = event("signed_out", request, errand, &present.user, &present.row.sid);
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
     }
     Ok(PresentSession { handle, row, user })
@@ -73,7 +74,7 @@ fn begin(
 fn renew(
     app: &App,
     request: &Request,
-    visit: &Visit,
+    errand: Errand<'_>,
     present: &PresentSession,
     auth_time: Instant,
 ) -> Result<Option<PresentSession>, Failure> {
@@ -81,7 +82,7 @@ fn renew(
     let amr = vec![String::from(PASSWORD)];
     let renewal =
         SessionRenewal { handle_hash: handle.hash(), auth_time, amr: &amr, acr: SIGNED_IN, identity_provider: LOCAL };
-    let event = event("signed_in", request, visit, &present.user, &present.row.sid);
+    let event = event("signed_in", request, errand, &present.user, &present.row.sid);
     if !sessions::renew(&app.store, present.row.day, &present.row.sid, &renewal, &event)? {
         return Ok(None);
     }
@@ -112,10 +113,16 @@ fn new_row(app: &App, user: &UserRow, read_at: Instant, auth_time: Instant) -> S
     }
 }
 
-fn event<'a>(name: &'a str, request: &'a Request, visit: &'a Visit, user: &'a UserRow, sid: &'a Sid) -> AuditEvent<'a> {
+fn event<'a>(
+    name: &'a str,
+    request: &'a Request,
+    errand: Errand<'a>,
+    user: &'a UserRow,
+    sid: &'a Sid,
+) -> AuditEvent<'a> {
     AuditEvent {
         event: name,
-        client_id: Some(&visit.request.client_id),
+        client_id: errand.client_id(),
         sub: Some(&user.sub),
         sid: Some(sid),
         source: Some(request.source),

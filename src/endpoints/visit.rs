@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::answers::{self, Presentation};
 use super::present_session::PresentSession;
+use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::metadata::SERVED_RESPONSE_TYPES;
@@ -75,14 +76,18 @@ impl Visit {
 
     /// Opens the request in the address of one of our pages, and validates it as if it came now.
     pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-        let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
-        let expired = || Failure::bad_request(Reason::SealedRequestInvalid);
-        let (parameters, received_at) = open(app, sealed).ok_or_else(expired)?;
-        if app.now() >= received_at.plus(app.config.authorization_request_lifetime) {
-            return Err(Failure::bad_request(Reason::PageExpired));
+        Visit::resume(app, sealed_address::open(app, request)?)
+    }
+
+    /// Validates a request of which the seal was opened, as if it came now.
+    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+        let Opened { request, sealed } = opened;
+        match request.purpose {
+            SealedPurpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
+            SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link | SealedPurpose::Logout => {
+                Err(sealed_address::invalid())
+            }
         }
-        Visit::validate(app, &parameters, received_at, sealed.to_owned())
     }
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
@@ -145,7 +150,7 @@ impl Visit {
 
     /// The address of one of our pages for this request.
     pub fn page(&self, app: &App, page: &str) -> String {
-        format!("{}{page}?r={}", app.config.base_url.path(), self.sealed)
+        sealed_address::page(app, page, &self.sealed)
     }
 
     /// The client as pages show it.
@@ -259,11 +264,5 @@ impl Visit {
 
 fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
     let parameters = authorize_request::known(parameters);
-    let request = SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters };
-    app.vault.authorize_requests.seal_text("", &request.encode())
-}
-
-fn open(app: &App, sealed: &str) -> Option<(Parameters, Instant)> {
-    let request = SealedRequest::decode(&app.vault.authorize_requests.open_text("", sealed)?)?;
-    (request.purpose == SealedPurpose::Authorize).then_some((request.parameters, request.received_at))
+    sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters })
 }

@@ -52,7 +52,7 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<(Use
     match password_sign_in::attempt(app, attempt)? {
         Outcome::Accepted { user, read_at } => Ok((*user, read_at)),
         Outcome::Wrong => {
-            password_sign_in::record_failure(app, context.request, &context.client.client.client_id)?;
+            password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id))?;
             Err(refused(Reason::PasswordRefused))
         }
         Outcome::Throttled(_) => {

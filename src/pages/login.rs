@@ -14,8 +14,8 @@ pub struct LoginView<'a> {
     pub action: &'a str,
     /// Field `form_token`.
     pub form_token: &'a str,
-    /// Who asked for the sign-in.
-    pub client: Client<'a>,
+    /// Who asked for the sign-in; none where the person came for their own account.
+    pub client: Option<Client<'a>>,
     /// Display name of the tenant in which the sign-in happens.
     pub tenant: Option<&'a str>,
     /// What the user name field starts with: `login_hint`, or what was typed before; empty for nothing.
@@ -78,7 +78,7 @@ pub fn page(view: &LoginView<'_>) -> Markup {
         view.chrome,
         &title,
         html! {
-            (client_logo(&view.client))
+            @if let Some(client) = &view.client { (client_logo(client)) }
             h1 { (heading) }
             (context(view))
             @if let Some(problem) = view.problem { (summary(texts, problem)) }
@@ -89,7 +89,7 @@ pub fn page(view: &LoginView<'_>) -> Markup {
                     None => (fields(view)),
                 }
             }
-            (client_links(texts, &view.client))
+            @if let Some(client) = &view.client { (client_links(texts, client)) }
         },
     )
 }
@@ -98,7 +98,12 @@ pub fn page(view: &LoginView<'_>) -> Markup {
 fn context(view: &LoginView<'_>) -> Markup {
     let texts = view.chrome.texts;
     html! {
-        p .lead { (about(texts.to_continue_to, view.client.name)) }
+        p .lead {
+            @match view.client {
+                Some(client) => (about(texts.to_continue_to, client.name)),
+                None => (texts.to_see_your_account),
+            }
+        }
         @if let Some(tenant) = view.tenant {
             p .tenant { (about(texts.with_account_of_tenant, tenant)) }
         }

@@ -70,6 +70,7 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     let login = login_view(chrome, name);
     add("login", login::page(&login));
     add("login without hint", login::page(&LoginView { username: "", tenant: None, ..login }));
+    add("login for the account", login::page(&LoginView { client: None, ..login }));
     for problem in PROBLEMS {
         add(&format!("login {problem:?}"), login::page(&LoginView { problem: Some(problem), ..login }));
     }
@@ -118,7 +119,7 @@ fn login_view<'a>(chrome: Chrome<'a>, name: &'a str) -> LoginView<'a> {
         chrome,
         action: ACTION,
         form_token: "TOKEN",
-        client: client(name),
+        client: Some(client(name)),
         tenant: Some(name),
         username: name,
         problem: None,

@@ -58,28 +58,46 @@ pub fn tenant_for_password(
 }
 
 /// The tenant of a sign-in: the one named, if it is registered and the client allows it; without a name the client's only one,
-/// else none. More than one name, an unknown or a disallowed one is `UnknownTenant`; where no tenant is registered at all,
-/// names are ignored.
+/// else none. See [`named_tenant`] for what is refused.
 pub fn settle_tenant<'a>(
     names: impl Iterator<Item = &'a str>,
     client: &Client,
     catalogue: &Catalogue,
 ) -> Result<Option<TenantName>, Reason> {
+    let named = named_tenant(names, catalogue, |tenant| client.allows_tenant(tenant))?;
+    Ok(named.or_else(|| only_tenant(client).cloned()))
+}
+
+/// The tenant that is named, if one is. More than one name, an unknown or a disallowed one is `UnknownTenant`; where no tenant
+/// is registered at all, names are ignored.
+pub fn named_tenant<'a>(
+    names: impl Iterator<Item = &'a str>,
+    catalogue: &Catalogue,
+    is_allowed: impl Fn(&TenantName) -> bool,
+) -> Result<Option<TenantName>, Reason> {
     let names: Vec<&str> = if catalogue.tenants.is_empty() { Vec::new() } else { names.collect() };
     match names.as_slice() {
-        [] => Ok(only_tenant(client)),
+        [] => Ok(None),
         [name] => {
             let tenant = TenantName::new(*name);
-            let allowed = catalogue.tenants.contains_key(*name) && client.allows_tenant(&tenant);
-            if allowed { Ok(Some(tenant)) } else { Err(Reason::UnknownTenant) }
+            let usable = catalogue.tenants.contains_key(*name) && is_allowed(&tenant);
+            if usable { Ok(Some(tenant)) } else { Err(Reason::UnknownTenant) }
         }
         [_, _, ..] => Err(Reason::UnknownTenant),
     }
 }
 
-fn only_tenant(client: &Client) -> Option<TenantName> {
-    let tenants = client.tenants.as_ref().filter(|tenants| tenants.len() == 1)?;
-    tenants.first().cloned()
+/// Whether what was given within that tenant, or without one, would still be given: its tenant is registered and the client's,
+/// or it has none and the client has not come to belong to exactly one.
+pub fn tenant_stands(tenant: Option<&TenantName>, client: &Client, catalogue: &Catalogue) -> bool {
+    match tenant {
+        Some(tenant) => catalogue.tenants.contains_key(tenant.as_str()) && client.allows_tenant(tenant),
+        None => only_tenant(client).is_none(),
+    }
+}
+
+fn only_tenant(client: &Client) -> Option<&TenantName> {
+    client.tenants.as_ref().filter(|tenants| tenants.len() == 1)?.first()
 }
 
 /// Whether users may be sent to that provider for this client: registered, enabled, allowed. `local` is always registered.
@@ -175,6 +193,26 @@ mod tests {
             assert_eq!(read(Some(text)), Err(Reason::IdentityProviderWithPassword), "{text}");
         }
         assert_eq!(read(Some("tenant:nope")), Err(Reason::UnknownTenant));
+    }
+
+    #[test]
+    fn what_was_given_stands_while_its_tenant_is_the_clients() {
+        let acme = TenantName::new("acme");
+        let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
+        let (registered, none) = (catalogue_with_tenants(), catalogue());
+        for (tenant, client, catalogue, stands) in [
+            (Some(&acme), client(), &registered, true),
+            (Some(&acme), of(&["acme", "globex"]), &registered, true),
+            (Some(&acme), of(&["globex"]), &registered, false),
+            (Some(&acme), client(), &none, false),
+            (Some(&TenantName::new("former")), client(), &registered, false),
+            (None, client(), &registered, true),
+            (None, client(), &none, true),
+            (None, of(&["acme", "globex"]), &registered, true),
+            (None, of(&["acme"]), &registered, false),
+        ] {
+            assert_eq!(tenant_stands(tenant, &client, catalogue), stands, "{tenant:?} {:?}", client.tenants);
+        }
     }
 
     proptest! {

@@ -1,0 +1,45 @@
+//! The `r` of our pages' addresses: a request under seal. No page takes anything else from its address.
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::Request;
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::sealed_request::SealedRequest;
+
+/// A request that was sealed, and the seal it came under.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// What lay under the seal.
+    pub request: SealedRequest,
+    /// The page's `r`.
+    pub sealed: String,
+}
+
+/// Seals a request for the addresses of its pages.
+pub fn seal(app: &App, request: &SealedRequest) -> String {
+    app.vault.authorize_requests.seal_text("", &request.encode())
+}
+
+/// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.
+pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
+    let opened = app.vault.authorize_requests.open_text("", sealed).and_then(|bytes| SealedRequest::decode(&bytes));
+    let opened = opened.ok_or_else(invalid)?;
+    if app.now() >= opened.received_at.plus(app.config.authorization_request_lifetime) {
+        return Err(Failure::bad_request(Reason::PageExpired));
+    }
+    Ok(Opened { request: opened, sealed: sealed.to_owned() })
+}
+
+/// The address of one of our pages with a request in it.
+pub fn page(app: &App, page: &str, sealed: &str) -> String {
+    format!("{}{page}?r={sealed}", app.config.base_url.path())
+}
+
+/// The address of this page does not hold what it should.
+pub fn invalid() -> Failure {
+    Failure::bad_request(Reason::SealedRequestInvalid)
+}
