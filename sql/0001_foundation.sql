@@ -158,6 +158,34 @@ CREATE TABLE grants (
     CHECK ((session_day IS NULL) = (sid IS NULL))
 ) PARTITION BY RANGE (day);
 
+-- Devices that wait for their users. Both codes are HMACs under keys that are not in the database.
+CREATE TABLE device_authorizations (
+    device_code_hash bytea PRIMARY KEY,
+    user_code_hash bytea NOT NULL UNIQUE,
+    client_id text NOT NULL,
+    scopes text[] NOT NULL,
+    resources text[] NOT NULL,
+    acr_values text,
+    poll_interval int4 NOT NULL, -- seconds
+    polled_at timestamptz,
+    polled_early boolean NOT NULL DEFAULT false,
+    expires_at timestamptz NOT NULL,
+    decided_at timestamptz,
+    allowed boolean,
+    sub text,
+    granted_scopes text[],
+    tenant text,
+    identity_provider text,
+    auth_time timestamptz,
+    amr text[],
+    acr text,
+    judged_at timestamptz, -- what it stands on must not have been revoked since
+    redeemed_by bytea, -- names the redemption
+    CHECK ((decided_at IS NULL) = (allowed IS NULL) AND (decided_at IS NULL) = (sub IS NULL))
+);
+CREATE INDEX device_authorizations_waiting ON device_authorizations (client_id, expires_at) WHERE decided_at IS NULL;
+CREATE INDEX device_authorizations_by_expiry ON device_authorizations (expires_at);
+
 CREATE TABLE revoked_tokens (
     day int4 NOT NULL,
     jti bytea NOT NULL,

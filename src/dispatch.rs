@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, discovery, health, home, introspection, jwks, login, logout, revocation, static_files, token,
-    userinfo,
+    authorize, consent, device, device_authorization, discovery, health, home, introspection, jwks, login, logout,
+    revocation, static_files, token, userinfo,
 };
 use crate::http::{Body, Method, Note, Request, Response};
 use crate::pages::error::Problem;
@@ -27,10 +27,12 @@ enum Route<'a> {
     Token,
     Revocation,
     Introspection,
+    DeviceAuthorization,
     UserInfo,
     Login,
     Consent,
     Logout,
+    Device,
     StaticFile(&'a str),
 }
 
@@ -65,10 +67,12 @@ impl<'a> Route<'a> {
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
+            metadata::DEVICE_AUTHORIZATION_PATH => Some(Route::DeviceAuthorization),
             metadata::USERINFO_PATH => Some(Route::UserInfo),
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/device" => Some(Route::Device),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
         }
     }
@@ -79,8 +83,8 @@ impl<'a> Route<'a> {
             Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout => "GET, HEAD, POST",
-            Route::Token | Route::Revocation => "POST, OPTIONS",
+            Route::Login | Route::Consent | Route::Logout | Route::Device => "GET, HEAD, POST",
+            Route::Token | Route::Revocation | Route::DeviceAuthorization => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
         }
@@ -92,15 +96,20 @@ impl<'a> Route<'a> {
 
     fn audience(self) -> Audience {
         match self {
-            Route::Home | Route::Authorize | Route::Login | Route::Consent | Route::Logout | Route::StaticFile(_) => {
-                Audience::Person
-            }
+            Route::Home
+            | Route::Authorize
+            | Route::Login
+            | Route::Consent
+            | Route::Logout
+            | Route::Device
+            | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
             | Route::Jwks
             | Route::Token
             | Route::Revocation
             | Route::Introspection
+            | Route::DeviceAuthorization
             | Route::UserInfo => Audience::Program,
         }
     }
@@ -108,7 +117,7 @@ impl<'a> Route<'a> {
     fn sharing(self) -> Sharing {
         match self {
             Route::Discovery | Route::Jwks => Sharing::Everybody,
-            Route::Token | Route::Revocation | Route::UserInfo => Sharing::ClientOrigins,
+            Route::Token | Route::Revocation | Route::DeviceAuthorization | Route::UserInfo => Sharing::ClientOrigins,
             Route::Home
             | Route::Health
             | Route::Introspection
@@ -116,6 +125,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Device
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -195,10 +205,12 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Token
         | Route::Revocation
         | Route::Introspection
+        | Route::DeviceAuthorization
         | Route::UserInfo
         | Route::Login
         | Route::Consent
-        | Route::Logout => {}
+        | Route::Logout
+        | Route::Device => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -213,6 +225,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
+        Route::Device => device::handle(app, request),
+        Route::DeviceAuthorization => device_authorization::handle(app, request),
         Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
     }
 }

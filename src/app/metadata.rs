@@ -6,7 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::App;
 use crate::protocol::acr_values;
 use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::discovery::{FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document};
+use crate::protocol::discovery::{
+    DEVICE_AUTHORIZATION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document,
+};
 use crate::protocol::jwks;
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
@@ -74,6 +76,7 @@ impl Documents {
             further_endpoints: FurtherEndpoints {
                 revocation: Some(REVOCATION_PATH),
                 introspection: Some(INTROSPECTION_PATH),
+                device_authorization: Some(DEVICE_AUTHORIZATION_PATH),
                 ..FurtherEndpoints::default()
             },
         });

@@ -16,6 +16,7 @@ use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::crypto::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::crypto::sealing::Sealer;
 use crate::permits::{Permit, Permits};
+use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
@@ -24,7 +25,7 @@ use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate, partitions};
 
 use failure::Failure;
-use guesses::Guesses;
+use guesses::{Guesses, Source};
 
 /// How long a request waits for a place in a lane before it is told to come back.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -48,6 +49,10 @@ pub struct Vault {
     pub refresh_tokens: Mac,
     /// Forms.
     pub form_tokens: Mac,
+    /// Device codes, as the database knows them.
+    pub device_codes: Mac,
+    /// User codes, likewise.
+    pub user_codes: Mac,
     /// Names of throttle buckets.
     pub throttle_buckets: Mac,
 }
@@ -65,8 +70,14 @@ pub struct App {
     pub registry: Registry,
     /// Sealers and authenticators.
     pub vault: Vault,
-    /// Wrong client secrets, counted in memory.
-    pub client_failures: Guesses,
+    /// Wrong client secrets.
+    pub client_failures: Guesses<(ClientId, Source)>,
+    /// Device authorizations: not guesses, but limited like them.
+    pub device_authorizations: Guesses<(ClientId, Source)>,
+    /// Wrong user codes, by source.
+    pub user_code_failures: Guesses<Source>,
+    /// Wrong user codes, whoever sends them.
+    pub user_code_failures_overall: Guesses<()>,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -127,9 +138,13 @@ impl App {
         let registry =
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
         let workers = config.workers as usize;
+        let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
-            client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
+            client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
+            device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
+            user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
+            user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
@@ -212,6 +227,8 @@ impl Vault {
             authorize_requests: Sealer::new(derived, Purpose::AuthorizeRequest),
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
+            device_codes: Mac::new(derived, Purpose::DeviceCode),
+            user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
         }
     }

@@ -4,6 +4,7 @@
 
 pub mod brand;
 pub mod consent;
+pub mod device;
 pub mod error;
 pub mod form_post;
 pub mod frame;

@@ -19,6 +19,8 @@ pub const TOKEN_PATH: &str = "/connect/token";
 pub const REVOCATION_PATH: &str = "/connect/revocation";
 /// Path of the introspection endpoint.
 pub const INTROSPECTION_PATH: &str = "/connect/introspect";
+/// Path of the device authorization endpoint.
+pub const DEVICE_AUTHORIZATION_PATH: &str = "/connect/deviceauthorization";
 /// Path of the UserInfo endpoint.
 pub const USERINFO_PATH: &str = "/connect/userinfo";
 /// Path of the key set.
@@ -306,7 +308,16 @@ mod tests {
             ("subject_types_supported", json!(["public"])),
             ("response_types_supported", json!(["code"])),
             ("response_modes_supported", json!(["query", "fragment", "form_post"])),
-            ("grant_types_supported", json!(["authorization_code", "refresh_token", "client_credentials"])),
+            (
+                "grant_types_supported",
+                json!([
+                    "authorization_code",
+                    "refresh_token",
+                    "client_credentials",
+                    "password",
+                    "urn:ietf:params:oauth:grant-type:device_code"
+                ]),
+            ),
             ("id_token_signing_alg_values_supported", json!(["RS256", "ES256", "EdDSA"])),
             ("token_endpoint_auth_methods_supported", json!(["client_secret_basic", "client_secret_post", "none"])),
             ("code_challenge_methods_supported", json!(["S256"])),

@@ -45,6 +45,8 @@ pub mod authorization_code;
 pub mod client_authentication;
 pub mod client_credentials;
 pub mod client_secret;
+pub mod device_authorization_request;
+pub mod device_code;
 pub mod refresh_token;
 pub mod sealed_code;
 pub mod token_request;

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::audience::{Narrowed, narrow, resources_behind};
+use super::audience::{Narrowed, narrow_granted};
 use super::client::{Client, GrantType};
 use super::codec::{Reader, Writer};
 use super::errors::{TokenError, TokenErrorCode};
@@ -135,19 +135,7 @@ fn narrowed(
     if !asked.is_within(&grant.scope) {
         return Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant));
     }
-    let behind = resources_behind(asked, catalogue);
-    let resources: Vec<String> =
-        grant.resources.iter().filter(|resource| behind.contains(&resource.as_str())).cloned().collect();
-    let scope = if resources.is_empty() && !grant.resources.is_empty() {
-        // None of the authorized resources is behind this scope; without any, others would take their place.
-        asked.retain(|name| catalogue.scopes.get(name).is_none_or(|scope| scope.resources.is_empty()))
-    } else {
-        asked.clone()
-    };
-    if scope.is_empty() {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
-    }
-    narrow(&scope, &request.resources, &resources, catalogue, issuer)
+    narrow_granted(asked, &request.resources, &grant.resources, catalogue, issuer)
 }
 
 #[cfg(test)]
