@@ -14,7 +14,8 @@
 //! pages         pure: a view in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants: cached, refreshed when the database says so
-//! store, crypto Postgres, one file per table; keys, sealing, password hashing
+//! store, crypto, outbound
+//!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
 //! http, config, clock, permits
 //!               our Request and Response; every setting; the one clock; bounded lanes
 //! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging
@@ -42,6 +43,7 @@ pub mod dispatch;
 pub mod endpoints;
 pub mod grants;
 pub mod http;
+pub mod outbound;
 pub mod pages;
 pub mod permits;
 pub mod protocol;

@@ -335,10 +335,14 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
     let gatepost = Gatepost::start();
     let hint = "\"><script>alert(1)</script>@example";
     let mut browser = gatepost.browser();
-    let page = browser.visit(&path(&[("ui_locales", "fr-CA de en"), ("login_hint", hint)]));
+    let page = browser.visit(&path(&[("ui_locales", "sv-SE de-CH en"), ("login_hint", hint)]));
     assert!(page.text().contains("lang=\"de\"") && page.text().contains("Anmelden"), "{}", page.text());
     assert_eq!(page.attribute("id=\"username\"", "value").as_deref(), Some(hint));
     assert!(!page.text().contains("<script"));
+    for (locales, spoken) in [("fr-CA", "fr"), ("pt-BR", "pt"), ("zh-CN", "zh-Hans"), ("pl_PL", "pl"), ("ja", "ja")] {
+        let page = browser.visit(&path(&[("ui_locales", locales)]));
+        assert!(page.text().contains(&format!("<html lang=\"{spoken}\">")), "{locales}");
+    }
     for locales in ["", "se", "<script>", "de\u{202e}", "zz-zz-zz-zz", &"x-".repeat(150)] {
         let page = browser.visit(&path(&[("ui_locales", locales)]));
         assert!(page.text().contains("lang=\"en\"") || locales.starts_with("de"), "{locales}");

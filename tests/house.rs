@@ -29,7 +29,7 @@ const ROWS: [&[&str]; 11] = [
     &["grants", "pages", "federation"],
     &["app"],
     &["registry"],
-    &["store", "crypto"],
+    &["store", "crypto", "outbound"],
     &["http", "config", "clock", "permits"],
     &["protocol"],
 ];

@@ -15,6 +15,7 @@ use crate::crypto::mac::Mac;
 use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::crypto::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::crypto::sealing::Sealer;
+use crate::outbound::Outbound;
 use crate::permits::{Permit, Permits};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
@@ -78,6 +79,8 @@ pub struct App {
     pub user_code_failures: Guesses<Source>,
     /// Wrong user codes, whoever sends them.
     pub user_code_failures_overall: Guesses<()>,
+    /// For requests of our own; a quarter of the workers may wait for them.
+    pub outbound: Outbound,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -145,6 +148,8 @@ impl App {
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
             user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
+            outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
+                .map_err(LoadError::Unfit)?,
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),

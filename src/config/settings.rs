@@ -76,12 +76,13 @@ pub(super) const LOG_FORMAT: Setting = Setting::text("GATEPOST_LOG_FORMAT", Text
 pub(super) const OUTBOUND_ALLOW: Setting = Setting::text(
     "GATEPOST_OUTBOUND_ALLOW",
     Described("none"),
-    "address blocks that our own requests may reach although they are loopback, link-local or private, separated by commas°",
+    "address blocks that our own requests may reach although they are not the open internet's: loopback, link-local, \
+     private, NAT64 (`64:ff9b::/96`), separated by commas",
 );
 pub(super) const CA_FILE: Setting = Setting::text(
     "GATEPOST_CA_FILE",
     Described("the system's store alone"),
-    "extra CA certificates (PEM) for our own requests°",
+    "CA certificates (PEM) that our own requests trust besides the system's",
 );
 pub(super) const COOKIE_SAMESITE: Setting = Setting::text(
     "GATEPOST_COOKIE_SAMESITE",

@@ -1,8 +1,16 @@
 //! The languages the pages speak, and the choice among them.
 
 use crate::pages::texts::Texts;
+use crate::pages::texts::chinese::SIMPLIFIED_CHINESE;
+use crate::pages::texts::dutch::DUTCH;
 use crate::pages::texts::english::ENGLISH;
+use crate::pages::texts::french::FRENCH;
 use crate::pages::texts::german::GERMAN;
+use crate::pages::texts::italian::ITALIAN;
+use crate::pages::texts::japanese::JAPANESE;
+use crate::pages::texts::polish::POLISH;
+use crate::pages::texts::portuguese::PORTUGUESE;
+use crate::pages::texts::spanish::SPANISH;
 
 /// How many language ranges of one request are looked at; a browser sends fewer than ten.
 const MOST_RANGES: usize = 20;
@@ -10,28 +18,56 @@ const MOST_RANGES: usize = 20;
 const LONGEST_RANGE: usize = 35;
 /// The weight of a range that names none (RFC 9110 §12.4.2), in thousandths.
 const FULL_WEIGHT: u16 = 1_000;
+/// Ranges that ask for the script our Chinese is not written in: they match nothing rather than their language.
+const TRADITIONAL_CHINESE: [&str; 4] = ["zh-Hant", "zh-TW", "zh-HK", "zh-MO"];
 
 /// A language of the pages. Adding one means a variant here and a table under `texts/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants are the languages' names")]
 pub enum Language {
-    /// English, the language where nothing else matches.
     English,
-    /// German.
     German,
+    French,
+    Spanish,
+    Italian,
+    Portuguese,
+    Dutch,
+    Polish,
+    Japanese,
+    SimplifiedChinese,
 }
 
 impl Language {
     /// Every language, the default first.
-    pub const ALL: [Language; 2] = [Language::English, Language::German];
+    pub const ALL: [Language; 10] = [
+        Language::English,
+        Language::German,
+        Language::French,
+        Language::Spanish,
+        Language::Italian,
+        Language::Portuguese,
+        Language::Dutch,
+        Language::Polish,
+        Language::Japanese,
+        Language::SimplifiedChinese,
+    ];
 
-    /// The tags of all of them.
-    pub const TAGS: &[&str] = &[Language::English.tag(), Language::German.tag()];
+    /// The tags of all of them, in the same order.
+    pub const TAGS: &[&str] = &["en", "de", "fr", "es", "it", "pt", "nl", "pl", "ja", "zh-Hans"];
 
-    /// The BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it.
+    /// The canonical BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it.
     pub const fn tag(self) -> &'static str {
         match self {
             Language::English => "en",
             Language::German => "de",
+            Language::French => "fr",
+            Language::Spanish => "es",
+            Language::Italian => "it",
+            Language::Portuguese => "pt",
+            Language::Dutch => "nl",
+            Language::Polish => "pl",
+            Language::Japanese => "ja",
+            Language::SimplifiedChinese => "zh-Hans",
         }
     }
 
@@ -40,6 +76,14 @@ impl Language {
         match self {
             Language::English => &ENGLISH,
             Language::German => &GERMAN,
+            Language::French => &FRENCH,
+            Language::Spanish => &SPANISH,
+            Language::Italian => &ITALIAN,
+            Language::Portuguese => &PORTUGUESE,
+            Language::Dutch => &DUTCH,
+            Language::Polish => &POLISH,
+            Language::Japanese => &JAPANESE,
+            Language::SimplifiedChinese => &SIMPLIFIED_CHINESE,
         }
     }
 
@@ -93,13 +137,23 @@ fn look_up(range: &str) -> Option<Language> {
     if range.len() > LONGEST_RANGE {
         return None;
     }
-    let mut rest = range;
-    loop {
-        if let Some(language) = Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(rest)) {
+    let range = range.replace('_', "-");
+    let mut rest = range.as_str();
+    while !TRADITIONAL_CHINESE.iter().any(|traditional| traditional.eq_ignore_ascii_case(rest)) {
+        if let Some(language) = named(rest) {
             return Some(language);
         }
-        rest = rest.rsplit_once(['-', '_'])?.0;
+        rest = rest.rsplit_once('-')?.0;
     }
+    None
+}
+
+/// The language with exactly this tag. Chinese without a script is Simplified Chinese (CLDR, likely subtags).
+fn named(tag: &str) -> Option<Language> {
+    if tag.eq_ignore_ascii_case("zh") {
+        return Some(Language::SimplifiedChinese);
+    }
+    Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(tag))
 }
 
 #[cfg(test)]
@@ -109,6 +163,10 @@ mod tests {
     #[test]
     fn every_language_has_its_tag_listed() {
         assert_eq!(Language::TAGS, Language::ALL.map(Language::tag));
+        for language in Language::ALL {
+            assert_eq!(Language::choose(language.tag(), ""), language);
+            assert_eq!(Language::choose("", language.tag()), language);
+        }
     }
 
     #[test]
@@ -118,13 +176,29 @@ mod tests {
             ("de-CH-1996 en", Language::German),
             ("DE-at", Language::German),
             ("de_DE", Language::German),
-            ("fr-CA tlh de en", Language::German),
+            ("fr-CA", Language::French),
+            ("sv-SE tlh de en", Language::German),
+            ("es-419", Language::Spanish),
+            ("pt-BR", Language::Portuguese),
+            ("pt_PT", Language::Portuguese),
+            ("ja-JP-u-ca-japanese", Language::Japanese),
             ("  en   de ", Language::English),
-            ("den deu english german", Language::English),
+            ("den deu english german", Language::Dutch),
         ] {
-            assert_eq!(Language::choose(ui_locales, "en"), expected, "{ui_locales:?}");
+            assert_eq!(Language::choose(ui_locales, "nl"), expected, "{ui_locales:?}");
         }
         assert_eq!(Language::choose("en", "de"), Language::English);
+    }
+
+    #[test]
+    fn chinese_is_simplified_unless_the_other_script_is_asked_for() {
+        for simplified in ["zh", "zh-CN", "zh_SG", "zh-Hans", "ZH-HANS-HK", "zh-cmn-Hans", "zh-TW zh"] {
+            assert_eq!(Language::choose(simplified, ""), Language::SimplifiedChinese, "{simplified:?}");
+        }
+        for traditional in ["zh-TW", "zh-Hant", "zh_hant_CN", "zh-HK", "zh-MO-x-y"] {
+            assert_eq!(Language::choose(traditional, "ja"), Language::Japanese, "{traditional:?}");
+        }
+        assert_eq!(Language::choose("", "zh-TW,zh;q=0.9,en;q=0.8"), Language::SimplifiedChinese);
     }
 
     #[test]
@@ -133,7 +207,9 @@ mod tests {
             ("de-DE,de;q=0.9,en;q=0.8", Language::German),
             ("en;q=0.8, de;q=0.81", Language::German),
             ("en;q=0.8,de;q=0.8", Language::English),
-            ("fr, de;q=0.001", Language::German),
+            ("sv, de;q=0.001", Language::German),
+            ("fr-CA,fr;q=0.9,en;q=0.8", Language::French),
+            ("pl;q=0.3, it-CH;q=0.7, es;q=0.5", Language::Italian),
             ("de ; q=1.000 , en", Language::German),
             ("en;q=0.5,DE;Q=1", Language::German),
             ("de;q=0", Language::English),
@@ -176,8 +252,8 @@ mod tests {
 
     #[test]
     fn only_the_first_twenty_ranges_count() {
-        assert_eq!(Language::choose(&format!("{}de", "fr ".repeat(19)), ""), Language::German);
-        assert_eq!(Language::choose(&format!("{}de", "fr ".repeat(20)), ""), Language::English);
-        assert_eq!(Language::choose("", &format!("{}de", "fr,".repeat(20))), Language::English);
+        assert_eq!(Language::choose(&format!("{}de", "sv ".repeat(19)), ""), Language::German);
+        assert_eq!(Language::choose(&format!("{}de", "sv ".repeat(20)), ""), Language::English);
+        assert_eq!(Language::choose("", &format!("{}de", "sv,".repeat(20))), Language::English);
     }
 }

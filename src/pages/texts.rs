@@ -1,8 +1,16 @@
 //! Every sentence a page can show, one field each. A language is one [`Texts`] table under `texts/`; the compiler refuses a
 //! table that lacks a sentence.
 
+pub mod chinese;
+pub mod dutch;
 pub mod english;
+pub mod french;
 pub mod german;
+pub mod italian;
+pub mod japanese;
+pub mod polish;
+pub mod portuguese;
+pub mod spanish;
 
 use crate::pages::language::Language;
 
@@ -248,11 +256,37 @@ mod tests {
     }
 
     #[test]
-    fn minutes_have_a_singular() {
-        for language in Language::ALL {
-            let minutes = language.texts().minutes;
-            assert_ne!(minutes(1).replace('1', "2"), minutes(2), "{language:?}");
-            assert!(minutes(12).contains("12"), "{language:?}");
+    fn minutes_stand_in_the_form_that_their_number_takes() {
+        let forms: [(Language, [&str; 6]); 10] = [
+            (Language::English, ["minute", "minutes", "minutes", "minutes", "minutes", "minutes"]),
+            (Language::German, ["Minute", "Minuten", "Minuten", "Minuten", "Minuten", "Minuten"]),
+            (Language::French, ["minute", "minutes", "minutes", "minutes", "minutes", "minutes"]),
+            (Language::Spanish, ["minuto", "minutos", "minutos", "minutos", "minutos", "minutos"]),
+            (Language::Italian, ["minuto", "minuti", "minuti", "minuti", "minuti", "minuti"]),
+            (Language::Portuguese, ["minuto", "minutos", "minutos", "minutos", "minutos", "minutos"]),
+            (Language::Dutch, ["minuut", "minuten", "minuten", "minuten", "minuten", "minuten"]),
+            (Language::Polish, ["minutę", "minuty", "minut", "minut", "minut", "minuty"]),
+            (Language::Japanese, ["分"; 6]),
+            (Language::SimplifiedChinese, ["分钟"; 6]),
+        ];
+        assert_eq!(forms.map(|(language, _)| language), Language::ALL);
+        for (language, forms) in forms {
+            for (count, form) in [1, 2, 5, 12, 21, 34].into_iter().zip(forms) {
+                assert_eq!((language.texts().minutes)(count), format!("{count} {form}"));
+            }
+        }
+        assert_eq!((Language::Polish.texts().minutes)(112), "112 minut");
+    }
+
+    #[test]
+    fn no_sentence_was_left_in_english() {
+        let words = |language: Language| -> Vec<String> {
+            fields(language).into_iter().filter(|field| field.matches(' ').count() > 4).collect()
+        };
+        let english = words(Language::English);
+        for language in Language::ALL.into_iter().skip(1) {
+            let left: Vec<String> = words(language).into_iter().filter(|field| english.contains(field)).collect();
+            assert!(left.is_empty(), "{language:?}: {left:?}");
         }
     }
 

@@ -25,6 +25,7 @@ pub mod codec;
 pub mod cors;
 pub mod forms;
 pub mod forwarded;
+pub mod outbound_address;
 pub mod parameters;
 pub mod web_url;
 
