@@ -121,6 +121,8 @@ CREATE TABLE sessions (
     PRIMARY KEY (day, sid),
     UNIQUE (day, handle_hash)
 ) PARTITION BY RANGE (day);
+-- For the account page: a person's own sessions, among those of a day or two.
+CREATE INDEX sessions_by_sub ON sessions (sub);
 
 CREATE TABLE session_clients (
     day int4 NOT NULL, -- the session's
@@ -157,6 +159,8 @@ CREATE TABLE grants (
     PRIMARY KEY (day, id),
     CHECK ((session_day IS NULL) = (sid IS NULL))
 ) PARTITION BY RANGE (day);
+-- For the account page. Only what outlives its session: other grants pay nothing, and a refresh changes nothing indexed.
+CREATE INDEX grants_offline_by_sub ON grants (sub) WHERE offline;
 
 -- Devices that wait for their users. Both codes are HMACs under keys that are not in the database.
 CREATE TABLE device_authorizations (

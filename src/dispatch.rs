@@ -8,8 +8,8 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    authorize, consent, device, device_authorization, discovery, health, home, introspection, jwks, login, logout,
-    revocation, static_files, token, userinfo,
+    account, authorize, consent, device, device_authorization, discovery, health, home, introspection, jwks, login,
+    logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Body, Method, Note, Request, Response};
 use crate::pages::error::Problem;
@@ -32,6 +32,7 @@ enum Route<'a> {
     Login,
     Consent,
     Logout,
+    Account,
     Device,
     StaticFile(&'a str),
 }
@@ -72,6 +73,7 @@ impl<'a> Route<'a> {
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
+            "/account" => Some(Route::Account),
             "/device" => Some(Route::Device),
             other => other.strip_prefix("/static/").map(Route::StaticFile),
         }
@@ -83,7 +85,7 @@ impl<'a> Route<'a> {
             Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout | Route::Device => "GET, HEAD, POST",
+            Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
             Route::Token | Route::Revocation | Route::DeviceAuthorization => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
@@ -101,6 +103,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::Device
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
@@ -125,6 +128,7 @@ impl<'a> Route<'a> {
             | Route::Login
             | Route::Consent
             | Route::Logout
+            | Route::Account
             | Route::Device
             | Route::StaticFile(_) => Sharing::Nobody,
         }
@@ -210,6 +214,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Login
         | Route::Consent
         | Route::Logout
+        | Route::Account
         | Route::Device => {}
     }
     let app = app.ok_or(Failure::Busy)?;
@@ -225,6 +230,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Login => login::handle(app, request),
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
+        Route::Account => account::handle(app, request),
         Route::Device => device::handle(app, request),
         Route::DeviceAuthorization => device_authorization::handle(app, request),
         Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),

@@ -6,6 +6,7 @@ pub mod metadata;
 pub mod password_sign_in;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -79,6 +80,8 @@ pub struct App {
     pub user_code_failures: Guesses<Source>,
     /// Wrong user codes, whoever sends them.
     pub user_code_failures_overall: Guesses<()>,
+    /// How often a request named an identity provider that its client cannot have.
+    pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
     metadata: metadata::Documents,
@@ -148,6 +151,7 @@ impl App {
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
             user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
+            dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
             metadata: metadata::Documents::new(ui_locales),

@@ -119,6 +119,7 @@ fn remember(
             scopes: &scopes.iter().map(str::to_owned).collect::<Vec<_>>(),
             claims: &claims.into_iter().collect::<Vec<_>>(),
             expires_at: lifetime.map(|lifetime| app.now().plus(lifetime)),
+            is_required: visit.client.client.require_consent == Some(true),
         },
         &AuditEvent {
             event: "consent_given",
@@ -172,8 +173,9 @@ pub fn scope_views<'a>(scope: &'a ScopeSet, catalogue: &'a Catalogue) -> Vec<Con
     registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue))).collect()
 }
 
-fn scope_view(scope: &RegisteredScope, required: bool) -> ConsentScope<'_> {
-    // The built-in scopes have words of their own in every language, which an empty name asks for.
+/// A scope as pages show it: the built-in ones in the language's own words.
+pub fn scope_view(scope: &RegisteredScope, required: bool) -> ConsentScope<'_> {
+    // An empty name asks for them.
     let own_words = claims::built_in_scopes().contains(scope);
     ConsentScope {
         name: &scope.name,

@@ -27,6 +27,8 @@ pub enum Form {
     UserCode,
     /// `/device`, where it asks for a decision.
     Device,
+    /// `/account`
+    Account,
 }
 
 impl Form {
@@ -38,6 +40,7 @@ impl Form {
             Form::Logout => b"logout",
             Form::UserCode => b"user code",
             Form::Device => b"device",
+            Form::Account => b"account",
         }
     }
 }

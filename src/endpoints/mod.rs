@@ -1,9 +1,11 @@
 //! One file per endpoint or page: each loads what is needed, lets the core decide, writes, answers.
 
+pub mod account;
 pub mod answers;
 pub mod authorize;
 pub mod brand;
 pub mod client_authentication;
+pub mod client_view;
 pub mod consent;
 pub mod cookies;
 pub mod device;

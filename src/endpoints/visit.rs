@@ -2,6 +2,8 @@
 //! validated and decided upon anew at every step: what was asked is in it, who signed in and what they agreed to is not.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::answers::{self, Presentation};
 use super::present_session::PresentSession;
@@ -70,6 +72,7 @@ impl Visit {
         if let Some(name) = &visit.request.acr_values.dropped_identity_provider {
             let (client_id, name) = (&visit.request.client_id, name.escape_default());
             log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
+            app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
         }
         Ok(visit)
     }
@@ -134,7 +137,7 @@ impl Visit {
         });
         match (interaction, present) {
             (Interaction::Proceed { scope }, Some(present)) => {
-                self.proceed(app, http, present, scope).map(Next::Answer)
+                self.proceed(app, http, present, (scope, issued_at(app, present, consent.as_ref()))).map(Next::Answer)
             }
             (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
@@ -195,9 +198,9 @@ impl Visit {
         app: &App,
         http: &Request,
         present: &PresentSession,
-        scope: ScopeSet,
+        (scope, now): (ScopeSet, Instant),
     ) -> Result<Response, Failure> {
-        let code = self.authorization_code(app, present, scope);
+        let code = self.authorization_code(present, scope, now);
         let too_long = || self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong));
         let code = issue::authorization_code(app, &code).ok_or_else(too_long)?;
         let success = AuthorizeSuccess {
@@ -217,9 +220,7 @@ impl Visit {
         Ok(response)
     }
 
-    fn authorization_code(&self, app: &App, present: &PresentSession, scope: ScopeSet) -> AuthorizationCode {
-        // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it.
-        let now = app.now().max(present.row.created_at);
+    fn authorization_code(&self, present: &PresentSession, scope: ScopeSet, now: Instant) -> AuthorizationCode {
         let lifetimes = &self.client.client.lifetimes;
         let expires_at = now.plus(lifetimes.authorization_code);
         // Fixed now, because the grant's id carries the day of its end: what hangs on a session alone needs no more than
@@ -260,6 +261,14 @@ impl Visit {
             acr: present.row.acr.clone(),
         }
     }
+}
+
+/// Now; but right after a revocation what it left standing lies a moment ahead of the clock, and so does the mark of a consent
+/// that was withdrawn: what is given later must not lie before them.
+fn issued_at(app: &App, present: &PresentSession, consent: Option<&Consent>) -> Instant {
+    let withdrawn = consent.and_then(|consent| consent.revoked_before);
+    let after_withdrawal = withdrawn.map_or(present.row.created_at, |mark| mark.plus(Duration::from_micros(1)));
+    app.now().max(present.row.created_at).max(after_withdrawal)
 }
 
 fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {

@@ -35,7 +35,8 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
         request_id: Some(&context.request.id),
         ..AuditEvent::default()
     };
-    match redeem(&code, request, &client.client, now) {
+    let snapshot = app.registry.snapshot();
+    match redeem(&code, request, (&client.client, &snapshot.catalogue), now) {
         Redemption::Redeem => {}
         Redemption::Burn(reason) => {
             grants::burn(&app.store, &new_grant(&code), &event)?;
@@ -48,7 +49,6 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
         Redemption::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is spent, so that a resource that is not to be had leaves it as it was.
-    let snapshot = app.registry.snapshot();
     let narrowed = narrow_granted(&code.scope, &request.resources, &code.resources, &snapshot.catalogue, app.issuer());
     let narrowed = match narrowed {
         Ok(narrowed) => narrowed,
@@ -122,7 +122,8 @@ fn answer(
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),
-            now,
+            // What follows a withdrawal of consent lies just after its mark, a moment ahead of the clock.
+            now: now.max(code.issued_at),
         },
     )
 }

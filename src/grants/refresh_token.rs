@@ -90,7 +90,8 @@ fn answer(
                 // A refreshed ID token repeats the sign-in, not the request (OpenID Connect Core §12.2).
                 nonce: None,
             }),
-            now,
+            // What follows a withdrawal of consent lies just after its mark, a moment ahead of the clock.
+            now: now.max(grant.issued_at),
         },
     )
 }

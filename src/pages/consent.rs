@@ -124,6 +124,11 @@ fn scope_choice(texts: &Texts, scope: &ConsentScope<'_>, index: usize) -> Markup
     }
 }
 
+/// What a scope lets an application do, in a few words.
+pub(crate) fn scope_name<'a>(texts: &'a Texts, scope: &ConsentScope<'a>) -> &'a str {
+    wording(texts, scope).0
+}
+
 /// Name and description to show: the registered ones, else the language's own.
 fn wording<'a>(texts: &'a Texts, scope: &ConsentScope<'a>) -> (&'a str, &'a str) {
     let (own_name, own_description) =

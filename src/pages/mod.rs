@@ -2,6 +2,7 @@
 //! code or style (the content security policy forbids both), and every value is escaped by maud: nothing here is pre-escaped.
 //! Every visible sentence stands in [`texts`].
 
+pub mod account;
 pub mod brand;
 pub mod consent;
 pub mod device;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use super::acr_values::tenant_stands;
 use super::claims::ClaimNames;
 use super::client::Client;
 use super::identifiers::{ClientId, GrantId};
@@ -12,7 +13,7 @@ use super::instant::Instant;
 use super::pkce::{self, CodeChallengeDigest};
 use super::reason::Reason;
 use super::response_type::ResponseType;
-use super::scope::ScopeSet;
+use super::scope::{Catalogue, ScopeSet};
 use super::token_request::{AuthorizationCodeRequest, PresentedVerifier};
 use super::token_subject::TokenSubject;
 
@@ -68,7 +69,7 @@ pub enum Redemption {
 pub fn redeem(
     code: &AuthorizationCode,
     request: &AuthorizationCodeRequest,
-    client: &Client,
+    (client, catalogue): (&Client, &Catalogue),
     now: Instant,
 ) -> Redemption {
     if code.client_id != client.client_id {
@@ -83,7 +84,7 @@ pub fn redeem(
     if let Err(reason) = verify_challenge(code.challenge.as_ref(), &request.code_verifier) {
         return Redemption::Burn(reason);
     }
-    if !is_still_allowed(code, client) {
+    if !is_still_allowed(code, client, catalogue) {
         return Redemption::Burn(Reason::GrantNoLongerStands);
     }
     Redemption::Redeem
@@ -112,8 +113,8 @@ fn verify_challenge(challenge: Option<&CodeChallengeDigest>, verifier: &Presente
     }
 }
 
-fn is_still_allowed(code: &AuthorizationCode, client: &Client) -> bool {
-    code.scope.is_within(&client.scope) && code.user.tenant.as_ref().is_none_or(|tenant| client.allows_tenant(tenant))
+fn is_still_allowed(code: &AuthorizationCode, client: &Client, catalogue: &Catalogue) -> bool {
+    code.scope.is_within(&client.scope) && tenant_stands(code.user.tenant.as_ref(), client, catalogue)
 }
 
 #[cfg(test)]
@@ -125,6 +126,15 @@ mod tests {
 
     fn sent(code_verifier: &str) -> PresentedVerifier {
         PresentedVerifier::Sent(SecretText::new(code_verifier))
+    }
+
+    fn redeemed(
+        code: &AuthorizationCode,
+        request: &AuthorizationCodeRequest,
+        client: &Client,
+        now: Instant,
+    ) -> Redemption {
+        redeem(code, request, (client, &samples::catalogue()), now)
     }
 
     fn request() -> AuthorizationCodeRequest {
@@ -150,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_right_client_with_everything_right_redeems() {
-        assert_eq!(redeem(&code(), &request(), &samples::client(), seconds(59)), Redemption::Redeem);
+        assert_eq!(redeemed(&code(), &request(), &samples::client(), seconds(59)), Redemption::Redeem);
     }
 
     #[test]
@@ -158,18 +168,18 @@ mod tests {
         let mut stranger = samples::client();
         stranger.client_id = ClientId::new("other");
         let rejected = Redemption::Reject(Reason::CodeOfAnotherClient);
-        assert_eq!(redeem(&code(), &request(), &stranger, NOW), rejected);
-        assert_eq!(redeem(&code(), &with_redirect_uri("https://evil.example/"), &stranger, NOW), rejected);
-        assert_eq!(redeem(&code(), &with_verifier(PresentedVerifier::Absent), &stranger, seconds(61)), rejected);
+        assert_eq!(redeemed(&code(), &request(), &stranger, NOW), rejected);
+        assert_eq!(redeemed(&code(), &with_redirect_uri("https://evil.example/"), &stranger, NOW), rejected);
+        assert_eq!(redeemed(&code(), &with_verifier(PresentedVerifier::Absent), &stranger, seconds(61)), rejected);
     }
 
     #[test]
     fn an_expired_code_creates_nothing_and_is_watched_for_replay_for_ten_minutes() {
         let client = samples::client();
         let watched = Redemption::ReplayOnly(Reason::CodeExpired);
-        assert_eq!(redeem(&code(), &request(), &client, seconds(60)), watched);
-        assert_eq!(redeem(&code(), &with_redirect_uri("https://evil.example/"), &client, seconds(599)), watched);
-        assert_eq!(redeem(&code(), &request(), &client, seconds(600)), Redemption::Reject(Reason::CodeExpired));
+        assert_eq!(redeemed(&code(), &request(), &client, seconds(60)), watched);
+        assert_eq!(redeemed(&code(), &with_redirect_uri("https://evil.example/"), &client, seconds(599)), watched);
+        assert_eq!(redeemed(&code(), &request(), &client, seconds(600)), Redemption::Reject(Reason::CodeExpired));
     }
 
     #[test]
@@ -177,12 +187,12 @@ mod tests {
         for redirect_uri in
             ["https://shop.example.com/CB", "https://shop.example.com/cb/", "https://shop.example.com/cb?"]
         {
-            let verdict = redeem(&code(), &with_redirect_uri(redirect_uri), &samples::client(), NOW);
+            let verdict = redeemed(&code(), &with_redirect_uri(redirect_uri), &samples::client(), NOW);
             assert_eq!(verdict, Redemption::Burn(Reason::RedirectUriMismatch), "{redirect_uri}");
         }
         let both_wrong =
             AuthorizationCodeRequest { code_verifier: sent("x"), ..with_redirect_uri("https://a.example/") };
-        let verdict = redeem(&code(), &both_wrong, &samples::client(), NOW);
+        let verdict = redeemed(&code(), &both_wrong, &samples::client(), NOW);
         assert_eq!(verdict, Redemption::Burn(Reason::RedirectUriMismatch));
     }
 
@@ -197,7 +207,7 @@ mod tests {
             (&bare, sent(VERIFIER), Reason::CodeVerifierUnexpected),
             (&bare, PresentedVerifier::Empty, Reason::CodeVerifierUnexpected),
         ] {
-            let verdict = redeem(code, &with_verifier(verifier.clone()), &samples::client(), NOW);
+            let verdict = redeemed(code, &with_verifier(verifier.clone()), &samples::client(), NOW);
             assert_eq!(verdict, Redemption::Burn(reason), "{verifier:?}");
         }
     }
@@ -205,7 +215,7 @@ mod tests {
     #[test]
     fn a_code_without_challenge_is_redeemed_without_verifier() {
         let bare = AuthorizationCode { challenge: None, ..code() };
-        let verdict = redeem(&bare, &with_verifier(PresentedVerifier::Absent), &samples::client(), NOW);
+        let verdict = redeemed(&bare, &with_verifier(PresentedVerifier::Absent), &samples::client(), NOW);
         assert_eq!(verdict, Redemption::Redeem);
     }
 
@@ -214,9 +224,9 @@ mod tests {
         let gone = Redemption::Burn(Reason::GrantNoLongerStands);
         let mut narrowed = samples::client();
         narrowed.scope = scope("openid profile");
-        assert_eq!(redeem(&code(), &request(), &narrowed, NOW), gone);
+        assert_eq!(redeemed(&code(), &request(), &narrowed, NOW), gone);
         let mut elsewhere = samples::client();
         elsewhere.tenants = Some([TenantName::new("globex")].into());
-        assert_eq!(redeem(&code(), &request(), &elsewhere, NOW), gone);
+        assert_eq!(redeemed(&code(), &request(), &elsewhere, NOW), gone);
     }
 }

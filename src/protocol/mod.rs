@@ -2,6 +2,7 @@
 //! reads a clock, draws randomness or logs; all of it is tested without a server.
 
 // The vocabulary
+pub mod allowance;
 pub mod client;
 pub mod consent;
 pub mod errors;

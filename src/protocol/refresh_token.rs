@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::acr_values::tenant_stands;
 use super::audience::{Narrowed, narrow_granted};
 use super::client::{Client, GrantType};
 use super::codec::{Reader, Writer};
@@ -120,8 +121,11 @@ fn check(
     }
     let registered =
         grant.scope.is_within(&client.scope) && grant.scope.iter().all(|name| catalogue.kind(name).is_some());
-    let tenant_allowed = grant.user.tenant.as_ref().is_none_or(|tenant| client.allows_tenant(tenant));
-    if registered && tenant_allowed { Ok(()) } else { Err(Reason::GrantNoLongerStands) }
+    if registered && tenant_stands(grant.user.tenant.as_ref(), client, catalogue) {
+        Ok(())
+    } else {
+        Err(Reason::GrantNoLongerStands)
+    }
 }
 
 /// What the request asks for, within the grant (RFC 6749 §6, RFC 8707 §2.2).

@@ -16,7 +16,7 @@ use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::response_type::ResponseType;
-use super::scope::{Catalogue, RegisteredResource, RegisteredScope, ScopeKind, ScopeSet};
+use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
 use super::token_subject::TokenSubject;
 use super::user::User;
 
@@ -82,6 +82,10 @@ fn lifetimes() -> Lifetimes {
 }
 
 /// The built-in scopes, `roles`, and three resource scopes over two resources and none.
+fn tenant(name: &str) -> RegisteredTenant {
+    RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() }
+}
+
 pub(crate) fn catalogue() -> Catalogue {
     let mut scopes = built_in_scopes();
     scopes.push(registered_scope("roles", ScopeKind::Identity, &["role"], &[]));
@@ -93,6 +97,7 @@ pub(crate) fn catalogue() -> Catalogue {
     Catalogue {
         scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
         resources: resources.into_iter().map(|resource| (resource.name.clone(), resource)).collect(),
+        tenants: BTreeMap::from([(String::from("acme"), tenant("acme"))]),
         ..Catalogue::default()
     }
 }

@@ -5,7 +5,7 @@ use postgres::Row;
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::column;
+use super::values::{client_id, column};
 use super::{NamedQuery, Store};
 use crate::protocol::consent::Consent;
 use crate::protocol::identifiers::{ClientId, Subject};
@@ -47,6 +47,16 @@ pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option
     row.as_ref().map(consent).transpose()
 }
 
+const LIST_OF_USER: &str = "
+SELECT client_id, scopes, claims, granted_at, expires_at, revoked_before
+FROM consents WHERE sub = $1::text AND cardinality(scopes) > 0 ORDER BY client_id";
+
+/// All that a user has remembered here, lapsed or not, by client. As many as there are clients at most.
+pub fn list_of_user(store: &Store, sub: &Subject) -> Result<Vec<(ClientId, ConsentRow)>, StoreError> {
+    let rows = store.read(|connection| connection.query(LIST_OF_USER, &[&sub.as_str()]))?;
+    rows.iter().map(|row| Ok((client_id(row, "client_id")?, consent(row)?))).collect()
+}
+
 fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
     Ok(ConsentRow {
         scopes: column(row, "scopes")?,
@@ -57,17 +67,22 @@ fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
     })
 }
 
+/// A withdrawal's mark lies a moment ahead of the clock: what is given after it counts all the same. What stood on a consent
+/// that has lapsed does not come back with the next one.
 const GIVE: &str = "
 WITH given AS (
     INSERT INTO consents (sub, client_id, scopes, claims, expires_at)
     VALUES ($1::text, $2::text, $3::text[], $4::text[], $5::timestamptz)
     ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at, granted_at = clock_timestamp()
+    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at,
+        granted_at = greatest(clock_timestamp(), consents.revoked_before + interval '1 microsecond'),
+        revoked_before = CASE WHEN $6::bool AND consents.expires_at <= clock_timestamp()
+                              THEN greatest(consents.revoked_before, consents.expires_at) ELSE consents.revoked_before END
 )
 INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
 SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
        a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_record(NULL::audit_events, $6::jsonb) AS a";
+FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a";
 
 /// What a user allows a client from now on: whatever was remembered before is replaced.
 #[derive(Clone, Debug)]
@@ -82,6 +97,8 @@ pub struct GivenConsent<'a> {
     pub claims: &'a [String],
     /// When it lapses; `None` is never.
     pub expires_at: Option<Instant>,
+    /// Whether the client needs a consent, so that what stood on one that has lapsed is over.
+    pub is_required: bool,
 }
 
 /// Remembers a consent.
@@ -90,7 +107,15 @@ pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> 
     let written = store.write(|connection| {
         connection.execute(
             GIVE,
-            &[&given.sub.as_str(), &given.client_id.as_str(), &given.scopes, &given.claims, &given.expires_at, &audit],
+            &[
+                &given.sub.as_str(),
+                &given.client_id.as_str(),
+                &given.scopes,
+                &given.claims,
+                &given.expires_at,
+                &given.is_required,
+                &audit,
+            ],
         )
     });
     written.map(drop)
@@ -114,5 +139,9 @@ pub fn withdraw(store: &Store, sub: &Subject, client_id: &ClientId, audit: &Audi
     store.write(|connection| connection.execute(WITHDRAW, &[&sub.as_str(), &client_id.as_str(), &audit])).map(drop)
 }
 
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("consents::FIND", FIND), ("consents::GIVE", GIVE), ("consents::WITHDRAW", WITHDRAW)];
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("consents::FIND", FIND),
+    ("consents::LIST_OF_USER", LIST_OF_USER),
+    ("consents::GIVE", GIVE),
+    ("consents::WITHDRAW", WITHDRAW),
+];

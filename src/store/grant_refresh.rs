@@ -46,13 +46,17 @@ pub enum Refreshed {
 
 /// What the grant stands on is read beside it. A row that others hold is judged once they are done, by what they left,
 /// while `standing` stays as read when the statement began: hence every use of a token asks again.
+/// A consent that lapsed since the grant was given, where the client needs one, no longer stands. An answer that was given
+/// without being remembered is not held against one that was.
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
 const REFRESH: &str = "
 WITH standing AS (
     SELECT u.enabled AND g.issued_at > u.tokens_valid_after
            AND c.enabled AND g.issued_at > c.tokens_valid_after
            AND g.issued_at > i.tokens_valid_after
-           AND (k.sub IS NULL OR g.issued_at > k.revoked_before) AS stands,
+           AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
+           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
+                OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
     FROM grants g
     CROSS JOIN installation i

@@ -67,7 +67,7 @@ pub enum Redemption {
 
 /// A code whose user, client, session or consent is gone is entered all the same, revoked from the start: the code is
 /// then spent in every case, and the insert has one source row whatever the joins find, so that the conflict branch is
-/// always reached. `DO UPDATE` waits for a redemption that runs beside it and then revokes what that one made.
+/// always reached. A consent that lapsed since, where the client needs one, is gone too. `DO UPDATE` waits for a redemption that runs beside it and then revokes what that one made.
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
 const REDEEM: &str = "
 WITH standing AS (
@@ -76,7 +76,9 @@ WITH standing AS (
            AND $14::timestamptz > i.tokens_valid_after
            AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL
                                     AND s.created_at > u.tokens_valid_after AND s.created_at > i.tokens_valid_after))
-           AND (k.sub IS NULL OR $14::timestamptz > k.revoked_before) AS stands,
+           AND (k.sub IS NULL OR $14::timestamptz > k.revoked_before)
+           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR $14::timestamptz >= k.expires_at
+                OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
     FROM installation i
     LEFT JOIN users u ON u.sub = $5::text
@@ -219,6 +221,27 @@ pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<G
     found.as_ref().map(grant).transpose()
 }
 
+const LIST_OFFLINE_OF_USER: &str = "
+SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.sid, g.tenant, g.identity_provider,
+       g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
+       g.expires_at, g.revoked_at
+FROM grants g
+CROSS JOIN installation i
+JOIN users u ON u.sub = g.sub AND g.issued_at > u.tokens_valid_after
+JOIN clients c ON c.client_id = g.client_id AND g.issued_at > c.tokens_valid_after
+LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
+WHERE g.offline AND g.sub = $1::text
+  AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp() AND g.issued_at > i.tokens_valid_after
+  AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
+ORDER BY g.issued_at DESC LIMIT $2::int8";
+
+/// Grants of one user that outlive their sessions and live, the latest first, at most `limit`. Whether they were left unused
+/// for too long is for the core to judge.
+pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Grant>, StoreError> {
+    let rows = store.read(|connection| connection.query(LIST_OFFLINE_OF_USER, &[&sub.as_str(), &limit]))?;
+    rows.iter().map(grant).collect()
+}
+
 const LIST: &str = "
 SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.sid, g.tenant, g.identity_provider,
        g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
@@ -282,5 +305,10 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
     })
 }
 
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("grants::REDEEM", REDEEM), ("grants::REVOKE", REVOKE), ("grants::FIND", FIND), ("grants::LIST", LIST)];
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("grants::REDEEM", REDEEM),
+    ("grants::REVOKE", REVOKE),
+    ("grants::FIND", FIND),
+    ("grants::LIST_OFFLINE_OF_USER", LIST_OFFLINE_OF_USER),
+    ("grants::LIST", LIST),
+];

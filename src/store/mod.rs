@@ -22,6 +22,7 @@ pub mod grants;
 pub mod installation;
 pub mod migrate;
 pub mod partitions;
+pub mod password_change;
 pub mod registry_writer;
 pub mod revoked_tokens;
 pub mod sessions;
@@ -49,6 +50,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         installation::QUERIES,
         migrate::QUERIES,
         partitions::QUERIES,
+        password_change::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
         sessions::QUERIES,

@@ -163,6 +163,33 @@ pub fn list(
     store.read(|connection| connection.query(LIST, &[&day, &sid, &sub, &limit]))?.iter().map(session).collect()
 }
 
+const LIST_OF_USER: &str = "
+SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
+       s.created_at AS begun_at, s.expires_at, s.ended_at
+FROM sessions s
+CROSS JOIN installation i
+JOIN users u ON u.sub = s.sub AND u.enabled AND s.created_at > u.tokens_valid_after
+WHERE s.sub = $1::text
+  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp() AND s.created_at > i.tokens_valid_after
+ORDER BY s.auth_time DESC LIMIT $2::int8";
+
+/// Sessions of one user that live, the latest sign-in first, at most `limit`.
+pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<SessionRow>, StoreError> {
+    let rows = store.read(|connection| connection.query(LIST_OF_USER, &[&sub.as_str(), &limit]))?;
+    rows.iter().map(session).collect()
+}
+
+const FIND_OF_USER: &str = "
+SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
+       s.created_at AS begun_at, s.expires_at, s.ended_at
+FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
+
+/// Looks up a session by its public name: of this user, nobody else's.
+pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result<Option<SessionRow>, StoreError> {
+    let row = store.read(|connection| connection.query_opt(FIND_OF_USER, &[&day, &sid.as_str(), &sub.as_str()]))?;
+    row.as_ref().map(session).transpose()
+}
+
 const END: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp()
@@ -265,6 +292,8 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("sessions::INSERT", INSERT),
     ("sessions::FIND", FIND),
     ("sessions::LIST", LIST),
+    ("sessions::LIST_OF_USER", LIST_OF_USER),
+    ("sessions::FIND_OF_USER", FIND_OF_USER),
     ("sessions::END", END),
     ("sessions::RENEW", RENEW),
 ];

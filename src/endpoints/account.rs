@@ -1,0 +1,142 @@
+//! `/account`: a signed-in person's sessions, the applications they allowed, and their password. Who is not signed in signs in
+//! first, for this page: within the tenant that the address names, or without one.
+
+mod draw;
+mod password;
+
+use serde_json::json;
+
+use super::answers;
+use super::errand::AccountVisit;
+use super::form_tokens::{self, Form};
+use super::present_session::PresentSession;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::{Method, Request, Response};
+use crate::pages::account::{AccountProblem, Outcome};
+use crate::protocol::identifiers::{ClientId, Sid};
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::store::audit_events::AuditEvent;
+use crate::store::sessions::SessionRow;
+use crate::store::{consents, sessions};
+
+use draw::draw;
+
+/// Sessions ended in one go, before the next are looked for.
+const BATCH: i64 = 100;
+
+/// Everything a change works on.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    app: &'a App,
+    request: &'a Request,
+    present: &'a PresentSession,
+    form: &'a Parameters,
+}
+
+/// Shows the page, or takes one of its forms.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let visit = AccountVisit::begin(app, &query)?;
+    let present = PresentSession::find(app, request)?;
+    let Some(present) = present.filter(|present| visit.is_answered_by(present)) else {
+        return Ok(answers::see_other(visit.login_page(app)));
+    };
+    match request.method {
+        Method::Post => take(app, request, &present),
+        Method::Get | Method::Head | Method::Options | Method::Other => draw(app, request, &present, 200, None),
+    }
+}
+
+fn take(app: &App, request: &Request, present: &PresentSession) -> Result<Response, Failure> {
+    let form = form_tokens::read_post(app, request)?;
+    let posted = form.single("form_token").map_err(Failure::bad_request)?;
+    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), posted) {
+        return draw(app, request, present, 200, Some(Outcome::Problem(AccountProblem::SessionChanged)));
+    }
+    let change = Change { app, request, present, form: &form };
+    match form.single("decision").map_err(Failure::bad_request)? {
+        Some("end_session") => end_session(change),
+        Some("end_others") => end_others(change),
+        Some("withdraw") => withdraw(change),
+        Some("change_password") => password::change(change),
+        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+    }
+}
+
+impl<'a> Change<'a> {
+    fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
+        let value = self.form.bounded(name, most).map_err(Failure::bad_request)?;
+        value.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))
+    }
+
+    fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
+        draw(self.app, self.request, self.present, 200, Some(outcome))
+    }
+
+    fn event(&self, event: &'a str, sid: &'a Sid) -> AuditEvent<'a> {
+        AuditEvent {
+            event,
+            sub: Some(&self.present.user.sub),
+            sid: Some(sid),
+            source: Some(self.request.source),
+            request_id: Some(&self.request.id),
+            detail: json!({"by": "user"}),
+            ..AuditEvent::default()
+        }
+    }
+
+    /// Ends a session of this person; `false` when it had ended.
+    fn end(&self, session: &SessionRow) -> Result<bool, Failure> {
+        let event = self.event("session_ended", &session.sid);
+        Ok(sessions::end(&self.app.store, session.day, &session.sid, &event)?)
+    }
+}
+
+/// Ends one session: of this person, whatever else was named.
+fn end_session(change: Change<'_>) -> Result<Response, Failure> {
+    let sid = Sid::new(change.parameter("session", lengths::OTHER)?);
+    if sid == change.present.row.sid {
+        return Ok(answers::see_other(format!("{}/logout", change.app.config.base_url.path())));
+    }
+    let session = match sid.day() {
+        Some(day) => sessions::find_of_user(&change.app.store, day, &sid, &change.present.user.sub)?,
+        None => None,
+    };
+    let ended = match session {
+        Some(session) => change.end(&session)?,
+        None => false,
+    };
+    change.answer(if ended { Outcome::SessionEnded } else { Outcome::Problem(AccountProblem::NothingThere) })
+}
+
+fn end_others(change: Change<'_>) -> Result<Response, Failure> {
+    let (store, present) = (&change.app.store, change.present);
+    loop {
+        let found = sessions::list_of_user(store, &present.user.sub, BATCH)?;
+        let others: Vec<&SessionRow> = found.iter().filter(|session| session.sid != present.row.sid).collect();
+        if others.is_empty() {
+            return change.answer(Outcome::OtherSessionsEnded);
+        }
+        for session in others {
+            change.end(session)?;
+        }
+    }
+}
+
+/// Takes back what an application was allowed, remembered or not, and whatever it still holds.
+fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
+    let (app, present) = (change.app, change.present);
+    let client_id = ClientId::new(change.parameter("client_id", lengths::CLIENT_ID)?);
+    let allowed = draw::allowances(app, present)?;
+    let Some(client) =
+        app.registry.client(&client_id)?.filter(|_| allowed.iter().any(|one| one.client_id == client_id))
+    else {
+        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+    };
+    let event = AuditEvent { client_id: Some(&client_id), ..change.event("consent_withdrawn", &present.row.sid) };
+    consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
+    change.answer(Outcome::AccessWithdrawn(&client.client.client_name))
+}

@@ -1,0 +1,126 @@
+//! What the account page shows, as it is stored now.
+
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::client_view::client_view;
+use crate::endpoints::consent::scope_view;
+use crate::endpoints::form_tokens::{self, Form};
+use crate::endpoints::present_session::PresentSession;
+use crate::http::{Request, Response};
+use crate::pages;
+use crate::pages::account::{AccountView, ApplicationItem, Outcome, SessionItem};
+use crate::pages::consent::ConsentScope;
+use crate::pages::frame::Account;
+use crate::protocol::allowance::{Allowance, merged};
+use crate::protocol::scope::Catalogue;
+use crate::protocol::session::LOCAL;
+use crate::registry::RegisteredClient;
+use crate::store::sessions::SessionRow;
+use crate::store::{consents, grants, sessions};
+
+/// Sign-ins shown: the latest ones.
+const MOST_SESSIONS: i64 = 100;
+/// Grants looked at: the latest ones.
+const MOST_GRANTS: i64 = 500;
+
+/// An application that has something of this person.
+struct Application {
+    client: Arc<RegisteredClient>,
+    logo: Option<String>,
+    allowance: Allowance,
+}
+
+/// All that this person allowed, one entry an application.
+pub(super) fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Failure> {
+    let (now, sub) = (app.now(), &present.user.sub);
+    let mut found = Vec::new();
+    for (client_id, row) in consents::list_of_user(&app.store, sub)? {
+        if let Some(client) = app.registry.client(&client_id)? {
+            found.extend(Allowance::of_consent(&row.to_core(), row.expires_at, &client.client, now));
+        }
+    }
+    for grant in grants::list_offline_of_user(&app.store, sub, MOST_GRANTS)? {
+        if let Some(client) = app.registry.client(&grant.client_id)? {
+            found.extend(Allowance::of_grant(&grant, &client.client, now));
+        }
+    }
+    Ok(merged(found))
+}
+
+fn applications(app: &App, present: &PresentSession) -> Result<Vec<Application>, Failure> {
+    let mut applications = Vec::new();
+    for allowance in allowances(app, present)? {
+        if let Some(client) = app.registry.client(&allowance.client_id)? {
+            applications.push(Application { logo: None, client, allowance });
+        }
+    }
+    Ok(applications)
+}
+
+/// Draws the page for this session.
+pub(super) fn draw(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    status: u16,
+    outcome: Option<Outcome<'_>>,
+) -> Result<Response, Failure> {
+    let snapshot = app.registry.snapshot();
+    let catalogue = &snapshot.catalogue;
+    let found = sessions::list_of_user(&app.store, &present.user.sub, MOST_SESSIONS)?;
+    let sessions: Vec<SessionItem<'_>> =
+        found.iter().map(|session| session_item(session, present, catalogue)).collect();
+    let allowed = applications(app, present)?;
+    let scopes: Vec<Vec<ConsentScope<'_>>> = allowed.iter().map(|one| scope_items(&one.allowance, catalogue)).collect();
+    let applications: Vec<ApplicationItem<'_>> =
+        allowed.iter().zip(&scopes).map(|(one, scopes)| application_item(one, scopes)).collect();
+    let path = app.config.base_url.path();
+    let tenant = present.row.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+    let form_token = form_tokens::issue(app, Form::Account, "", &present.handle.random);
+    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+        pages::account::page(&AccountView {
+            chrome,
+            action: &format!("{path}/account"),
+            form_token: &form_token,
+            sign_out: &format!("{path}/logout"),
+            account: Account { name: present.display_name(), username: &present.user.username },
+            tenant: tenant.map(|tenant| tenant.display_name.as_str()),
+            outcome,
+            sessions: &sessions,
+            applications: &applications,
+            has_password: present.user.password_hash.is_some(),
+        })
+    });
+    Ok(answers::form_page(status, markup))
+}
+
+fn session_item<'a>(session: &'a SessionRow, present: &PresentSession, catalogue: &'a Catalogue) -> SessionItem<'a> {
+    let name = session.identity_provider.as_str();
+    let registered = catalogue.identity_providers.get(name);
+    let display_name = registered.and_then(|provider| provider.get("display_name")?.as_str()).unwrap_or(name);
+    SessionItem {
+        sid: session.sid.as_str(),
+        since: session.auth_time,
+        until: session.expires_at,
+        provider: (name != LOCAL).then_some(display_name),
+        is_this: session.sid == present.row.sid,
+    }
+}
+
+/// Scopes that are registered no more are nothing that an application could still use.
+fn scope_items<'a>(allowance: &Allowance, catalogue: &'a Catalogue) -> Vec<ConsentScope<'a>> {
+    let registered = allowance.scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    registered.map(|scope| scope_view(scope, false)).collect()
+}
+
+fn application_item<'a>(application: &'a Application, scopes: &'a [ConsentScope<'a>]) -> ApplicationItem<'a> {
+    ApplicationItem {
+        client_id: application.client.client.client_id.as_str(),
+        client: client_view(&application.client.client, application.logo.as_deref()),
+        scopes,
+        since: application.allowance.since,
+    }
+}

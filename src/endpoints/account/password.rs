@@ -1,0 +1,95 @@
+//! A person's own change of password: the present one is asked for, and counts as any other attempt to sign in.
+
+use super::Change;
+use super::draw::draw;
+use crate::app::failure::Failure;
+use crate::app::password_sign_in::{Attempt, Outcome as Tried, attempt};
+use crate::crypto::random;
+use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::present_session::PresentSession;
+use crate::http::Response;
+use crate::pages::account::{AccountProblem, Outcome};
+use crate::protocol::lengths;
+use crate::protocol::password::check_new;
+use crate::protocol::reason::Reason;
+use crate::protocol::secret::SecretText;
+use crate::store::audit_events;
+use crate::store::password_change::{self, PasswordChange};
+use crate::store::sessions::SessionRow;
+use crate::store::users::UserRow;
+
+/// Changes it, ends everything else of this person, and keeps this session under a new handle.
+pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, .. } = change;
+    let (given, new) = match typed(change)? {
+        Ok(passwords) => passwords,
+        Err(problem) => return change.answer(Outcome::Problem(problem)),
+    };
+    let tried = Attempt {
+        tenant: present.user.tenant.as_ref(),
+        username: &present.user.username,
+        password: &given,
+        source: request.source,
+    };
+    match attempt(app, &tried)? {
+        Tried::Accepted { user, .. } if user.sub == present.user.sub => store(change, &user, &new),
+        Tried::Accepted { .. } | Tried::Wrong => refuse_wrong(change),
+        Tried::Throttled(wait) => {
+            let minutes = u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+            let outcome = Outcome::Problem(AccountProblem::TooManyAttempts { minutes });
+            let mut response = draw(app, request, present, 429, Some(outcome))?;
+            response.note.reason = Some(Reason::TooManySignInFailures.code());
+            Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()))
+        }
+    }
+}
+
+/// The present and the new password as typed, or what is wrong with them.
+fn typed(change: Change<'_>) -> Result<Result<(SecretText, SecretText), AccountProblem>, Failure> {
+    let field = |name| change.form.single(name).map_err(Failure::bad_request);
+    let (given, new) = (field("present_password")?, field("new_password")?.unwrap_or_default());
+    let again = field("new_password_again")?.unwrap_or_default();
+    let Some(given) = given else { return Ok(Err(AccountProblem::PresentPasswordMissing)) };
+    if given.len() > lengths::PASSWORD_BYTES {
+        return Err(Failure::bad_request(Reason::OverlongParameter));
+    }
+    if check_new(new).is_err() {
+        return Ok(Err(AccountProblem::NewPasswordUnfit));
+    }
+    if new != again {
+        return Ok(Err(AccountProblem::NewPasswordsDiffer));
+    }
+    Ok(Ok((SecretText::new(given), SecretText::new(new))))
+}
+
+fn refuse_wrong(change: Change<'_>) -> Result<Response, Failure> {
+    let event = change.event("password_change_refused", &change.present.row.sid);
+    audit_events::insert(&change.app.store, &event)?;
+    let mut response = change.answer(Outcome::Problem(AccountProblem::PresentPasswordWrong))?;
+    response.note.reason = Some(Reason::WrongPassword.code());
+    Ok(response)
+}
+
+/// `user` is the row that the present password was checked by.
+fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Response, Failure> {
+    let Change { app, request, present, .. } = change;
+    let password_hash = app.take_hashing_turn()?.hash(new)?;
+    let handle = SessionHandle::new(present.row.day, random::bytes());
+    let changed = password_change::change(
+        &app.store,
+        &PasswordChange {
+            sub: &user.sub,
+            tokens_valid_after: user.tokens_valid_after,
+            password_hash: &password_hash,
+            session: (present.row.day, &present.row.sid),
+            handle_hash: handle.hash(),
+        },
+        &change.event("password_changed", &present.row.sid),
+    )?;
+    // Revoked or signed out while the hash was made: the next look will find no session.
+    let Some(changed) = changed else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
+    let row = SessionRow { created_at: changed.kept_since, ..present.row.clone() };
+    let kept = PresentSession { handle, row, user: user.clone() };
+    let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
+    Ok(cookies::set_session(&app.config, response, &kept.handle))
+}

@@ -1,0 +1,323 @@
+//! A person's own account: where they are signed in, what applications they allowed, and their password.
+
+use maud::{Markup, html};
+
+use crate::pages::consent::{ConsentScope, scope_name};
+use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document};
+use crate::pages::texts::{Template, Texts};
+use crate::protocol::instant::Instant;
+use crate::protocol::registration::timestamp;
+
+/// Everything the account page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct AccountView<'a> {
+    /// The frame.
+    pub chrome: Chrome<'a>,
+    /// Where the forms go.
+    pub action: &'a str,
+    /// Field `form_token`.
+    pub form_token: &'a str,
+    /// Where one signs out here.
+    pub sign_out: &'a str,
+    /// Who is signed in.
+    pub account: Account<'a>,
+    /// Display name of their tenant.
+    pub tenant: Option<&'a str>,
+    /// What came of the form sent before.
+    pub outcome: Option<Outcome<'a>>,
+    /// Where they are signed in.
+    pub sessions: &'a [SessionItem<'a>],
+    /// What they allowed.
+    pub applications: &'a [ApplicationItem<'a>],
+    /// Whether they sign in with a password at all.
+    pub has_password: bool,
+}
+
+/// One sign-in.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionItem<'a> {
+    /// `sid`
+    pub sid: &'a str,
+    /// When they signed in.
+    pub since: Instant,
+    /// When it ends by itself.
+    pub until: Instant,
+    /// Display name of the identity provider; none for the password.
+    pub provider: Option<&'a str>,
+    /// Whether it is the one of this browser.
+    pub is_this: bool,
+}
+
+/// One application.
+#[derive(Clone, Copy, Debug)]
+pub struct ApplicationItem<'a> {
+    /// `client_id`
+    pub client_id: &'a str,
+    /// As pages show it.
+    pub client: Client<'a>,
+    /// What it may.
+    pub scopes: &'a [ConsentScope<'a>],
+    /// Since when.
+    pub since: Instant,
+}
+
+/// What came of the form sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// A sign-in elsewhere is over.
+    SessionEnded,
+    /// All others are.
+    OtherSessionsEnded,
+    /// The application of that name has no access any more.
+    AccessWithdrawn(&'a str),
+    /// The password is the new one.
+    PasswordChanged,
+    /// Nothing was done.
+    Problem(AccountProblem),
+}
+
+/// Why nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountProblem {
+    /// The page was drawn for another session.
+    SessionChanged,
+    /// What was to end had ended before.
+    NothingThere,
+    /// No present password was entered.
+    PresentPasswordMissing,
+    /// It is not the present one.
+    PresentPasswordWrong,
+    /// Too many wrong ones; whole minutes to wait, rounded up.
+    TooManyAttempts {
+        /// At least 1.
+        minutes: u32,
+    },
+    /// The new one is missing, too short, too long or much used.
+    NewPasswordUnfit,
+    /// The two new ones differ.
+    NewPasswordsDiffer,
+}
+
+impl AccountProblem {
+    /// The field to mend, if one is to be mended.
+    fn field(self) -> Option<&'static str> {
+        match self {
+            AccountProblem::SessionChanged | AccountProblem::NothingThere | AccountProblem::TooManyAttempts { .. } => {
+                None
+            }
+            AccountProblem::PresentPasswordMissing | AccountProblem::PresentPasswordWrong => Some("present-password"),
+            AccountProblem::NewPasswordUnfit => Some("new-password"),
+            AccountProblem::NewPasswordsDiffer => Some("new-password-again"),
+        }
+    }
+
+    fn sentence(self, texts: &Texts) -> String {
+        match self {
+            AccountProblem::SessionChanged => texts.session_changed.to_owned(),
+            AccountProblem::NothingThere => texts.nothing_there.to_owned(),
+            AccountProblem::PresentPasswordMissing => texts.present_password_missing.to_owned(),
+            AccountProblem::PresentPasswordWrong => texts.present_password_wrong.to_owned(),
+            AccountProblem::TooManyAttempts { minutes } => texts.too_many_attempts.fill(&(texts.minutes)(minutes)),
+            AccountProblem::NewPasswordUnfit => texts.new_password_unfit.to_owned(),
+            AccountProblem::NewPasswordsDiffer => texts.new_passwords_differ.to_owned(),
+        }
+    }
+}
+
+/// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with `session`, `end_others`, `withdraw`
+/// with `client_id`, or `change_password` with `present_password`, `new_password` and `new_password_again`.
+pub fn page(view: &AccountView<'_>) -> Markup {
+    let texts = view.chrome.texts;
+    let problem = match view.outcome {
+        Some(Outcome::Problem(problem)) => Some(problem),
+        Some(
+            Outcome::SessionEnded
+            | Outcome::OtherSessionsEnded
+            | Outcome::AccessWithdrawn(_)
+            | Outcome::PasswordChanged,
+        )
+        | None => None,
+    };
+    let title = match problem {
+        Some(_) => texts.error_in_title.fill(texts.account_title),
+        None => texts.account_title.to_owned(),
+    };
+    document(
+        view.chrome,
+        &title,
+        html! {
+            h1 { (texts.account_title) }
+            p .lead { (about_account(texts.signed_in_as, view.account)) }
+            @if let Some(tenant) = view.tenant { p .tenant { (about(texts.with_account_of_tenant, tenant)) } }
+            p { a href=(view.sign_out) { (texts.sign_out) } }
+            @if let Some(outcome) = view.outcome { (said(texts, outcome)) }
+            (sessions(view))
+            (applications(view))
+            @if view.has_password { (password(view, problem)) }
+        },
+    )
+}
+
+fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
+    let done = |sentence: Markup| html! { div .notice .done role="status" { p { (sentence) } } };
+    match outcome {
+        Outcome::SessionEnded => done(html! { (texts.session_ended) }),
+        Outcome::OtherSessionsEnded => done(html! { (texts.other_sessions_ended) }),
+        Outcome::AccessWithdrawn(name) => done(about(texts.access_withdrawn, name)),
+        Outcome::PasswordChanged => done(html! { (texts.password_changed) }),
+        Outcome::Problem(problem) => html! {
+            div #problem .notice .problem role="alert" {
+                h2 { (texts.there_is_a_problem) }
+                p {
+                    @match problem.field() {
+                        Some(field) => a href={ "#" (field) } { (problem.sentence(texts)) },
+                        None => (problem.sentence(texts)),
+                    }
+                }
+            }
+        },
+    }
+}
+
+fn sessions(view: &AccountView<'_>) -> Markup {
+    let texts = view.chrome.texts;
+    html! {
+        section aria-labelledby="sessions" {
+            h2 #sessions { (texts.sessions_heading) }
+            p .hint { (texts.sessions_hint) }
+            ul .items {
+                @for (index, session) in view.sessions.iter().enumerate() { li { (session_item(view, session, index)) } }
+            }
+            @if view.sessions.iter().any(|session| !session.is_this) {
+                (form(view, html! {
+                    button type="submit" name="decision" value="end_others" { (texts.end_other_sessions) }
+                }))
+            }
+        }
+    }
+}
+
+fn session_item(view: &AccountView<'_>, session: &SessionItem<'_>, index: usize) -> Markup {
+    let texts = view.chrome.texts;
+    let id = format!("session-{index}");
+    html! {
+        div id=(id) {
+            p {
+                (at(texts.signed_in_on, session.since))
+                @if session.is_this { " " span .badge { (texts.this_browser) } }
+            }
+            p .hint {
+                @match session.provider {
+                    Some(provider) => (about(texts.signed_in_through, provider)),
+                    None => (texts.signed_in_with_password),
+                }
+            }
+            p .hint { (at(texts.signed_in_until, session.until)) }
+        }
+        @if !session.is_this {
+            (form(view, html! {
+                input type="hidden" name="session" value=(session.sid);
+                button .link type="submit" name="decision" value="end_session" aria-describedby=(id) { (texts.end_session) }
+            }))
+        }
+    }
+}
+
+fn applications(view: &AccountView<'_>) -> Markup {
+    let texts = view.chrome.texts;
+    html! {
+        section aria-labelledby="applications" {
+            h2 #applications { (texts.applications_heading) }
+            @if view.applications.is_empty() {
+                p .hint { (texts.no_applications) }
+            } @else {
+                p .hint { (texts.withdraw_hint) }
+                ul .items {
+                    @for (index, application) in view.applications.iter().enumerate() {
+                        li { (application_item(view, application, index)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn application_item(view: &AccountView<'_>, application: &ApplicationItem<'_>, index: usize) -> Markup {
+    let texts = view.chrome.texts;
+    let id = format!("application-{index}");
+    html! {
+        (client_logo(&application.client))
+        p id=(id) { strong { bdi { (application.client.name) } } }
+        ul .claims {
+            @for scope in application.scopes { li { bdi { (scope_name(texts, scope)) } } }
+        }
+        p .hint { (at(texts.allowed_since, application.since)) }
+        (form(view, html! {
+            input type="hidden" name="client_id" value=(application.client_id);
+            button .link type="submit" name="decision" value="withdraw" aria-describedby=(id) { (texts.withdraw) }
+        }))
+    }
+}
+
+fn password(view: &AccountView<'_>, problem: Option<AccountProblem>) -> Markup {
+    let texts = view.chrome.texts;
+    let wrong = problem.and_then(AccountProblem::field);
+    html! {
+        section aria-labelledby="password" {
+            h2 #password { (texts.change_password_heading) }
+            p .hint { (texts.change_password_hint) }
+            (form(view, html! {
+                // For password managers: whose password it is.
+                input type="hidden" name="username" value=(view.account.username) autocomplete="username";
+                (password_field(texts.present_password, "present-password", ("present_password", "current-password"), wrong, None))
+                (password_field(texts.new_password, "new-password", ("new_password", "new-password"), wrong, Some(texts.new_password_hint)))
+                (password_field(texts.new_password_again, "new-password-again", ("new_password_again", "new-password"), wrong, None))
+                div .actions {
+                    button .primary type="submit" name="decision" value="change_password" { (texts.change_password) }
+                }
+            }))
+        }
+    }
+}
+
+fn password_field(
+    label: &str,
+    id: &str,
+    (name, autocomplete): (&str, &str),
+    wrong: Option<&str>,
+    hint: Option<&str>,
+) -> Markup {
+    let hint_id = format!("{id}-hint");
+    let is_wrong = wrong == Some(id);
+    let described_by = match (is_wrong, hint) {
+        (true, Some(_)) => Some(format!("problem {hint_id}")),
+        (true, None) => Some(String::from("problem")),
+        (false, Some(_)) => Some(hint_id.clone()),
+        (false, None) => None,
+    };
+    html! {
+        div .field {
+            label for=(id) { (label) }
+            input id=(id) type="password" name=(name) required autocomplete=(autocomplete)
+                aria-invalid=[is_wrong.then_some("true")] aria-describedby=[described_by];
+            @if let Some(hint) = hint { p .hint id=(hint_id) { (hint) } }
+        }
+    }
+}
+
+fn form(view: &AccountView<'_>, content: Markup) -> Markup {
+    html! {
+        form method="post" action=(view.action) {
+            input type="hidden" name="form_token" value=(view.form_token);
+            (content)
+        }
+    }
+}
+
+/// A sentence about a moment, to the minute, in UTC: the one notation that is the same in every language.
+fn at(template: Template, instant: Instant) -> Markup {
+    let (before, after) = template.parts();
+    let whole = timestamp::format(instant);
+    let shown = whole.get(..16).unwrap_or(&whole).replace('T', " ");
+    html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
+}
