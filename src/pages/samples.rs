@@ -157,7 +157,7 @@ fn device_pages(chrome: Chrome<'_>, name: &str, scopes: &[ConsentScope<'_>]) -> 
     }
     for allowed in [true, false] {
         let view = DecidedView { chrome, client: client(name), allowed };
-        pages.push((format!("device decided {allowed}"), device::decided_page(&view)));
+        pages.push((format!("decided {allowed}"), device::decided_page(&view)));
     }
     pages
 }

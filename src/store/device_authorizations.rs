@@ -55,7 +55,7 @@ const INSERT: &str = "
 WITH pending AS (
     SELECT count(*) AS devices FROM (
         SELECT FROM device_authorizations
-        WHERE client_id = $3::text AND decided_at IS NULL AND expires_at > clock_timestamp() LIMIT $9::int8) AS some
+        WHERE client_id = $3::text AND decided_at IS NULL AND expires_at > clock_timestamp() LIMIT $9::int8) AS waiting
 ), entered AS (
     INSERT INTO device_authorizations (device_code_hash, user_code_hash, client_id, scopes, resources, acr_values,
                                        poll_interval, expires_at)
@@ -204,7 +204,7 @@ pub struct GrantedDevice {
 const POLL: &str = "
 UPDATE device_authorizations
 SET polled_at = clock_timestamp(),
-    polled_early = decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second' IS TRUE,
+    polled_early = (decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second') IS TRUE,
     poll_interval = CASE WHEN decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second'
                          THEN least(poll_interval + 5, 86400) ELSE poll_interval END
 WHERE device_code_hash = ANY($1::bytea[]) AND client_id = $2::text

@@ -114,9 +114,11 @@ pub const POLISH: Texts = Texts {
     device_page_expired: "Ta strona nie była już aktualna, dlatego nic nie zostało wykonane. Proszę sprawdzić kod i \
                           spróbować ponownie.",
     device_asks_for_access: Template("{} prosi o dostęp na urządzeniu"),
-    device_warning_title: "Czy to jest Twoje urządzenie?",
-    device_must_show: Template("Na dostęp należy zezwolić tylko wtedy, gdy urządzenie przed Tobą wyświetla kod {}."),
-    device_warning: "Jeśli ktoś przysłał Ci kod lub link, nie należy zezwalać: ta osoba uzyskałaby dostęp do Twojego konta.",
+    device_warning_title: "Czy to na pewno własne urządzenie?",
+    device_must_show: Template(
+        "Na dostęp należy zezwolić tylko wtedy, gdy urządzenie znajdujące się pod ręką wyświetla kod {}.",
+    ),
+    device_warning: "Jeśli kod lub link przysłał ktoś inny, nie należy zezwalać: ta osoba uzyskałaby dostęp do konta.",
     device_connected_title: "Urządzenie jest połączone",
     device_connected_hint: Template("{} działa dalej samodzielnie na urządzeniu. Można zamknąć tę stronę."),
     device_denied_title: "Urządzenie nie zostało połączone",
