@@ -21,6 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::config::Source;
+use crate::protocol::client::GrantType;
 
 use super::command::{Command as CommandLine, Run};
 use super::failure::Failure;
@@ -174,10 +175,21 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData) -> String {
     for client in &data.clients {
         text.push_str(&format!("  Client           {}\n", client.summary()));
     }
+    text.push_str(&device_to_try(provider));
     text.push_str(
         "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends everything.",
     );
     text
+}
+
+/// A device of one's own, in two lines for a shell.
+fn device_to_try(provider: &str) -> String {
+    format!(
+        "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
+         curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \
+         curl -d client_id=demo-device -d grant_type={} -d device_code=CODE {provider}/connect/token\n",
+        GrantType::DeviceCode.as_str()
+    )
 }
 
 /// Prints a line for the person at the terminal. A closed pipe is no reason to stop.
