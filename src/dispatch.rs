@@ -8,10 +8,10 @@ use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, consent, device, device_authorization, discovery, health, home, introspection, jwks, login,
-    logout, revocation, static_files, token, userinfo,
+    account, authorize, check_session, consent, device, device_authorization, discovery, health, home, introspection,
+    jwks, login, logout, revocation, static_files, token, userinfo,
 };
-use crate::http::{Body, Method, Note, Request, Response};
+use crate::http::{Method, Note, Refused, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
@@ -24,6 +24,7 @@ enum Route<'a> {
     Discovery,
     Jwks,
     Authorize,
+    CheckSession,
     Token,
     Revocation,
     Introspection,
@@ -65,6 +66,7 @@ impl<'a> Route<'a> {
             metadata::CONFIGURATION_PATH => Some(Route::Discovery),
             metadata::JWKS_PATH => Some(Route::Jwks),
             metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::CHECK_SESSION_PATH => Some(Route::CheckSession),
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
@@ -82,7 +84,7 @@ impl<'a> Route<'a> {
     /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize => "GET, POST",
             Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
@@ -100,6 +102,7 @@ impl<'a> Route<'a> {
         match self {
             Route::Home
             | Route::Authorize
+            | Route::CheckSession
             | Route::Login
             | Route::Consent
             | Route::Logout
@@ -125,6 +128,7 @@ impl<'a> Route<'a> {
             | Route::Health
             | Route::Introspection
             | Route::Authorize
+            | Route::CheckSession
             | Route::Login
             | Route::Consent
             | Route::Logout
@@ -144,16 +148,13 @@ pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response
     response
 }
 
-/// The answer of the given status to a request that was refused before it got here. `path` is none where it is unreadable.
-pub fn refusal(base_path: &str, status: u16, path: Option<&str>) -> Response {
-    let audience = path.and_then(|path| Route::find(base_path, path)).map_or(Audience::Person, Route::audience);
-    let response = match audience {
-        Audience::Person => {
-            Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(format!("{status}\n").into_bytes()))
-                .header("Cache-Control", "no-store")
-        }
+/// The answer to a request that the server refused before it got here.
+pub fn refusal(config: &Config, Refused { status, request }: &Refused) -> Response {
+    let status = *status;
+    let (error, description) = refused_early(status);
+    let response = match Route::find(config.base_url.path(), &request.path).map_or(Audience::Person, Route::audience) {
+        Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
-            let (error, description) = refused_early(status);
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };
@@ -201,6 +202,7 @@ fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
 fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
     match route {
         Route::Health => return Ok(health::live()),
+        Route::CheckSession => return Ok(check_session::handle(config)),
         Route::StaticFile(name) => return static_files::handle(config, name),
         Route::Home
         | Route::Discovery
@@ -233,7 +235,9 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Account => account::handle(app, request),
         Route::Device => device::handle(app, request),
         Route::DeviceAuthorization => device_authorization::handle(app, request),
-        Route::Health | Route::StaticFile(_) => Err(Failure::Internal(String::from("answered above"))),
+        Route::Health | Route::CheckSession | Route::StaticFile(_) => {
+            Err(Failure::Internal(String::from("answered above")))
+        }
     }
 }
 

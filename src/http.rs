@@ -80,7 +80,31 @@ impl Headers {
     }
 }
 
+/// A request that the server refuses itself.
+pub struct Refused {
+    /// 400, 408, 413, 414, 431, 500, 501 or 503.
+    pub status: u16,
+    /// What could be read of it, without query and body; the path is empty where it could not be read.
+    pub request: Request,
+}
+
 impl Request {
+    /// This request without anything of what it asks: enough to say in the right language that it failed.
+    #[must_use]
+    pub fn bare(&self) -> Request {
+        let language =
+            self.headers.first("accept-language").map(|value| (String::from("accept-language"), value.to_owned()));
+        Request {
+            id: self.id.clone(),
+            method: self.method,
+            path: self.path.clone(),
+            query: String::new(),
+            headers: Headers(language.into_iter().collect()),
+            body: Vec::new(),
+            source: self.source,
+        }
+    }
+
     /// The value of the cookie called `name` (RFC 6265 §4.2); the first one where it was repeated.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         self.headers

@@ -35,7 +35,7 @@ use listener::Inherited;
 use turns::Turns;
 use workers::Service;
 
-use crate::http::{Request, Response};
+use crate::http::{Refused, Request, Response};
 use crate::protocol::forwarded::Cidr;
 
 /// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
@@ -51,11 +51,6 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<Cidr>,
     /// Where the admin pages are served, if anywhere.
     pub admin_listen: Option<SocketAddr>,
-    /// Path of the base URL, for `refusal`.
-    pub base_path: String,
-    /// The answer of the given status to what no handler sees: 400, 408, 413, 414, 431, 500, 501, 503. Takes the base URL's
-    /// path, the status and the request's path where it has one.
-    pub refusal: fn(&str, u16, Option<&str>) -> Response,
     /// Whether there is more to say than refusals.
     pub is_open: Arc<AtomicBool>,
 }
@@ -97,10 +92,6 @@ struct State {
 }
 
 impl State {
-    fn refusal(&self, status: u16, path: Option<&str>) -> Response {
-        (self.settings.refusal)(&self.settings.base_path, status, path)
-    }
-
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -119,12 +110,12 @@ impl State {
 
 /// Serves until the supervisor says otherwise. Standard input is the listening socket, standard output the socket to the
 /// supervisor. `handler` answers requests, `admin_handler` those to the admin address; both map every failure to a
-/// response. The process ends with code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot
+/// response, and give the answer to what the server itself refuses. The process ends with code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot
 /// be had, 78 when it was not started by a supervisor.
 pub fn run<H, A>(settings: ServerSettings, stats: Arc<ServerStats>, handler: H, admin_handler: A) -> !
 where
-    H: Fn(Request) -> Response + Send + Sync + 'static,
-    A: Fn(Request) -> Response + Send + Sync + 'static,
+    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
+    A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
 {
     let failure = match start(settings, stats, handler, admin_handler) {
         Ok(never) => match never {},
@@ -153,8 +144,8 @@ fn start<H, A>(
     admin_handler: A,
 ) -> Result<Infallible, StartFailure>
 where
-    H: Fn(Request) -> Response + Send + Sync + 'static,
-    A: Fn(Request) -> Response + Send + Sync + 'static,
+    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
+    A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
 {
     let (control, orders) = Control::from_stdout()
         .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process needs a supervisor", error))?;
@@ -189,7 +180,7 @@ fn note_panics(state: &'static State) {
 
 fn serve<H>(state: &'static State, listener: Inherited, handler: H) -> Result<(), StartFailure>
 where
-    H: Fn(Request) -> Response + Send + Sync + 'static,
+    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
 {
     let workers = state.settings.workers.max(2);
     let readers = workers / 2;
@@ -218,7 +209,7 @@ where
 /// a drain waiting.
 fn serve_admin<A>(state: &'static State, handler: A) -> Result<(), StartFailure>
 where
-    A: Fn(Request) -> Response + Send + Sync + 'static,
+    A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
 {
     let Some(address) = state.settings.admin_listen else { return Ok(()) };
     let listener = listener::bind_admin(address)

@@ -157,7 +157,7 @@ fn what_only_the_database_can_refuse_leaves_nothing_behind_either() {
     });
     let answer = installation.apply(&taken);
     assert_eq!(answer.code, 1);
-    assert!(answer.stderr.contains("users[1]: has the user name or sub of another user"), "{answer:?}");
+    assert!(answer.stderr.contains("users[1].username: is the user name of another user"), "{answer:?}");
     assert_eq!(installation.dump(), before);
 }
 

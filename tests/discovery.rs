@@ -93,19 +93,21 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
         ("token_endpoint", "/connect/token"),
         ("userinfo_endpoint", "/connect/userinfo"),
         ("jwks_uri", JWKS),
+        ("check_session_iframe", "/connect/checksession"),
     ] {
         assert_eq!(metadata[name], format!("{}{path}", gatepost.base_url));
     }
     let list = |name: &str| members(&metadata[name]);
     assert_eq!(metadata["subject_types_supported"], json!(["public"]));
     assert_eq!(list("id_token_signing_alg_values_supported"), BTreeSet::from(ALGORITHMS));
-    assert_eq!(metadata["response_types_supported"], json!(["code"]));
+    let types = ["code", "id_token", "token", "id_token token", "code id_token", "code token", "code id_token token"];
+    assert_eq!(list("response_types_supported"), BTreeSet::from(types));
     assert_eq!(list("response_modes_supported"), BTreeSet::from(["query", "fragment", "form_post"]));
     let authentication = list("token_endpoint_auth_methods_supported");
     assert!(authentication.is_superset(&BTreeSet::from(["client_secret_basic", "client_secret_post"])));
     assert_eq!(
         list("grant_types_supported"),
-        BTreeSet::from(["authorization_code", "refresh_token", "client_credentials"])
+        BTreeSet::from(["authorization_code", "refresh_token", "client_credentials", "implicit"])
     );
     assert!(list("scopes_supported").is_superset(&BTreeSet::from(["openid", "profile", "email", "address", "phone"])));
     assert!(list("scopes_supported").is_superset(&BTreeSet::from(["roles", "orders.read"])));

@@ -17,6 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gatepost::protocol::reason::Reason;
 use source::{SourceFile, sources};
 
 /// The rows of the house, from the street to the cellar. A module uses its own and what stands in later rows.
@@ -208,6 +209,20 @@ fn every_dependency_is_argued_for_in_the_readme() {
 fn the_readme_lists_every_setting() {
     let table = gatepost::config::settings::settings_table();
     assert!(read("README.md").contains(table.trim_end()), "put this into the README:\n{table}");
+}
+
+#[test]
+fn the_readme_explains_every_reason() {
+    let mut reasons = Reason::ALL.to_vec();
+    reasons.sort_by_key(|reason| reason.code());
+    let rows = reasons
+        .iter()
+        .map(|reason| format!("| {} | {} | {} |\n", reason.code(), reason.description(), reason.remedy()));
+    let table: String =
+        ["| code | what it says | what to do |\n|---|---|---|\n".to_owned()].into_iter().chain(rows).collect();
+    let readme = read("README.md");
+    let section = readme.split("\n### What the GP codes mean\n").nth(1).expect("the section");
+    assert!(section.contains(&format!("\n\n{table}\n")), "put this into the README, under the heading:\n{table}");
 }
 
 #[test]

@@ -209,3 +209,94 @@ fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
         );
     }
 }
+
+/// A page that says in the given language what happened and what one can do, names a reference that the log has beside the
+/// status, and shows nothing of `x-secret`, which every request brought.
+fn assert_told(gatepost: &Gatepost, answer: &Answer, case: &str, (status, language, heading): (u16, &str, &str)) {
+    let text = answer.text();
+    assert_eq!(answer.status, status, "{case}: {text}");
+    assert!(text.starts_with(&format!("<!DOCTYPE html><html lang=\"{language}\">")), "{case}: {text}");
+    assert!(text.contains(&format!("<h1>{heading}</h1><p>")), "{case}: {text}");
+    assert!(!text.contains("x-secret") && !text.contains("<script"), "{case}: {text}");
+    let reference = text.split("<code>").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    assert!(reference.len() == 16 && reference.bytes().all(|byte| byte.is_ascii_hexdigit()), "{case}: {text}");
+    let line = |log: &str| {
+        log.lines()
+            .any(|line| line.contains(&format!("id={reference} ")) && line.contains(&format!(" status={status} ")))
+    };
+    for _ in 0..100 {
+        if line(&gatepost.log()) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("{case}: the log does not have {reference}");
+}
+
+#[test]
+fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_has() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let long = "x".repeat(33 * 1_024);
+    let asked =
+        |changes: &[(&str, &str)]| authorize_path("conf1", RP1, &[changes, &[("ui_locales", "fr-CA")]].concat());
+    let refused = (400, "fr", "Cette demande ne peut pas aboutir");
+    for (case, path, expected) in [
+        ("client", asked(&[("client_id", "x-secret<script>")]), refused),
+        ("no client", String::from("/connect/authorize?ui_locales=fr&x-secret"), refused),
+        ("redirect_uri", asked(&[("redirect_uri", "https://x-secret.example/<script>")]), refused),
+        ("encoding", asked(&[]) + "&x-secret=%FF", refused),
+        ("no request", String::from("/login?ui_locales=fr&x-secret"), refused),
+        ("broken request", String::from("/consent?r=x-secret&ui_locales=fr"), refused),
+        ("address", String::from("/x-secret<script>?ui_locales=fr"), (404, "fr", "Il n’y a pas de page ici")),
+        ("file", String::from("/static/x-secret?ui_locales=fr"), (404, "fr", "Il n’y a pas de page ici")),
+        ("too long", asked(&[("x-secret", &long)]), (414, "ja", "一度に送信されたデータが多すぎます")),
+    ] {
+        let path = path.replace('<', "%3C").replace('>', "%3E");
+        let answer = gatepost.connect().send("GET", &path, &[("Accept-Language", "ja")], b"");
+        assert_told(&gatepost, &answer, case, expected);
+    }
+    let page = browser.visit(&asked(&[]));
+    assert!(page.action().ends_with("&ui_locales=fr"), "{}", page.action());
+    let fields = page.fields();
+    let token = fields["form_token"].as_str();
+    for (case, headers, form, expected) in [
+        (
+            "foreign",
+            vec![("Origin", "https://x-secret.example")],
+            vec![("form_token", token)],
+            (403, "fr", "Cette action n’était pas autorisée"),
+        ),
+        ("decision", vec![], vec![("form_token", token), ("decision", "x-secret")], refused),
+        ("twice", vec![], vec![("form_token", token), ("form_token", "x-secret")], refused),
+        (
+            "too much",
+            vec![("Accept-Language", "pl")],
+            vec![("form_token", long.as_str()), ("password", &long)],
+            (413, "pl", "Wysłano zbyt dużo danych naraz"),
+        ),
+    ] {
+        assert_told(&gatepost, &browser.post_from(&page.action(), &headers, &form), case, expected);
+    }
+    let put = gatepost.connect().send("PUT", "/login?x-secret&ui_locales=it", &[], b"");
+    assert_told(&gatepost, &put, "method", (405, "it", "Questa pagina non può essere usata in questo modo"));
+    let two_hosts = [("Host", "b"), ("Accept-Language", "es-MX")];
+    let answer = gatepost.connect().send("GET", "/login?x-secret", &two_hosts, b"");
+    assert_told(&gatepost, &answer, "two hosts", (400, "es", "No se puede completar esta solicitud"));
+}
+
+#[test]
+fn the_way_back_by_a_form_speaks_the_language_of_the_request() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let asked = [("ui_locales", "zh-CN"), ("response_mode", "form_post")];
+    let page = browser.visit(&authorize_path("conf1", RP1, &asked));
+    let back = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let silent = browser.get(&authorize_path("conf1", RP1, &asked));
+    let denied = gatepost.get(&authorize_path("conf1", RP1, &[&asked[..], &[("prompt", "none")]].concat()));
+    for (answer, carried) in [(back, "name=\"code\""), (silent, "name=\"code\""), (denied, "login_required")] {
+        let text = answer.text();
+        assert!(text.contains("<html lang=\"zh-Hans\">") && text.contains("<h1>请稍候</h1>"), "{text}");
+        assert!(text.contains(carried), "{text}");
+    }
+}

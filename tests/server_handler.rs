@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use gatepost::http::{Body, Request, Response};
+use gatepost::http::{Body, Refused, Request, Response};
 use gatepost::protocol::forwarded::loopback_proxies;
 use gatepost::server::{ServerSettings, ServerStats, run};
 
@@ -39,15 +39,15 @@ fn server_process() {
         workers: 4,
         trusted_proxies: loopback_proxies(),
         admin_listen: None,
-        base_path: String::new(),
-        refusal,
         is_open: Arc::new(AtomicBool::new(true)),
     };
-    run(settings, stats, move |request| answer(&request, &seen), |_| Response::empty(404));
-}
-
-fn refusal(_: &str, status: u16, path: Option<&str>) -> Response {
-    Response::empty(status).header("X-Refused", "yes").header("X-Path", path.unwrap_or("unknown").to_owned())
+    let handler = move |arrived: Result<Request, Refused>| match arrived {
+        Ok(request) => answer(&request, &seen),
+        Err(refused) => {
+            Response::empty(refused.status).header("X-Refused", "yes").header("X-Path", refused.request.path)
+        }
+    };
+    run(settings, stats, handler, |_| Response::empty(404));
 }
 
 fn answer(request: &Request, stats: &ServerStats) -> Response {

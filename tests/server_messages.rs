@@ -175,7 +175,7 @@ fn transfer_encodings_are_refused_and_their_bytes_are_never_a_request() {
         wire.send(hidden);
         let answer = wire.answer();
         assert_eq!(answer.status, status);
-        assert!(answer.says_close() && answer.header("content-length") == Some("4"), "{answer:?}");
+        assert!(answer.says_close() && answer.text().ends_with("</html>"), "{}", answer.text());
         wire.read_nothing_for(Duration::from_millis(200));
     }
     assert!(service.is_healthy());
@@ -206,7 +206,7 @@ fn an_enormous_length_is_refused_and_nothing_dies_of_it() {
         wire.send(with_headers(&format!("Content-Length: {length}\r\n")));
         let answer = wire.answer();
         assert_eq!(answer.status, 413, "{length}");
-        assert!(answer.says_close() && answer.header("content-length") == Some("4"), "{answer:?}");
+        assert!(answer.says_close() && answer.text().ends_with("</html>"), "{}", answer.text());
         // The client lost interest; that must not free what cannot be freed.
         drop(wire);
         assert!(service.is_healthy());

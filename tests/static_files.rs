@@ -35,7 +35,7 @@ fn pages_carry_the_operators_brand_and_its_files_are_served() {
 #[test]
 fn only_what_is_in_the_table_is_served() {
     let gatepost = Gatepost::start();
-    for name in ["app.css", "icon.svg", "form-post.js"] {
+    for name in ["app.css", "icon.svg", "form-post.js", "check-session.js"] {
         let answer = gatepost.get(&format!("/static/{name}"));
         assert_eq!(answer.status, 200, "{name}");
         assert_eq!(answer.header("cache-control"), Some("public, max-age=86400"), "{name}");

@@ -275,6 +275,7 @@ fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
         scopes: &[String::from("openid")],
         claims: &[],
         expires_at: None,
+        is_required: true,
     };
     assert!(is_issued(&scene.redeem(&scene.grant())));
     consents::give(&scene.store, &given, &named("consent_given")).unwrap();

@@ -212,8 +212,14 @@ fn a_withdrawn_consent_keeps_its_mark_when_consent_is_given_again() {
     store.change_registry(|writer| writer.upsert_client(&client_id, &json!({}), true)).unwrap();
     assert_eq!(consents::find(&store, &sub, &client_id).unwrap(), None);
     let scopes = [String::from("openid")];
-    let given =
-        consents::GivenConsent { sub: &sub, client_id: &client_id, scopes: &scopes, claims: &[], expires_at: None };
+    let given = consents::GivenConsent {
+        sub: &sub,
+        client_id: &client_id,
+        scopes: &scopes,
+        claims: &[],
+        expires_at: None,
+        is_required: true,
+    };
     consents::give(&store, &given, &event()).unwrap();
     assert_eq!(consents::find(&store, &sub, &client_id).unwrap().unwrap().scopes, scopes);
     consents::withdraw(&store, &sub, &client_id, &event()).unwrap();

@@ -7,14 +7,11 @@ use super::App;
 use crate::protocol::acr_values;
 use crate::protocol::client::ClientAuthenticationMethod;
 use crate::protocol::discovery::{
-    DEVICE_AUTHORIZATION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document,
+    CHECK_SESSION_PATH, DEVICE_AUTHORIZATION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH,
+    document,
 };
 use crate::protocol::jwks;
-use crate::protocol::response_type::ResponseType;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
-
-/// The response types that the authorization endpoint answers.
-pub const SERVED_RESPONSE_TYPES: [ResponseType; 1] = [ResponseType::CODE];
 
 /// How clients may authenticate here.
 const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 3] = [
@@ -67,7 +64,6 @@ impl Documents {
         let discovery = document(&Provider {
             issuer: app.issuer(),
             catalogue: &snapshot.catalogue,
-            response_types: &SERVED_RESPONSE_TYPES,
             grant_types: &SERVED_GRANT_TYPES,
             signing_algorithms: &signing_algorithms,
             authentication_methods: &AUTHENTICATION_METHODS,
@@ -77,6 +73,7 @@ impl Documents {
                 revocation: Some(REVOCATION_PATH),
                 introspection: Some(INTROSPECTION_PATH),
                 device_authorization: Some(DEVICE_AUTHORIZATION_PATH),
+                check_session: Some(CHECK_SESSION_PATH),
                 ..FurtherEndpoints::default()
             },
         });

@@ -8,16 +8,16 @@ use lexopt::Arg;
 
 use crate::config::settings::{SETTINGS, by_flag};
 use crate::config::{Config, Source};
-use crate::protocol::nearest::nearest;
+use crate::protocol::nearest::{hint, nearest};
 
-use super::command::Command;
+use super::command::{Command, is_flag};
 use super::failure::Failure;
 
 /// A command as typed.
 pub(super) struct Invocation {
     pub(super) command: &'static Command,
     values: Vec<String>,
-    options: BTreeMap<String, String>,
+    options: BTreeMap<String, Vec<String>>,
     env_file: Option<PathBuf>,
     settings: Vec<(&'static str, String)>,
     /// All of it, as typed.
@@ -35,7 +35,7 @@ pub(super) enum Wanted {
 #[derive(Default)]
 struct Typed {
     words: Vec<String>,
-    options: BTreeMap<String, String>,
+    options: BTreeMap<String, Vec<String>>,
     env_file: Option<PathBuf>,
     settings: Vec<(&'static str, String)>,
     help: bool,
@@ -52,21 +52,21 @@ pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> 
         let is_asked_for = typed.help;
         return if is_asked_for { Ok(Wanted::Help(typed.words)) } else { Err(no_command(&typed.words, commands)) };
     }
-    let command = commands.iter().copied().find(|command| is_named(command, &typed.words));
-    let command = command.ok_or_else(|| no_command(&typed.words, commands))?;
+    let command = named(&typed.words, commands).ok_or_else(|| no_command(&typed.words, commands))?;
     let values: Vec<String> = typed.words.iter().skip(command.name.split(' ').count()).cloned().collect();
     check_values(command, &values)?;
-    for option in typed.options.keys() {
-        if !command.options.iter().any(|known| known.name == option) {
-            return Err(Failure::Usage(format!("`gatepost {}` has no option {option}", command.name)));
-        }
-    }
+    check_options(command, &typed.options)?;
     let Typed { options, env_file, settings, .. } = typed;
     Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments }))
 }
 
-/// Whether the words begin with the command's name.
-pub(super) fn is_named(command: &Command, words: &[String]) -> bool {
+/// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
+pub(super) fn named(words: &[String], commands: &[&'static Command]) -> Option<&'static Command> {
+    let fitting = commands.iter().copied().filter(|command| is_named(command, words));
+    fitting.max_by_key(|command| command.name.len())
+}
+
+fn is_named(command: &Command, words: &[String]) -> bool {
     let name: Vec<&str> = command.name.split(' ').collect();
     name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
 }
@@ -110,7 +110,7 @@ impl Typed {
             self.env_file = Some(PathBuf::from(parser.value().map_err(usage)?));
         } else if let Some(option) = options.find(|option| option.name == name) {
             let value = if option.value.is_some() { text(parser.value().map_err(usage)?)? } else { String::new() };
-            self.options.insert(name.to_owned(), value);
+            self.options.entry(name.to_owned()).or_default().push(value);
         } else if let Some(setting) = by_flag(name) {
             self.settings.push((setting.name, text(parser.value().map_err(usage)?)?));
         } else {
@@ -126,9 +126,14 @@ impl Invocation {
         self.values.get(index).map(String::as_str).unwrap_or_default()
     }
 
-    /// The value of an option, if it was typed.
+    /// The value of an option, if it was typed; the last, if it was typed several times.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
-        self.options.get(name).map(String::as_str)
+        self.options.get(name)?.last().map(String::as_str)
+    }
+
+    /// Every value of an option that may be repeated.
+    pub(super) fn every(&self, name: &str) -> Vec<&str> {
+        self.options.get(name).into_iter().flatten().map(String::as_str).collect()
     }
 
     /// Whether an option was typed.
@@ -148,17 +153,31 @@ impl Invocation {
 }
 
 fn check_values(command: &Command, values: &[String]) -> Result<(), Failure> {
-    let expected = command.values.len();
-    if let Some(missing) = command.values.get(values.len()) {
+    let expected: Vec<&str> = command.values.iter().copied().filter(|value| !is_flag(value)).collect();
+    if let Some(missing) = expected.get(values.len()) {
         return Err(Failure::Usage(format!("`gatepost {}` needs {missing}; try --help", command.name)));
     }
-    match values.get(expected) {
+    match values.get(expected.len()) {
         Some(surplus) => {
             let shown = surplus.escape_debug();
             Err(Failure::Usage(format!("`gatepost {}` does not take \"{shown}\"; try --help", command.name)))
         }
         None => Ok(()),
     }
+}
+
+fn check_options(command: &Command, typed: &BTreeMap<String, Vec<String>>) -> Result<(), Failure> {
+    let known: Vec<&str> = command.options.iter().map(|option| option.name).collect();
+    for option in typed.keys().filter(|option| !known.contains(&option.as_str())) {
+        let hint = hint(option, known.iter().copied());
+        return Err(Failure::Usage(format!("`gatepost {}` has no option {option}{hint}; try --help", command.name)));
+    }
+    for needed in command.values.iter().filter(|value| is_flag(value)) {
+        if !typed.contains_key(*needed) {
+            return Err(Failure::Usage(format!("`gatepost {}` needs {needed}; try --help", command.name)));
+        }
+    }
+    Ok(())
 }
 
 fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
@@ -172,9 +191,12 @@ fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
         return Failure::Usage(format!("there is {}", group.join(", ")));
     }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
-    let known = nearest(&typed.join(" "), commands.iter().map(|command| command.name)).unwrap_or_default();
+    let names = || commands.iter().map(|command| command.name);
+    let whole = hint(&typed.join(" "), names());
+    // Without its values: `aply x.json`.
+    let hint = if whole.is_empty() { hint(words.first().map_or("", String::as_str), names()) } else { whole };
     let shown = typed.join(" ").escape_debug().to_string();
-    Failure::Usage(format!("\"{shown}\" is not a command; the nearest is \"{known}\", `gatepost --help` lists all"))
+    Failure::Usage(format!("\"{shown}\" is not a command{hint}; `gatepost --help` lists all"))
 }
 
 fn no_flag(name: &str, commands: &[&'static Command]) -> Failure {
@@ -188,8 +210,9 @@ fn no_flag(name: &str, commands: &[&'static Command]) -> Failure {
     let flags: Vec<String> = SETTINGS.iter().filter_map(|setting| setting.flag()).collect();
     let options = commands.iter().flat_map(|command| command.options).map(|option| option.name);
     let general = ["--help", "--version", "--env-file"].into_iter();
-    let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general)).unwrap_or_default();
-    Failure::Usage(format!("\"{}\" is not a flag; the nearest is {known}", name.escape_debug()))
+    let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general));
+    let hint = known.map(|known| format!("; the nearest is {known}")).unwrap_or_default();
+    Failure::Usage(format!("\"{}\" is not a flag{hint}", name.escape_debug()))
 }
 
 fn text(value: OsString) -> Result<String, Failure> {

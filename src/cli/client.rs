@@ -1,5 +1,8 @@
 //! `gatepost client`: registered applications.
 
+mod checkup;
+mod removal;
+
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -22,6 +25,9 @@ use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::output::{self, time};
 
+pub(super) use checkup::TEST;
+pub(super) use removal::REMOVE;
+
 pub(super) const LIST: Command = Command {
     name: "client list",
     values: &[],
@@ -29,6 +35,15 @@ pub(super) const LIST: Command = Command {
     summary: "Lists all clients.",
     example: "gatepost client list",
     run: Run::Once(list),
+};
+
+pub(super) const SHOW: Command = Command {
+    name: "client show",
+    values: &["CLIENT_ID"],
+    options: &[JSON],
+    summary: "Shows one client: what is registered, and its secrets' descriptions and ends.",
+    example: "gatepost client show web",
+    run: Run::Once(show),
 };
 
 pub(super) const SECRET: Command = Command {
@@ -63,9 +78,21 @@ fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let mut event = audit_event("client_revoked", json!({}));
     event.client_id = Some(&client_id);
     if !clients::revoke(&operator.store, &client_id, &event)? {
-        return Err(Failure::Refused(format!("there is no client \"{}\"", client_id.as_str().escape_debug())));
+        return Err(missing(&client_id));
     }
     output::line(&format!("grants and tokens of {client_id} are over"))
+}
+
+/// Names are what somebody typed.
+pub(super) fn missing(client_id: &ClientId) -> Failure {
+    Failure::Refused(format!("there is no client \"{}\"", client_id.as_str().escape_debug()))
+}
+
+fn show(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let client_id = ClientId::new(invocation.value(0));
+    let found = clients::find(&operator.store, &client_id)?.value.ok_or_else(|| missing(&client_id))?;
+    output::object(invocation.has(JSON.name), &row(&found).1)
 }
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {
@@ -111,9 +138,7 @@ fn secret(invocation: &Invocation) -> Result<(), Failure> {
     let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
     let new = secrets::sealed_text(&text, description, expires_at, &sealer);
     operator.store.change_registry(|writer| {
-        let shown = client_id.as_str().escape_debug();
-        let missing = || Failure::Refused(format!("there is no client \"{shown}\""));
-        let row = writer.client(&client_id)?.ok_or_else(missing)?;
+        let row = writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
         check_takes_secrets(&operator, &row)?;
         if invocation.has("--replace") {
             for old in &row.secrets {

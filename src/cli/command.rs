@@ -12,7 +12,7 @@ use super::failure::Failure;
 pub(super) struct Command {
     /// As typed: `user add`.
     pub(super) name: &'static str,
-    /// What follows it, for the usage line: `USERNAME`.
+    /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do without.
     pub(super) values: &'static [&'static str],
     /// Options of its own.
     pub(super) options: &'static [CommandOption],
@@ -58,7 +58,8 @@ pub(super) const OF_USER: CommandOption =
 
 impl Command {
     fn usage(&self) -> String {
-        let options = self.shown_options().map(|option| format!("[{}]", option.usage()));
+        let options = self.shown_options().filter(|option| !self.values.contains(&option.name));
+        let options = options.map(|option| format!("[{}]", option.usage()));
         let parts = self.values.iter().map(|value| (*value).to_owned()).chain(options);
         [format!("gatepost {}", self.name)].into_iter().chain(parts).collect::<Vec<_>>().join(" ")
     }
@@ -79,6 +80,11 @@ impl Command {
         text.push_str(&format!("\nExample:\n  {}\n\n{SETTINGS_HINT}", self.example));
         text
     }
+}
+
+/// Whether what must follow a command is an option of it.
+pub(super) fn is_flag(value: &str) -> bool {
+    value.starts_with("--")
 }
 
 impl CommandOption {

@@ -8,6 +8,9 @@ use crate::config::ConfigError;
 use crate::protocol::registration::Problem;
 use crate::store::StoreError;
 
+/// How many problems of a document are told at once.
+const MOST_SHOWN: usize = 100;
+
 /// A command's failure. `Display` is what the person reads; no secret stands in it.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -30,7 +33,10 @@ impl Failure {
 
     /// A refused document: every problem on a line of its own.
     pub(super) fn of_document(problems: &[Problem]) -> Failure {
-        let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        let mut lines: Vec<String> = problems.iter().take(MOST_SHOWN).map(Problem::to_string).collect();
+        if problems.len() > MOST_SHOWN {
+            lines.push(format!("and {} more", problems.len() - MOST_SHOWN));
+        }
         Failure::Refused(format!("{}\nnothing was applied", lines.join("\n")))
     }
 }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, GrantId, Sid, TenantName};
-use crate::store::grants;
+use crate::store::{clients, grants};
 
 use super::arguments::Invocation;
 use super::command::{Command, CommandOption, JSON, OF_USER, Run, TENANT};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::output::{self, time};
-use super::user;
+use super::{client, user};
 
 pub(super) const LIST: Command = Command {
     name: "grant list",
@@ -43,6 +43,9 @@ fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
     let client_id = invocation.option("--client").map(ClientId::new);
+    if let Some(client_id) = &client_id {
+        clients::find(&operator.store, client_id)?.value.ok_or_else(|| client::missing(client_id))?;
+    }
     let mut found: Vec<Grant> = Vec::new();
     loop {
         let after = found.last().map(|grant| grant.id);

@@ -26,15 +26,19 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 fn run(invocation: &Invocation) -> Result<(), Failure> {
     let listeners = Listeners::load(&invocation.source()?)?;
-    let (answer, word) = match (listeners.admin, listeners.main) {
-        (Some(address), _) => (over_tcp(address, "/readyz"), "ready"),
-        (None, ListenAddress::Tcp(address)) => (over_tcp(address, "/healthz"), "alive"),
-        (None, ListenAddress::Unix(path)) => (over_unix(&path, "/healthz"), "alive"),
+    let (answer, word, place) = match (listeners.admin, listeners.main) {
+        (Some(address), _) => (over_tcp(address, "/readyz"), "ready", format!("http://{}/readyz", reachable(address))),
+        (None, ListenAddress::Tcp(address)) => {
+            (over_tcp(address, "/healthz"), "alive", format!("http://{}/healthz", reachable(address)))
+        }
+        (None, ListenAddress::Unix(path)) => {
+            (over_unix(&path, "/healthz"), "alive", format!("/healthz over unix:{}", path.display()))
+        }
     };
     match answer {
         Ok(status) if status.starts_with("HTTP/1.1 200 ") => output::line(word),
-        Ok(status) => Err(Failure::Refused(format!("not {word}: the server answers \"{}\"", status.escape_debug()))),
-        Err(error) => Err(Failure::Refused(format!("not {word}: {error}"))),
+        Ok(status) => Err(Failure::Refused(format!("not {word}: {place} answers \"{}\"", status.escape_debug()))),
+        Err(error) => Err(Failure::Refused(format!("not {word}: asking {place}: {error}"))),
     }
 }
 

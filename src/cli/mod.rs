@@ -6,6 +6,7 @@ mod arguments;
 mod client;
 mod command;
 pub mod dev;
+mod export;
 mod failure;
 mod grant;
 mod healthcheck;
@@ -14,6 +15,8 @@ pub mod logging;
 mod migrate;
 mod operator;
 mod output;
+mod plan;
+mod progress;
 mod prompt;
 mod revoke;
 mod secret;
@@ -25,7 +28,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use arguments::{Invocation, Wanted, is_named, parse};
+use arguments::{Invocation, Wanted, named, parse};
 use command::{Command, Run, overview};
 use failure::Failure;
 
@@ -34,15 +37,25 @@ const COMMANDS: &[&Command] = &[
     &serve::COMMAND,
     &dev::COMMAND,
     &migrate::COMMAND,
+    &plan::COMMAND,
     &apply::COMMAND,
+    &export::COMMAND,
     &secret::COMMAND,
     &user::ADD,
-    &user::PASSWORD,
     &user::LIST,
+    &user::SHOW,
+    &user::PASSWORD,
+    &user::ROLE,
+    &user::DISABLE,
+    &user::ENABLE,
+    &user::REMOVE,
     &user::REVOKE,
     &client::LIST,
+    &client::SHOW,
     &client::SECRET,
+    &client::TEST,
     &client::REVOKE,
+    &client::REMOVE,
     &session::LIST,
     &session::END,
     &grant::LIST,
@@ -91,7 +104,7 @@ fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
 }
 
 fn help(words: &[String]) -> Result<ExitCode, Failure> {
-    if let Some(command) = COMMANDS.iter().find(|command| is_named(command, words)) {
+    if let Some(command) = named(words, COMMANDS) {
         return match command.run {
             Run::ReadsArguments(run) => run(vec![OsString::from("--help")]),
             Run::Once(_) | Run::Stays(_) => output::line(&command.help()).map(|()| ExitCode::SUCCESS),
@@ -180,7 +193,8 @@ mod tests {
     fn every_command_has_help_with_an_example_that_parses() {
         for command in COMMANDS {
             assert!(command.help().contains(command.example));
-            let typed = command.example.split(" < ").next().unwrap().strip_prefix("gatepost ").unwrap();
+            let typed =
+                command.example.split(['<', '>', '|']).next().unwrap().trim().strip_prefix("gatepost ").unwrap();
             let words: Vec<&str> = typed.split(' ').collect();
             assert!(matches!(wanted(&words), Ok(Wanted::Command(_))), "{}", command.example);
             let asked = [words.as_slice(), &["--help"]].concat();

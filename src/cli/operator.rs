@@ -43,8 +43,7 @@ impl Operator {
             process: format!("command-{:016x}", u64::from_be_bytes(random::bytes())),
             audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
         };
-        let unusable = |error| Failure::Configuration(format!("GATEPOST_DATABASE_URL {error}"));
-        let store = Store::open(&settings).map_err(unusable)?;
+        let store = Store::open(&settings).map_err(|error| Failure::Configuration(error.to_string()))?;
         Ok(Operator { config, store })
     }
 

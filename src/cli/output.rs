@@ -1,8 +1,8 @@
 //! What commands print.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::timestamp;
@@ -24,12 +24,48 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// JSON, laid out for people.
+pub(super) fn pretty(value: &Value) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
+}
+
+/// Whether standard output is a terminal that shows colours, and nobody objects (<https://no-color.org>).
+pub(super) fn wants_colours() -> bool {
+    let objects = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !objects && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
+/// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
+pub(super) fn object(json: bool, value: &Value) -> Result<(), Failure> {
+    if json {
+        return line(&pretty(value)?);
+    }
+    let mut lines = Vec::new();
+    members("", value, &mut lines);
+    line(&lines.join("\n"))
+}
+
+fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Object(object) if !object.is_empty() => {
+            for (key, member) in object {
+                let place = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                members(&place, member, lines);
+            }
+        }
+        Value::String(text) => lines.push(format!("{}: {}", printable(path), printable(text))),
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            lines.push(format!("{}: {}", printable(path), printable(&value.to_string())));
+        }
+    }
+}
+
 /// Prints a list: as JSON, or as a table with these headings.
 pub(super) fn list(json: bool, headings: &[&str], rows: &[(Vec<String>, Value)]) -> Result<(), Failure> {
     if json {
         let values: Vec<&Value> = rows.iter().map(|(_, value)| value).collect();
-        let text = serde_json::to_string_pretty(&values).map_err(|error| Failure::Refused(error.to_string()))?;
-        return line(&text);
+        return line(&pretty(&json!(values))?);
     }
     let cells: Vec<&[String]> = rows.iter().map(|(cells, _)| cells.as_slice()).collect();
     line(&table(headings, &cells))
@@ -47,7 +83,7 @@ fn table(headings: &[&str], rows: &[&[String]]) -> String {
 }
 
 /// Names come from documents: nothing in them may move the cursor or colour the terminal.
-fn printable(cell: &str) -> String {
+pub(super) fn printable(cell: &str) -> String {
     let unsafe_for_terminals = |character: char| character.is_control();
     cell.chars()
         .flat_map(|character| {

@@ -20,10 +20,15 @@ fn typed_twice() -> Result<SecretText, Failure> {
     if first == second { Ok(first) } else { Err(Failure::Refused(String::from("the two passwords differ"))) }
 }
 
+/// Asks once, without echo; otherwise takes the first line of standard input.
+pub(super) fn secret(question: &str) -> Result<SecretText, Failure> {
+    if io::stdin().is_terminal() { Ok(SecretText::new(rpassword::prompt_password(question)?)) } else { piped() }
+}
+
 fn piped() -> Result<SecretText, Failure> {
     let longest = u64::try_from(LONGEST_PASSWORD).unwrap_or(u64::MAX).saturating_add(2);
     let mut line = Vec::new();
     io::stdin().lock().take(longest).read_until(b'\n', &mut line)?;
-    let text = String::from_utf8(line).map_err(|_| Failure::Refused(String::from("the password must be UTF-8")))?;
+    let text = String::from_utf8(line).map_err(|_| Failure::Refused(String::from("standard input must be UTF-8")))?;
     Ok(SecretText::new(text.trim_end_matches(['\r', '\n'])))
 }

@@ -13,18 +13,18 @@ use super::output;
 
 pub(super) const COMMAND: Command = Command {
     name: "revoke",
-    values: &[],
-    options: &[CommandOption { name: "--everything", value: None, meaning: "say so in so many words" }],
+    values: &["--everything"],
+    options: &[CommandOption {
+        name: "--everything",
+        value: None,
+        meaning: "say so in so many words; `user revoke`, `client revoke` and `grant revoke` end less",
+    }],
     summary: "Ends every session, grant and token of everybody at once: after a leak, or after restoring a backup.",
     example: "gatepost revoke --everything",
     run: Run::Once(run),
 };
 
 fn run(invocation: &Invocation) -> Result<(), Failure> {
-    if !invocation.has("--everything") {
-        let hint = "`gatepost revoke` needs --everything; `user revoke`, `client revoke` and `grant revoke` end less";
-        return Err(Failure::Usage(String::from(hint)));
-    }
     let (operator, _) = Operator::open_installed(invocation)?;
     installation::revoke_everything(&operator.store, &audit_event("everything_revoked", json!({})))?;
     output::line("every session, grant and token until now is over; people sign in again")

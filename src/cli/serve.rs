@@ -21,7 +21,7 @@ use crate::app::{App, LoadError};
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
-use crate::http::Request;
+use crate::http::{Refused, Request, Response};
 use crate::pages::language::Language;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, device_authorizations, partitions, sign_in_failures};
@@ -143,8 +143,14 @@ pub fn serve(config: Config, is_successor: bool) -> ExitCode {
     server::run(
         settings,
         Arc::new(ServerStats::default()),
-        |request: Request| dispatch::handle(&house.config, house.app.get(), &request),
-        |request: Request| dispatch::handle_admin(house.app.get(), &request),
+        |arrived: Result<Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle(&house.config, house.app.get(), &request),
+            Err(refused) => dispatch::refusal(&house.config, &refused),
+        },
+        |arrived: Result<Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle_admin(house.app.get(), &request),
+            Err(refused) => Response::empty(refused.status),
+        },
     )
 }
 
@@ -153,8 +159,6 @@ fn settings(house: &'static House) -> ServerSettings {
         workers: house.config.workers as usize,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
-        base_path: house.config.base_url.path().to_owned(),
-        refusal: dispatch::refusal,
         is_open: Arc::clone(&house.is_open),
     }
 }

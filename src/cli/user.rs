@@ -1,5 +1,8 @@
 //! `gatepost user`: people who sign in.
 
+mod change;
+mod show;
+
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
@@ -17,6 +20,9 @@ use super::command::{Command, CommandOption, JSON, Run, TENANT};
 use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::{output, prompt};
+
+pub(super) use change::{DISABLE, ENABLE, REMOVE, ROLE};
+pub(super) use show::SHOW;
 
 pub(super) const ADD: Command = Command {
     name: "user add",

@@ -109,6 +109,7 @@ pub fn environment_secret(name: &str) -> Option<crate::protocol::secret::SecretT
 }
 
 fn unknown(name: &str) -> Problem {
-    let known = nearest(name, SETTINGS.iter().map(|setting| setting.name)).unwrap_or_default();
-    Problem::new(name.escape_debug().to_string(), format!("is not a setting; the nearest is {known}"))
+    let known = nearest(name, SETTINGS.iter().map(|setting| setting.name));
+    let hint = known.map(|known| format!("; the nearest is {known}")).unwrap_or_default();
+    Problem::new(name.escape_debug().to_string(), format!("is not a setting{hint}"))
 }

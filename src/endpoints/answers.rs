@@ -32,19 +32,28 @@ pub struct Presentation<'a> {
 }
 
 impl Presentation<'_> {
-    /// Draws a page in the language that `ui_locales` or the browser asks for.
+    /// Draws a page in the language that `ui_locales`, else the request's own parameter of that name, else the browser asks
+    /// for.
     pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
+        let own = if ui_locales.is_empty() { sent_ui_locales(self.request) } else { ui_locales.to_owned() };
         let texts = BrandTexts::of(self.config);
         let brand = texts.view(self.config);
         let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
         page(Chrome {
             brand: &brand,
-            texts: Language::choose(ui_locales, accept_language).texts(),
+            texts: Language::choose(&own, accept_language).texts(),
             base_path: self.config.base_url.path(),
             assets_version: static_files::version(),
             request_id: &self.request.id,
         })
     }
+}
+
+/// `ui_locales` of a request, whatever else is wrong with it: a page about what is wrong shall be understood, too.
+fn sent_ui_locales(request: &Request) -> String {
+    let form: &[u8] = if request.query.is_empty() { &request.body } else { request.query.as_bytes() };
+    let sent = form_urlencoded::parse(form).find(|(name, _)| name == "ui_locales");
+    sent.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
 /// A page with a form of ours. `same-origin` because under `no-referrer` browsers post with `Origin: null`.
@@ -63,6 +72,13 @@ pub fn plain_page(status: u16, markup: Markup) -> Response {
         .header("Referrer-Policy", "no-referrer")
 }
 
+/// A page that any site may frame: it shows nothing and has no form.
+pub fn frameable_page(markup: Markup) -> Response {
+    html(200, markup)
+        .header("Content-Security-Policy", "default-src 'none'; script-src 'self'; base-uri 'none'; frame-ancestors *")
+        .header("Referrer-Policy", "no-referrer")
+}
+
 fn html(status: u16, markup: Markup) -> Response {
     let body = Body::Owned(markup.into_string().into_bytes());
     no_store(Response::with_body(status, "text/html; charset=utf-8", body))
@@ -70,16 +86,26 @@ fn html(status: u16, markup: Markup) -> Response {
 
 /// The error page: what happened, what one can do, and the reason's code, which the log has too.
 pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Reason) -> Response {
-    let markup = presentation.draw("", |chrome| {
-        error::page(&ErrorView {
-            chrome,
-            problem,
-            reason_code: Some(reason.code()),
-            reason_text: Some(reason.description()),
-            home: None,
-        })
-    });
-    noted(plain_page(problem.status(), markup), reason)
+    noted(
+        plain_page(problem.status(), error_markup(presentation, problem, Some(reason.code()), reason.description())),
+        reason,
+    )
+}
+
+/// The error page for what the server itself refused; `description` is for developers.
+pub fn refusal_page(presentation: &Presentation<'_>, status: u16, description: &'static str) -> Response {
+    plain_page(status, error_markup(presentation, problem_of(status), None, description))
+}
+
+fn error_markup(
+    presentation: &Presentation<'_>,
+    problem: Problem,
+    reason_code: Option<&'static str>,
+    description: &'static str,
+) -> Markup {
+    presentation.draw("", |chrome| {
+        error::page(&ErrorView { chrome, problem, reason_code, reason_text: Some(description), home: None })
+    })
 }
 
 /// The kind of error page that goes with a status.
@@ -88,7 +114,9 @@ pub fn problem_of(status: u16) -> Problem {
         403 => Problem::Forbidden,
         404 => Problem::NotFound,
         405 => Problem::MethodNotAllowed,
-        413 => Problem::TooLarge,
+        413 | 414 | 431 => Problem::TooLarge,
+        500 => Problem::Internal,
+        408 | 503 => Problem::Unavailable,
         _ => Problem::BadRequest,
     }
 }

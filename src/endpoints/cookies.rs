@@ -1,5 +1,5 @@
-//! The cookies of a browser: the session's handle and, before there is a session, a random value that ties forms to the
-//! browser they were drawn for. Names carry a mark of the base URL, so that two installations on one host never mix.
+//! The cookies of a browser: the session's handle; before there is a session, a random value that ties forms to the
+//! browser they were drawn for; and the browser's state, which scripts of the check-session frame compare. Names carry a mark of the base URL, so that two installations on one host never mix.
 
 use std::fmt::Write;
 
@@ -8,9 +8,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use crate::config::{Config, SameSite};
+use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::protocol::instant::Day;
-use crate::protocol::secret::SecretBytes;
+use crate::protocol::secret::{SecretBytes, SecretText};
 
 /// The handle in a session cookie: base64url of the partition's day (4 bytes) and 256 random bits.
 #[derive(Clone, Debug)]
@@ -62,9 +63,34 @@ pub fn set_session(config: &Config, response: Response, handle: &SessionHandle) 
     remove(config, response, &pre_session_cookie_name(config))
 }
 
-/// Takes the session away from this browser.
+/// Takes the session away from this browser, and tells the check-session frames of its clients by a new browser state.
 pub fn remove_session(config: &Config, response: Response) -> Response {
-    remove(config, response, &session_cookie_name(config))
+    let response = remove(config, response, &session_cookie_name(config));
+    set_browser_state(config, response, &new_browser_state())
+}
+
+/// The browser state (OpenID Connect Session Management §4.1) that this browser sent: 128 random bits in base64url that
+/// say nothing about session or handle.
+pub fn browser_state(config: &Config, request: &Request) -> Option<SecretText> {
+    let sent = request.cookie(&browser_state_cookie_name(config))?;
+    let is_ours = URL_SAFE_NO_PAD.decode(sent).is_ok_and(|bytes| bytes.len() == 16);
+    is_ours.then(|| SecretText::new(sent))
+}
+
+/// A fresh browser state: whoever compares sees that something changed.
+pub fn new_browser_state() -> SecretText {
+    SecretText::new(URL_SAFE_NO_PAD.encode(random::bytes::<16>()))
+}
+
+/// Gives this browser a state. Read by script in a frame of any site, so never `HttpOnly`, and always for every site.
+pub fn set_browser_state(config: &Config, response: Response, state: &SecretText) -> Response {
+    let (name, value) = (browser_state_cookie_name(config), state.expose());
+    response.header("Set-Cookie", format!("{name}={value}; Path=/; Secure; SameSite=None"))
+}
+
+/// The name of the cookie that holds the browser's state.
+pub fn browser_state_cookie_name(config: &Config) -> String {
+    name(config, "state")
 }
 
 fn set(config: &Config, response: Response, name: &str, value: &str) -> Response {

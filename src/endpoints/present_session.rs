@@ -1,9 +1,10 @@
 //! Who is signed in with the browser that sent a request.
 
-use super::cookies::SessionHandle;
+use super::cookies::{self, SessionHandle};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::Request;
+use crate::protocol::secret::SecretText;
 use crate::protocol::session::Session;
 use crate::store::sessions::{self, FoundSession, SessionRow};
 use crate::store::users::UserRow;
@@ -17,6 +18,8 @@ pub struct PresentSession {
     pub row: SessionRow,
     /// Its user.
     pub user: UserRow,
+    /// What `session_state` is made of; `None` when this browser sent none.
+    pub browser_state: Option<SecretText>,
 }
 
 impl PresentSession {
@@ -26,7 +29,8 @@ impl PresentSession {
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
         let stands = found.facts().stands(app.now());
         let FoundSession { session, user, .. } = found;
-        Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user }))
+        let browser_state = cookies::browser_state(&app.config, request);
+        Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
     }
 
     /// As the core sees it.

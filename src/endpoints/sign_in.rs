@@ -30,7 +30,9 @@ pub fn complete(
     present: Option<&PresentSession>,
     accepted: (UserRow, Instant),
 ) -> Result<Response, Failure> {
-    let signed_in = begin(app, request, errand, present, accepted)?;
+    let browser_state = cookies::new_browser_state();
+    let begun = begin(app, request, errand, present, accepted)?;
+    let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
     let next = errand.next(app, request, Some(&signed_in), Step::AfterSignIn);
     let response = match next {
         Ok(Next::Answer(response)) => response,
@@ -42,7 +44,8 @@ pub fn complete(
         }
         Err(failure) => return Err(failure),
     };
-    Ok(cookies::set_session(&app.config, response, &signed_in.handle))
+    let response = cookies::set_session(&app.config, response, &signed_in.handle);
+    Ok(cookies::set_browser_state(&app.config, response, &browser_state))
 }
 
 /// The same user's session goes on under a new handle; anybody else's ends, and a new one begins.
@@ -68,7 +71,7 @@ fn begin(
         let event = event("signed_out", request, errand, &present.user, &present.row.sid);
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
     }
-    Ok(PresentSession { handle, row, user })
+    Ok(PresentSession { handle, row, user, browser_state: None })
 }
 
 fn renew(
@@ -88,7 +91,7 @@ fn renew(
     }
     let identity_provider = String::from(LOCAL);
     let row = SessionRow { auth_time, amr, acr: String::from(SIGNED_IN), identity_provider, ..present.row.clone() };
-    Ok(Some(PresentSession { handle, row, user: present.user.clone() }))
+    Ok(Some(PresentSession { handle, row, ..present.clone() }))
 }
 
 fn new_row(app: &App, user: &UserRow, read_at: Instant, auth_time: Instant) -> SessionRow {

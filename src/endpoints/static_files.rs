@@ -1,4 +1,4 @@
-//! `/static/*`: the stylesheet, icons and the one script, embedded in the binary; and the brand's colour.
+//! `/static/*`: the stylesheet, icons and the two scripts, embedded in the binary; and the brand's colour.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -15,10 +15,12 @@ use crate::protocol::reason::Reason;
 use super::brand::{BrandTexts, LOGO};
 
 const CSS: &str = "text/css; charset=utf-8";
-const FILES: [(&str, &str, &[u8]); 3] = [
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const FILES: [(&str, &str, &[u8]); 4] = [
     ("app.css", CSS, include_bytes!("../../static/app.css")),
+    ("check-session.js", SCRIPT, include_bytes!("../../static/check-session.js")),
     ("icon.svg", "image/svg+xml", include_bytes!("../../static/icon.svg")),
-    ("form-post.js", "text/javascript; charset=utf-8", include_bytes!("../../static/form-post.js")),
+    ("form-post.js", SCRIPT, include_bytes!("../../static/form-post.js")),
 ];
 
 /// Answers with an embedded file. Names are looked up in a table: there is no file system to

@@ -6,31 +6,31 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::answers::{self, Presentation};
+use super::cookies;
+use super::granted;
 use super::present_session::PresentSession;
 use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::metadata::SERVED_RESPONSE_TYPES;
 use crate::crypto::random;
-use crate::grants::issue;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
-use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
+use crate::pages::language::Language;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
-use crate::protocol::claims::ClaimNames;
 use crate::protocol::consent::Consent;
 use crate::protocol::errors::AuthorizeErrorCode;
-use crate::protocol::identifiers::{GrantId, Subject};
+use crate::protocol::identifiers::Subject;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::scope::ScopeSet;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
-use crate::protocol::token_subject::TokenSubject;
+use crate::protocol::secret::SecretText;
+use crate::protocol::session_state::session_state;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents;
 
@@ -101,13 +101,7 @@ impl Visit {
             return Err(page(Reason::DisabledClient));
         }
         let snapshot = app.registry.snapshot();
-        let request = authorize_request::validate(
-            parameters,
-            &client.client,
-            &snapshot.catalogue,
-            &SERVED_RESPONSE_TYPES,
-            received_at,
-        )?;
+        let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
         Ok(Visit { sealed, request, client, snapshot })
     }
 
@@ -151,9 +145,12 @@ impl Visit {
         self.request.prompt.login || self.request.max_age == Some(0)
     }
 
-    /// The address of one of our pages for this request.
+    /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
+    /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        sealed_address::page(app, page, &self.sealed)
+        let asked = self.request.ui_locales.as_deref().and_then(Language::asked_for);
+        let language = asked.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
+        sealed_address::page(app, page, &self.sealed) + &language
     }
 
     /// The client as pages show it.
@@ -200,15 +197,13 @@ impl Visit {
         present: &PresentSession,
         (scope, now): (ScopeSet, Instant),
     ) -> Result<Response, Failure> {
-        let code = self.authorization_code(present, scope, now);
-        let too_long = || self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong));
-        let code = issue::authorization_code(app, &code).ok_or_else(too_long)?;
+        let issued = granted::issue(app, self, present, (&scope, now))?;
+        let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
+        let session_state = self.session_state(&browser_state);
         let success = AuthorizeSuccess {
-            code: Some(&code),
-            id_token: None,
-            access_token: None,
+            issued: &issued,
             state: self.request.state.as_deref(),
-            session_state: None,
+            session_state: session_state.as_deref(),
             issuer: app.issuer(),
         };
         let delivery =
@@ -217,49 +212,16 @@ impl Visit {
         let presentation = Presentation { config: &app.config, request: http };
         let mut response = answers::deliver(&presentation, delivery, framed_by.as_deref());
         response.note.client_id = Some(self.request.client_id.to_string());
-        Ok(response)
+        Ok(match present.browser_state {
+            Some(_) => response,
+            None => cookies::set_browser_state(&app.config, response, &browser_state),
+        })
     }
 
-    fn authorization_code(&self, present: &PresentSession, scope: ScopeSet, now: Instant) -> AuthorizationCode {
-        let lifetimes = &self.client.client.lifetimes;
-        let expires_at = now.plus(lifetimes.authorization_code);
-        // Fixed now, because the grant's id carries the day of its end: what hangs on a session alone needs no more than
-        // one access token's life after the last moment of redemption.
-        let grant_expires_at = match scope.contains(OFFLINE_ACCESS) {
-            true => now.plus(lifetimes.refresh_token),
-            false => expires_at.plus(lifetimes.access_token),
-        };
-        AuthorizationCode {
-            grant: GrantId { day: grant_expires_at.day(), random: random::bytes() },
-            client_id: self.request.client_id.clone(),
-            redirect_uri_hash: redirect_uri_hash(self.request.redirect.uri()),
-            challenge: self.request.code_challenge.as_ref().map(|challenge| challenge.digest()),
-            nonce: self.request.nonce.clone(),
-            scope,
-            resources: self.request.resources.clone(),
-            claims: ClaimNames {
-                userinfo: self.request.claims.userinfo.iter().cloned().collect(),
-                id_token: self.request.claims.id_token.iter().cloned().collect(),
-            },
-            user: self.sign_in(present),
-            response_type: self.request.response_type,
-            issued_at: now,
-            expires_at,
-            grant_expires_at,
-        }
-    }
-
-    fn sign_in(&self, present: &PresentSession) -> TokenSubject {
-        let named = self.request.acr_values.identity_provider.is_some();
-        TokenSubject {
-            subject: present.user.sub.clone(),
-            sid: Some(present.row.sid.clone()),
-            tenant: present.row.tenant.clone(),
-            identity_provider: named.then(|| present.row.identity_provider.clone()),
-            auth_time: present.row.auth_time,
-            amr: present.row.amr.clone(),
-            acr: present.row.acr.clone(),
-        }
+    /// For OpenID requests of clients that run in a browser.
+    fn session_state(&self, browser_state: &SecretText) -> Option<String> {
+        let origin = self.request.redirect.origin().filter(|_| self.request.is_openid())?;
+        Some(session_state(self.request.client_id.as_str(), &origin, browser_state.expose(), random::bytes()))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::crypto::random;
 use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, expiry};
 use crate::protocol::audience::Narrowed;
 use crate::protocol::authorization_code::AuthorizationCode;
+use crate::protocol::authorize_response::{FrontChannelAccessToken, Issued};
 use crate::protocol::claims::{self, ClaimNames};
 use crate::protocol::client::{AccessTokenType, Client, SigningAlgorithm};
 use crate::protocol::id_token::IdToken;
@@ -19,6 +20,7 @@ use crate::protocol::instant::Instant;
 use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP};
 use crate::protocol::reference_token;
 use crate::protocol::refresh_token::RefreshHandle;
+use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::{OPENID, ScopeSet};
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_response::TokenResponse;
@@ -74,12 +76,55 @@ pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<
     let token = describe(issue, narrowed);
     let access_token = access_token(app, snapshot, issue, &token)?;
     let id_token = match issue.user {
-        Some(user) if issue.scope.contains(OPENID) => Some(id_token(app, snapshot, issue, user, &access_token)?),
+        Some(user) if issue.scope.contains(OPENID) => {
+            let beside = Beside {
+                access_token: Some(&access_token),
+                code: None,
+                // Claims of identity scopes wait for userinfo unless the registration wants them here.
+                with_scope_claims: issue.client.always_include_user_claims_in_id_token,
+                requested: &user.claims.id_token,
+            };
+            Some(id_token(app, snapshot, issue, user, &beside)?)
+        }
         Some(_) | None => None,
     };
     let expires_in = token.expires_in(issue.now);
     let refresh_token = issue.user.and_then(|user| refresh_token(app, user.grant?));
     Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope })
+}
+
+/// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5): beside `code`, sealed already, an
+/// access token for what `narrowed` says, and an ID token where the response type names one.
+pub fn through_browser(
+    app: &App,
+    snapshot: &Snapshot,
+    issue: &Issue<'_>,
+    response_type: ResponseType,
+    (code, narrowed): (Option<SecretText>, Option<Narrowed>),
+) -> Result<Issued, Failure> {
+    let access_token = match narrowed {
+        Some(narrowed) => {
+            let token = describe(issue, narrowed);
+            let access_token = access_token(app, snapshot, issue, &token)?;
+            Some(FrontChannelAccessToken { access_token, expires_in: token.expires_in(issue.now), scope: token.scope })
+        }
+        None => None,
+    };
+    let id_token = match issue.user {
+        Some(user) if response_type.id_token => {
+            let always = issue.client.always_include_user_claims_in_id_token;
+            let beside = Beside {
+                access_token: access_token.as_ref().map(|token| &token.access_token),
+                code: code.as_ref(),
+                with_scope_claims: always || response_type.is_id_token_alone(),
+                // With a code they wait for the token endpoint's ID token: less is said through the browser.
+                requested: if response_type.code { &[] } else { &user.claims.id_token },
+            };
+            Some(id_token(app, snapshot, issue, user, &beside)?)
+        }
+        Some(_) | None => None,
+    };
+    Ok(Issued { code, id_token, access_token })
 }
 
 /// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
@@ -132,12 +177,20 @@ fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &Acces
     }
 }
 
+/// What an ID token travels with, and what it says of the user.
+struct Beside<'a> {
+    access_token: Option<&'a SecretText>,
+    code: Option<&'a SecretText>,
+    with_scope_claims: bool,
+    requested: &'a [String],
+}
+
 fn id_token(
     app: &App,
     snapshot: &Snapshot,
     issue: &Issue<'_>,
     user: IssueUser<'_>,
-    access_token: &SecretText,
+    beside: &Beside<'_>,
 ) -> Result<SecretText, Failure> {
     let alg = issue.client.id_token_signed_response_alg;
     let claims = IdToken {
@@ -145,14 +198,13 @@ fn id_token(
         client_id: &issue.client.client_id,
         user: user.sign_in,
         nonce: user.nonce,
-        access_token: Some(access_token.expose()),
-        code: None,
-        // Claims of identity scopes wait for userinfo unless the registration wants them here.
+        access_token: beside.access_token.map(SecretText::expose),
+        code: beside.code.map(SecretText::expose),
         user_claims: claims::for_id_token(
             user.user,
             issue.scope,
-            &user.claims.id_token,
-            issue.client.always_include_user_claims_in_id_token,
+            beside.requested,
+            beside.with_scope_claims,
             &snapshot.catalogue,
         ),
         issued_at: issued_at(issue),

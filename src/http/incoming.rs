@@ -68,9 +68,17 @@ pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAd
     source(peer, fields.map(|header| header.value.as_str()), trusted_proxies)
 }
 
-/// The path of a request, whatever else is wrong with it; none where the target is outside the grammar or too long.
-pub fn path_of(request: &tiny_http::Request) -> Option<String> {
-    read_target(request.url()).ok().map(|(path, _)| path)
+/// What an answer may depend on of a request that is refused, whatever is wrong with it.
+pub fn remains_of(request: &tiny_http::Request, id: &str, source: IpAddr) -> Request {
+    Request {
+        id: id.to_owned(),
+        method: method(request),
+        path: read_target(request.url()).map(|(path, _)| path).unwrap_or_default(),
+        query: String::new(),
+        headers: read_headers(request).unwrap_or_default(),
+        body: Vec::new(),
+        source,
+    }
 }
 
 impl Head {

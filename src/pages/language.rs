@@ -87,15 +87,15 @@ impl Language {
         }
     }
 
-    /// The language a person most likely wants: the first of `ui_locales` (OpenID Connect Core §3.1.2.1, space-separated) we
-    /// speak, else the best weighted of `Accept-Language` (RFC 9110 §12.5.4), else English. Both may be empty or nonsense.
+    /// The language a person most likely wants: the one `ui_locales` asks for, else the best weighted of `Accept-Language`
+    /// (RFC 9110 §12.5.4), else English. Both may be empty or nonsense.
     pub fn choose(ui_locales: &str, accept_language: &str) -> Language {
-        ui_locales
-            .split_ascii_whitespace()
-            .take(MOST_RANGES)
-            .find_map(look_up)
-            .or_else(|| heaviest(accept_language))
-            .unwrap_or(Language::English)
+        Language::asked_for(ui_locales).or_else(|| heaviest(accept_language)).unwrap_or(Language::English)
+    }
+
+    /// The first of `ui_locales` (OpenID Connect Core §3.1.2.1, space-separated) that we speak.
+    pub fn asked_for(ui_locales: &str) -> Option<Language> {
+        ui_locales.split_ascii_whitespace().take(MOST_RANGES).find_map(look_up)
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod brand;
+pub mod check_session;
 pub mod consent;
 pub mod device;
 pub mod error;

@@ -18,15 +18,33 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// Names and values in the order they go out.
 pub type ResponseParameters = Vec<(&'static str, String)>;
 
+/// What is made for a request that succeeds: whatever its response type names.
+#[derive(Clone, Debug, Default)]
+pub struct Issued {
+    /// `code`
+    pub code: Option<SecretText>,
+    /// `id_token`
+    pub id_token: Option<SecretText>,
+    /// `access_token` and what stands beside it.
+    pub access_token: Option<FrontChannelAccessToken>,
+}
+
+/// An access token that travels through the browser.
+#[derive(Clone, Debug)]
+pub struct FrontChannelAccessToken {
+    /// `access_token`
+    pub access_token: SecretText,
+    /// `expires_in`, seconds.
+    pub expires_in: u64,
+    /// `scope`
+    pub scope: ScopeSet,
+}
+
 /// What a successful request gets. Members are in the order of the wire.
 #[derive(Clone, Debug)]
 pub struct AuthorizeSuccess<'a> {
-    /// `code`
-    pub code: Option<&'a SecretText>,
-    /// `id_token`
-    pub id_token: Option<&'a SecretText>,
-    /// `access_token` and what stands beside it.
-    pub access_token: Option<FrontChannelAccessToken<'a>>,
+    /// Code and tokens.
+    pub issued: &'a Issued,
     /// `state`, as sent.
     pub state: Option<&'a str>,
     /// `session_state` (OpenID Connect Session Management §2), only with `openid`.
@@ -35,25 +53,15 @@ pub struct AuthorizeSuccess<'a> {
     pub issuer: &'a str,
 }
 
-/// An access token that travels through the browser.
-#[derive(Clone, Debug)]
-pub struct FrontChannelAccessToken<'a> {
-    /// `access_token`
-    pub access_token: &'a SecretText,
-    /// `expires_in`, seconds.
-    pub expires_in: u64,
-    /// `scope`
-    pub scope: &'a ScopeSet,
-}
-
 impl AuthorizeSuccess<'_> {
     /// The parameters.
     pub fn parameters(&self) -> ResponseParameters {
-        let secret = |name, value: Option<&SecretText>| value.map(|value| (name, value.expose().to_owned()));
+        let Issued { code, id_token, access_token } = self.issued;
+        let secret = |name, value: &Option<SecretText>| value.as_ref().map(|value| (name, value.expose().to_owned()));
         let text = |name, value: Option<&str>| value.map(|value| (name, value.to_owned()));
         let mut parameters: ResponseParameters =
-            [secret("code", self.code), secret("id_token", self.id_token)].into_iter().flatten().collect();
-        if let Some(token) = &self.access_token {
+            [secret("code", code), secret("id_token", id_token)].into_iter().flatten().collect();
+        if let Some(token) = access_token {
             parameters.push(("access_token", token.access_token.expose().to_owned()));
             parameters.push(("token_type", "Bearer".to_owned()));
             parameters.push(("expires_in", token.expires_in.to_string()));
@@ -160,15 +168,8 @@ mod tests {
 
     #[test]
     fn a_code_goes_out_with_state_and_issuer() {
-        let code = SecretText::new("gpc_x");
-        let success = AuthorizeSuccess {
-            code: Some(&code),
-            id_token: None,
-            access_token: None,
-            state: Some("a b+c"),
-            session_state: None,
-            issuer: ISSUER,
-        };
+        let issued = Issued { code: Some(SecretText::new("gpc_x")), ..Issued::default() };
+        let success = AuthorizeSuccess { issued: &issued, state: Some("a b+c"), session_state: None, issuer: ISSUER };
         assert_eq!(
             location("https://rp1.example/cb", ResponseMode::Query, &success.parameters()),
             "https://rp1.example/cb?code=gpc_x&state=a%20b%2Bc&iss=https%3A%2F%2Flogin.example"
@@ -178,17 +179,10 @@ mod tests {
 
     #[test]
     fn tokens_bring_their_companions() {
-        let (id_token, token) = (SecretText::new("a.b.c"), SecretText::new("gpa_x"));
         let scope = ScopeSet::parse("openid orders.read").unwrap();
-        let access_token = FrontChannelAccessToken { access_token: &token, expires_in: 3600, scope: &scope };
-        let success = AuthorizeSuccess {
-            code: None,
-            id_token: Some(&id_token),
-            access_token: Some(access_token),
-            state: None,
-            session_state: Some("h.s"),
-            issuer: ISSUER,
-        };
+        let access_token = FrontChannelAccessToken { access_token: SecretText::new("gpa_x"), expires_in: 3600, scope };
+        let issued = Issued { id_token: Some(SecretText::new("a.b.c")), access_token: Some(access_token), code: None };
+        let success = AuthorizeSuccess { issued: &issued, state: None, session_state: Some("h.s"), issuer: ISSUER };
         assert_eq!(
             location("https://rp1.example/cb?x=%20y", ResponseMode::Fragment, &success.parameters()),
             "https://rp1.example/cb?x=%20y#id_token=a.b.c&access_token=gpa_x&token_type=Bearer&expires_in=3600&scope=openid%20orders.read&session_state=h.s&iss=https%3A%2F%2Flogin.example"

@@ -23,6 +23,8 @@ pub const INTROSPECTION_PATH: &str = "/connect/introspect";
 pub const DEVICE_AUTHORIZATION_PATH: &str = "/connect/deviceauthorization";
 /// Path of the UserInfo endpoint.
 pub const USERINFO_PATH: &str = "/connect/userinfo";
+/// Path of the check-session frame.
+pub const CHECK_SESSION_PATH: &str = "/connect/checksession";
 /// Path of the key set.
 pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
 /// Path of the OpenID metadata.
@@ -59,9 +61,7 @@ pub struct Provider<'a> {
     pub issuer: &'a str,
     /// Scopes and claims.
     pub catalogue: &'a Catalogue,
-    /// Response types the authorization endpoint serves.
-    pub response_types: &'a [ResponseType],
-    /// Grant types this build serves.
+    /// Grant types of the token endpoint.
     pub grant_types: &'a [GrantType],
     /// Algorithms there is a key for.
     pub signing_algorithms: &'a [SigningAlgorithm],
@@ -114,9 +114,9 @@ fn capabilities(provider: &Provider<'_>) -> Vec<Member> {
         ("claims_supported", Some(json!(claims(provider.catalogue)))),
         ("claim_types_supported", Some(json!(["normal"]))),
         ("subject_types_supported", Some(json!(["public"]))),
-        ("response_types_supported", Some(texts(provider.response_types))),
+        ("response_types_supported", Some(texts(ResponseType::ALL))),
         ("response_modes_supported", Some(json!(ResponseMode::ALL.map(ResponseMode::as_str)))),
-        ("grant_types_supported", Some(texts(provider.grant_types.iter().map(GrantType::as_str)))),
+        ("grant_types_supported", Some(texts(grant_types(provider).map(GrantType::as_str)))),
         ("prompt_values_supported", Some(json!(PROMPT_VALUES))),
         ("code_challenge_methods_supported", Some(challenge_methods(provider.catalogue))),
         (
@@ -147,6 +147,11 @@ fn flags(provider: &Provider<'_>) -> Vec<Member> {
 
 fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Value {
     items.into_iter().map(|item| item.to_string()).collect()
+}
+
+/// Those of the token endpoint, and what stands for tokens straight from the authorization endpoint (RFC 7591 §2).
+fn grant_types<'a>(provider: &Provider<'a>) -> impl Iterator<Item = &'a GrantType> {
+    provider.grant_types.iter().chain(&[GrantType::Implicit])
 }
 
 fn shown(catalogue: &Catalogue) -> impl Iterator<Item = &RegisteredScope> {
@@ -252,7 +257,6 @@ mod tests {
         Value::Object(document(&Provider {
             issuer: "https://op.example/idp",
             catalogue,
-            response_types: &[ResponseType::CODE],
             grant_types: &SERVED_GRANT_TYPES,
             signing_algorithms: &SigningAlgorithm::ALL,
             authentication_methods: &METHODS,
@@ -268,7 +272,7 @@ mod tests {
             introspection: Some("/connect/introspect"),
             device_authorization: Some("/connect/deviceauthorization"),
             end_session: Some("/connect/endsession"),
-            check_session: Some("/connect/checksession"),
+            check_session: Some(CHECK_SESSION_PATH),
         }
     }
 
@@ -306,7 +310,18 @@ mod tests {
         let document = metadata(&catalogue(), FurtherEndpoints::default());
         for (name, expected) in [
             ("subject_types_supported", json!(["public"])),
-            ("response_types_supported", json!(["code"])),
+            (
+                "response_types_supported",
+                json!([
+                    "code",
+                    "id_token",
+                    "token",
+                    "id_token token",
+                    "code id_token",
+                    "code token",
+                    "code id_token token"
+                ]),
+            ),
             ("response_modes_supported", json!(["query", "fragment", "form_post"])),
             (
                 "grant_types_supported",
@@ -315,7 +330,8 @@ mod tests {
                     "refresh_token",
                     "client_credentials",
                     "password",
-                    "urn:ietf:params:oauth:grant-type:device_code"
+                    "urn:ietf:params:oauth:grant-type:device_code",
+                    "implicit"
                 ]),
             ),
             ("id_token_signing_alg_values_supported", json!(["RS256", "ES256", "EdDSA"])),

@@ -39,12 +39,14 @@ pub mod pkce;
 pub mod redirect_uri;
 pub mod requested_claims;
 pub mod sealed_request;
+pub mod session_state;
 pub mod throttle;
 
 // The token endpoint
 pub mod audience;
 pub mod authorization_code;
 pub mod client_authentication;
+pub mod client_checkup;
 pub mod client_credentials;
 pub mod client_secret;
 pub mod device_authorization_request;

@@ -46,6 +46,11 @@ impl ResponseType {
         Some(parsed)
     }
 
+    /// Whether an ID token is all there is: nothing then leads to userinfo (OpenID Connect Core §5.4).
+    pub fn is_id_token_alone(self) -> bool {
+        self.id_token && !self.code && !self.token
+    }
+
     /// Whether something other than a code comes through the browser.
     pub fn returns_tokens(self) -> bool {
         self.id_token || self.token

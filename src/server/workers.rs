@@ -14,10 +14,11 @@ use super::probe::is_own_probe;
 use super::turns::{Turn, Turns};
 use super::{ServerStats, State};
 use crate::http::incoming::{
-    body_must_be_awaited, can_be_released_unread, expects_continue, method, path_of, persistence, read_head, source_of,
+    body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
+    source_of,
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
-use crate::http::{Persistence, Request, Response};
+use crate::http::{Persistence, Refused, Request, Response};
 
 /// One listener with what answers its requests. Lives until the process ends: dropping tiny_http's server would remove
 /// the Unix socket's path, which may be the next process's by then.
@@ -54,7 +55,7 @@ impl Drop for InFlight {
 
 impl<H> Service<H>
 where
-    H: Fn(Request) -> Response + Send + Sync + 'static,
+    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
 {
     /// A worker's life.
     pub fn work(&'static self) {
@@ -107,7 +108,7 @@ where
             return self.answer(request, &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()));
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
-        let (id, arrived) = (format!("{:016x}", rand::random::<u64>()), Instant::now());
+        let (id, arrived) = (request_id(), Instant::now());
         match read_head(&request, &self.state.settings.trusted_proxies) {
             Ok(head) => self.admit(Waiting { request, head, id, arrived, in_flight }),
             Err(status) => {
@@ -169,27 +170,27 @@ where
 
     /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.
     fn handle(&self, request: Request) -> Response {
-        let (id, path) = (request.id.clone(), request.path.clone());
-        catch_unwind(AssertUnwindSafe(|| (self.handler)(request))).unwrap_or_else(|_| {
+        let bare = request.bare();
+        catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request)))).unwrap_or_else(|_| {
             self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
-            log::error!("request {id}: the handler panicked; answered 500");
-            self.state.refusal(500, Some(&path))
+            log::error!("request {}: the handler panicked; answered 500", bare.id);
+            let refused = Refused { status: 500, request: bare };
+            catch_unwind(AssertUnwindSafe(|| (self.handler)(Err(refused)))).unwrap_or_else(|_| Response::empty(500))
         })
     }
 
     /// The answer to a request that no handler sees, and its line in the log.
     fn refusal(&self, request: &tiny_http::Request, id: &str, arrived: Instant, status: u16) -> Response {
-        let path = path_of(request);
-        let shown: String =
-            path.iter().flat_map(|path| path.chars().take(200)).flat_map(char::escape_default).collect();
+        let source = source_of(request, &self.state.settings.trusted_proxies);
+        let remains = remains_of(request, id, source);
+        let shown: String = remains.path.chars().take(200).flat_map(char::escape_default).collect();
         log::info!(
             target: "gatepost::request",
-            "id={id} method={} path={shown} status={status} ms={} source={} refused=server",
-            method(request).as_str(),
+            "id={id} method={} path={shown} status={status} ms={} source={source} refused=server",
+            remains.method.as_str(),
             arrived.elapsed().as_millis(),
-            source_of(request, &self.state.settings.trusted_proxies),
         );
-        self.state.refusal(status, path.as_deref())
+        (self.handler)(Err(Refused { status, request: remains }))
     }
 
     /// Answers a request whose body nobody has read.
@@ -225,8 +226,9 @@ where
     fn serialised(&self, request: &tiny_http::Request, response: &Response, persistence: Persistence) -> Vec<u8> {
         let (method, now) = (method(request), SystemTime::now());
         let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
-            log::error!("the answer's header {name} cannot be sent; answered 500");
-            let refusal = self.state.refusal(500, path_of(request).as_deref());
+            let id = request_id();
+            log::error!("request {id}: the answer's header {name} cannot be sent; answered 500");
+            let refusal = self.refusal(request, &id, Instant::now(), 500);
             serialise(&refusal, method, persistence, now)
                 .or_else(|_| serialise(&Response::empty(500), method, persistence, now))
         });
@@ -254,6 +256,11 @@ where
             self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// What the log and the answer's page call a request.
+fn request_id() -> String {
+    format!("{:016x}", rand::random::<u64>())
 }
 
 /// The kernel bounds a single write; whoever reads byte by byte shall not hold a worker any longer.

@@ -11,53 +11,11 @@ use super::values::column;
 use super::{NamedQuery, Store};
 use crate::protocol::secret::SecretBytes;
 
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CatalogueKind {
-    /// `identity_scopes`
-    IdentityScope,
-    /// `resource_scopes`
-    ResourceScope,
-    /// `resources`
-    Resource,
-    /// `tenants`
-    Tenant,
-    /// `identity_providers`
-    IdentityProvider,
-    /// `assertion_issuers`
-    AssertionIssuer,
-    /// `extension_grants`
-    ExtensionGrant,
-}
+pub use crate::protocol::registration::catalogue_kind::CatalogueKind;
 
-impl CatalogueKind {
-    const ALL: [CatalogueKind; 7] = [
-        CatalogueKind::IdentityScope,
-        CatalogueKind::ResourceScope,
-        CatalogueKind::Resource,
-        CatalogueKind::Tenant,
-        CatalogueKind::IdentityProvider,
-        CatalogueKind::AssertionIssuer,
-        CatalogueKind::ExtensionGrant,
-    ];
-
-    /// The word in the `kind` column.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CatalogueKind::IdentityScope => "identity_scope",
-            CatalogueKind::ResourceScope => "resource_scope",
-            CatalogueKind::Resource => "resource",
-            CatalogueKind::Tenant => "tenant",
-            CatalogueKind::IdentityProvider => "identity_provider",
-            CatalogueKind::AssertionIssuer => "assertion_issuer",
-            CatalogueKind::ExtensionGrant => "extension_grant",
-        }
-    }
-
-    fn from_column(word: &str) -> Result<CatalogueKind, StoreError> {
-        let known = CatalogueKind::ALL.into_iter().find(|kind| kind.as_str() == word);
-        known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
-    }
+fn kind_of(word: &str) -> Result<CatalogueKind, StoreError> {
+    let known = CatalogueKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+    known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
 }
 
 /// One entry as stored.
@@ -110,7 +68,7 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     let mut found: Vec<CatalogueRow> = Vec::new();
     for row in rows {
         let Some(word) = column::<Option<&str>>(row, "kind")? else { continue };
-        let (kind, name) = (CatalogueKind::from_column(word)?, column::<&str>(row, "name")?);
+        let (kind, name) = (kind_of(word)?, column::<&str>(row, "name")?);
         if found.last().is_none_or(|entry| entry.kind != kind || entry.name != name) {
             found.push(entry(row, kind)?);
         }

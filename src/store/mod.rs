@@ -23,6 +23,7 @@ pub mod installation;
 pub mod migrate;
 pub mod partitions;
 pub mod password_change;
+pub mod registry_batches;
 pub mod registry_writer;
 pub mod revoked_tokens;
 pub mod sessions;
@@ -51,6 +52,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         migrate::QUERIES,
         partitions::QUERIES,
         password_change::QUERIES,
+        registry_batches::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
         sessions::QUERIES,

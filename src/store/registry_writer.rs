@@ -9,6 +9,7 @@ use super::audit_events::{self, AuditEvent};
 use super::catalogue::{self, CatalogueKind, CatalogueRow, CatalogueRows};
 use super::clients::{self, ClientRow, LongestLifetimes, SecretRow};
 use super::error::StoreError;
+use super::registry_batches::PutClient;
 use super::signing_keys::{self, SigningKeyRow};
 use super::users::{self, NewUser, UserRow};
 use super::values::{column, tenant_text};
@@ -38,7 +39,8 @@ impl Store {
     ) -> Result<T, E> {
         let mut client = self.connect_for_administration()?;
         let mut transaction = client.transaction().map_err(StoreError::from)?;
-        if transaction.query_opt(BUMP, &[]).map_err(StoreError::from)?.is_none() {
+        let alone = transaction.query_opt(BUMP, &[]).map_err(|error| busy(StoreError::from(error)))?;
+        if alone.is_none() {
             return Err(E::from(StoreError::Refused(String::from("no installation: run `gatepost migrate`"))));
         }
         let mut writer = RegistryWriter {
@@ -56,6 +58,16 @@ impl Store {
         }
         Ok(answer)
     }
+}
+
+/// Whoever holds the lock for longer than we wait is another change.
+fn busy(error: StoreError) -> StoreError {
+    if error.is_conflict() {
+        return StoreError::Conflict(String::from(
+            "another change to the registry is under way; nothing was done, try again",
+        ));
+    }
+    error
 }
 
 const RAISE_MARKS: &str = "
@@ -76,13 +88,6 @@ impl RegistryWriter<'_> {
         Ok(())
     }
 }
-
-const UPSERT_CLIENT: &str = "
-INSERT INTO clients (client_id, metadata, enabled) VALUES ($1::text, $2::jsonb, $3::bool)
-ON CONFLICT (client_id) DO UPDATE
-SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', clients.tokens_valid_after + interval '1 second')
-                              ELSE clients.tokens_valid_after END";
 
 const REMOVE_CLIENT: &str = "DELETE FROM clients WHERE client_id = $1::text";
 
@@ -113,11 +118,12 @@ impl RegistryWriter<'_> {
 
     /// Registers a client or replaces its registration. Disabling ends what was issued to it.
     pub fn upsert_client(&mut self, client_id: &ClientId, metadata: &Value, enabled: bool) -> Result<(), StoreError> {
-        // A new client's mark is the second it was made in, which may lie ahead of the beginning, too, and stays there.
-        if !enabled {
-            self.disabled_clients.push(client_id.as_str().to_owned());
-        }
-        self.execute(UPSERT_CLIENT, &[&client_id.as_str(), &Json(metadata), &enabled]).map(drop)
+        self.upsert_clients(&[PutClient { client_id, metadata, enabled }])
+    }
+
+    /// A new client's mark is the second it was made in, which may lie ahead of the beginning, too, and stays there.
+    pub(super) fn note_disabled(&mut self, client_id: &ClientId) {
+        self.disabled_clients.push(client_id.as_str().to_owned());
     }
 
     /// Removes a client with its secrets and consents; `false` when there was none.
@@ -142,7 +148,8 @@ impl RegistryWriter<'_> {
 const UPSERT_ENTRY: &str = "
 INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES ($1::text, $2::text, $3::jsonb, $4::bytea)
 ON CONFLICT (kind, name) DO UPDATE
-SET document = excluded.document, sealed_secret = excluded.sealed_secret, updated_at = clock_timestamp()";
+SET document = excluded.document, sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
+    updated_at = clock_timestamp()";
 
 const REMOVE_ENTRY: &str = "
 WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
@@ -163,7 +170,7 @@ impl RegistryWriter<'_> {
         Ok(catalogue::versioned(&self.transaction.query(catalogue::LOAD, &[])?)?.value)
     }
 
-    /// Registers an entry or replaces it; its `secrets` are not touched.
+    /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret where there is no other.
     pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
         let sealed = entry.sealed_secret.as_ref().map(SecretBytes::expose);
         self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
@@ -189,7 +196,8 @@ impl RegistryWriter<'_> {
 }
 
 const FIND_USER_BY_NAME: &str = "
-SELECT u.* FROM users u WHERE u.tenant = $1::text AND u.username_key = lower(normalize($2::text, NFKC))";
+SELECT u.* FROM users u WHERE u.tenant = $1::text AND u.username_key = lower(normalize($2::text, NFKC))
+FOR UPDATE";
 
 const UPDATE_USER: &str = "
 UPDATE users
@@ -228,7 +236,7 @@ impl RegistryWriter<'_> {
         self.transaction.query_opt(users::FIND, &[&sub.as_str()])?.as_ref().map(users::user).transpose()
     }
 
-    /// Reads a user by canonical name within a tenant, within this change.
+    /// Reads a user by canonical name within a tenant, who then stays so until this change is done.
     pub fn user_by_name(&mut self, tenant: Option<&TenantName>, username: &str) -> Result<Option<UserRow>, StoreError> {
         let row = self.transaction.query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
         row.as_ref().map(users::user).transpose()
@@ -329,8 +337,12 @@ const VERSION: &str = "SELECT registry_version FROM installation";
 impl<'a> RegistryWriter<'a> {
     /// Writes an event with this change.
     pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let parameter = event.parameter(self.process, self.audit_days);
+        let parameter = self.audit_parameter(event);
         self.execute(audit_events::INSERT, &[&parameter]).map(drop)
+    }
+
+    pub(super) fn audit_parameter(&self, event: &AuditEvent<'_>) -> Json<Value> {
+        event.parameter(self.process, self.audit_days)
     }
 
     /// The version the registry will have after this change.
@@ -344,7 +356,16 @@ impl<'a> RegistryWriter<'a> {
         &mut self.transaction
     }
 
-    fn execute(&mut self, sql: &str, values: &[&(dyn postgres::types::ToSql + Sync)]) -> Result<u64, StoreError> {
+    /// The transaction for a look that changes nothing.
+    pub(super) fn reading(&mut self) -> &mut Transaction<'a> {
+        &mut self.transaction
+    }
+
+    pub(super) fn execute(
+        &mut self,
+        sql: &str,
+        values: &[&(dyn postgres::types::ToSql + Sync)],
+    ) -> Result<u64, StoreError> {
         self.wrote = true;
         Ok(self.transaction.execute(sql, values)?)
     }
@@ -353,7 +374,6 @@ impl<'a> RegistryWriter<'a> {
 pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_writer::BUMP", BUMP),
     ("registry_writer::RAISE_MARKS", RAISE_MARKS),
-    ("registry_writer::UPSERT_CLIENT", UPSERT_CLIENT),
     ("registry_writer::REMOVE_CLIENT", REMOVE_CLIENT),
     ("registry_writer::INSERT_CLIENT_SECRET", INSERT_CLIENT_SECRET),
     ("registry_writer::REMOVE_CLIENT_SECRET", REMOVE_CLIENT_SECRET),

@@ -2,6 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -36,7 +37,20 @@ function chromiumPath() {
 // A visitor with an empty cookie jar, who speaks English. Errors in the console and refused loads are collected: a
 // page that its own policy breaks is a finding.
 export async function visitor(browser, options = {}) {
-  const context = await browser.newContext({ locale: "en-GB", ...options });
+  return watched(await browser.newContext({ locale: "en-GB", ...options }));
+}
+
+// A visitor whose browser lets frames of other sites see their cookies, which Chromium by itself no longer does. The
+// choice lies in a profile of its own; closing the context ends that browser.
+export async function visitorWithThirdPartyCookies(profile, options = {}) {
+  await mkdir(join(profile, "Default"), { recursive: true });
+  const choice = { profile: { block_third_party_cookies: false, cookie_controls_mode: 0 } };
+  await writeFile(join(profile, "Default/Preferences"), JSON.stringify(choice));
+  const browser = { executablePath: chromiumPath(), headless: true, args };
+  return watched(await chromium.launchPersistentContext(profile, { ...browser, locale: "en-GB", ...options }));
+}
+
+async function watched(context) {
   context.setDefaultTimeout(15_000);
   const complaints = [];
   context.on("console", (message) => {

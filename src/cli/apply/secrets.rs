@@ -1,4 +1,4 @@
-//! Secrets of a document on their way into the database: fetched from where they are, hashed, sealed.
+//! Secrets of a document: fetched from where they are, hashed, sealed.
 
 use std::fs;
 
@@ -11,23 +11,31 @@ use crate::protocol::client_secret::{DigestAlgorithm, SecretDigest};
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::Problem;
 use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource};
+use crate::protocol::registration::document::Document;
+use crate::protocol::registration::plan::{GivenSecret, GivenSecrets};
 use crate::protocol::secret::{SecretBytes, SecretText};
 use crate::store::clients::SecretRow;
 
-/// A secret of a document, hashed.
-pub(super) struct HashedSecret {
-    digest: SecretDigest,
-    description: String,
+/// Fetches and hashes all secrets of a document; the error holds every one that cannot be had.
+pub(super) fn gather(document: &Document) -> Result<GivenSecrets, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut given = GivenSecrets::default();
+    for (index, entry) in document.resources.iter().enumerate() {
+        let place = format!("resources[{index}]");
+        given.resources.push(hash_all(entry.object.secrets.as_ref(), &place, &mut problems));
+    }
+    for (index, entry) in document.identity_providers.iter().enumerate() {
+        let place = format!("identity_providers[{index}].client_secret");
+        let fetched = entry.object.client_secret.as_ref().map(|source| fetch(source, &place));
+        given.providers.push(fetched.transpose().map_err(|problem| problems.push(problem)).ok().flatten());
+    }
+    for (index, entry) in document.clients.iter().enumerate() {
+        given.clients.push(hash_all(entry.secrets.as_ref(), &format!("clients[{index}]"), &mut problems));
+    }
+    if problems.is_empty() { Ok(given) } else { Err(problems) }
 }
 
-/// What makes the stored secrets those of the document.
-pub(super) struct SecretChanges {
-    pub(super) removed: Vec<[u8; 16]>,
-    pub(super) added: Vec<SecretRow>,
-}
-
-/// Fetches the text of a secret from where the document says it is.
-pub(super) fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
+fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
     let text = match source {
         SecretSource::Value(text) => text.clone(),
         SecretSource::Environment(name) => {
@@ -45,12 +53,11 @@ pub(super) fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Pr
     if fits { Ok(text) } else { Err(Problem::new(place, "must be 1 to 256 characters")) }
 }
 
-/// Hashes the secrets of one object; notes those that cannot be fetched.
-pub(super) fn hash_all(
+fn hash_all(
     secrets: Option<&Vec<RegisteredSecret>>,
     place: &str,
     problems: &mut Vec<Problem>,
-) -> Option<Vec<HashedSecret>> {
+) -> Option<Vec<GivenSecret>> {
     let mut hashed = Vec::new();
     for (index, secret) in secrets?.iter().enumerate() {
         match hash(secret, &format!("{place}.secrets[{index}]")) {
@@ -61,14 +68,14 @@ pub(super) fn hash_all(
     Some(hashed)
 }
 
-fn hash(secret: &RegisteredSecret, place: &str) -> Result<HashedSecret, Problem> {
+fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> {
     let (algorithm, digest) = match &secret.material {
         SecretMaterial::Text(source) => (DigestAlgorithm::Sha256, sha256(&fetch(source, place)?)),
         SecretMaterial::Sha256(digest) => (DigestAlgorithm::Sha256, digest.clone()),
         SecretMaterial::Sha512(digest) => (DigestAlgorithm::Sha512, digest.clone()),
     };
     let digest = SecretDigest { algorithm, digest, expires_at: secret.expires_at };
-    Ok(HashedSecret { digest, description: secret.description.clone() })
+    Ok(GivenSecret { digest, description: secret.description.clone() })
 }
 
 fn sha256(text: &SecretText) -> SecretBytes {
@@ -83,10 +90,11 @@ pub(in crate::cli) fn sealed_text(
     sealer: &Sealer,
 ) -> SecretRow {
     let digest = SecretDigest { algorithm: DigestAlgorithm::Sha256, digest: sha256(text), expires_at };
-    sealed(&HashedSecret { digest, description: description.to_owned() }, sealer)
+    sealed(&GivenSecret { digest, description: description.to_owned() }, sealer)
 }
 
-fn sealed(secret: &HashedSecret, sealer: &Sealer) -> SecretRow {
+/// The row of a secret, under an id of its own.
+pub(super) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
     SecretRow {
         id: random::bytes(),
         sealed_digest: SecretBytes::new(sealer.seal(secret.digest.encode().expose())),
@@ -95,23 +103,7 @@ fn sealed(secret: &HashedSecret, sealer: &Sealer) -> SecretRow {
     }
 }
 
-/// Compares what is stored with what is wanted. Stored digests that do not open any longer are replaced.
-pub(super) fn compare(stored: &[SecretRow], wanted: &[HashedSecret], sealer: &Sealer) -> SecretChanges {
-    let is_same = |row: &SecretRow, secret: &HashedSecret| {
-        let opened = sealer.open(row.sealed_digest.expose());
-        let digest = opened.and_then(|bytes| SecretDigest::decode(&bytes, row.expires_at));
-        digest.as_ref() == Some(&secret.digest) && row.description == secret.description
-    };
-    let removed = stored.iter().filter(|row| !wanted.iter().any(|secret| is_same(row, secret)));
-    let added = wanted.iter().filter(|secret| !stored.iter().any(|row| is_same(row, secret)));
-    SecretChanges {
-        removed: removed.map(|row| row.id).collect(),
-        added: added.map(|secret| sealed(secret, sealer)).collect(),
-    }
-}
-
-impl SecretChanges {
-    pub(super) fn is_empty(&self) -> bool {
-        self.removed.is_empty() && self.added.is_empty()
-    }
+/// The digest in a row; `None` when it does not open under the master secret.
+pub(in crate::cli) fn opened(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
+    SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
 }

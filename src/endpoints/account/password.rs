@@ -89,7 +89,7 @@ fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Respons
     // Revoked or signed out while the hash was made: the next look will find no session.
     let Some(changed) = changed else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
     let row = SessionRow { created_at: changed.kept_since, ..present.row.clone() };
-    let kept = PresentSession { handle, row, user: user.clone() };
+    let kept = PresentSession { handle, row, user: user.clone(), browser_state: present.browser_state.clone() };
     let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
     Ok(cookies::set_session(&app.config, response, &kept.handle))
 }

@@ -12,15 +12,10 @@ use super::super::response_type::ResponseType;
 use super::super::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet};
 use super::{RESOURCE, Refusal, Registered, invalid_request, is_reachable, owned, single};
 
-/// `response_type`: known, answered by this server, the client's own, and no token through the browser unless registered.
-pub(super) fn response_type(
-    parameters: &Parameters,
-    client: &Client,
-    supported: &[ResponseType],
-) -> Result<ResponseType, Refusal> {
+/// `response_type`: known, the client's own, and no token through the browser unless registered.
+pub(super) fn response_type(parameters: &Parameters, client: &Client) -> Result<ResponseType, Refusal> {
     let sent = single(parameters, "response_type")?.ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
-    let known = ResponseType::parse(sent).filter(|response_type| supported.contains(response_type));
-    let response_type = known
+    let response_type = ResponseType::parse(sent)
         .ok_or_else(|| Refusal::new(AuthorizeErrorCode::UnsupportedResponseType, Reason::UnsupportedResponseType))?;
     if !client.response_types.contains(&response_type) {
         return Err(Refusal::new(AuthorizeErrorCode::UnauthorizedClient, Reason::UnregisteredResponseType));
@@ -303,7 +298,7 @@ mod tests {
     fn an_unknown_tenant_is_refused_where_there_are_tenants() {
         let judge = |text: &str| {
             let asked = asking().with("acr_values", text).parameters();
-            super::super::validate(&asked, &client(), &catalogue_with_tenants(), &ResponseType::ALL, RECEIVED_AT)
+            super::super::validate(&asked, &client(), &catalogue_with_tenants(), RECEIVED_AT)
         };
         assert_eq!(judge("tenant:acme").unwrap().acr_values.tenant.unwrap().as_str(), "acme");
         for text in ["tenant:<script>", "tenant:nope", "tenant:acme tenant:globex"] {

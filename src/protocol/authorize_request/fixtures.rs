@@ -182,7 +182,7 @@ impl Asking {
 
     /// Judged for a client.
     pub fn judged_for(&self, client: &Client) -> Result<AuthorizeRequest, AuthorizeError> {
-        validate(&self.parameters(), client, &catalogue(), &ResponseType::ALL, RECEIVED_AT)
+        validate(&self.parameters(), client, &catalogue(), RECEIVED_AT)
     }
 
     /// Judged for [`client`].

@@ -170,19 +170,18 @@ pub fn client_id(parameters: &Parameters) -> Result<ClientId, AuthorizeError> {
     sent.map(ClientId::new).ok_or_else(|| page(Reason::MissingClientId))
 }
 
-/// Judges a request. `supported` are the response types this server answers. Errors of client and redirect URI are pages,
+/// Judges a request. Errors of client and redirect URI are pages,
 /// all others travel to the redirect URI.
 pub fn validate(
     parameters: &Parameters,
     client: &Client,
     catalogue: &Catalogue,
-    supported: &[ResponseType],
     received_at: Instant,
 ) -> Result<AuthorizeRequest, AuthorizeError> {
     let redirect = redirect_target(parameters, client)?;
     let path = ReturnPath::find(parameters, client, redirect.clone());
     let registered = Registered { client, catalogue };
-    read(parameters, &registered, supported, redirect, received_at).map_err(|refusal| path.refuse(refusal))
+    read(parameters, &registered, redirect, received_at).map_err(|refusal| path.refuse(refusal))
 }
 
 /// The parameters that mean something here, in the order they were sent: validating these gives the same verdict as the
@@ -220,14 +219,13 @@ fn redirect_target(parameters: &Parameters, client: &Client) -> Result<RedirectT
 fn read(
     parameters: &Parameters,
     registered: &Registered<'_>,
-    supported: &[ResponseType],
     redirect: RedirectTarget,
     received_at: Instant,
 ) -> Result<AuthorizeRequest, Refusal> {
     request_object::refuse(parameters)?;
     check_shape(parameters)?;
     let Registered { client, catalogue } = registered;
-    let response_type = details::response_type(parameters, client, supported)?;
+    let response_type = details::response_type(parameters, client)?;
     let sent_mode = single(parameters, "response_mode")?;
     let response_mode =
         return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;

@@ -149,21 +149,6 @@ fn an_empty_value_is_an_absent_one() {
 }
 
 #[test]
-fn this_server_answers_only_what_it_supports() {
-    let client = client();
-    let supported = [ResponseType::CODE];
-    for text in ["code", "id_token", "token", "code token", "id_token token", "code id_token", "token id_token code"] {
-        let asked = asking().with("response_type", text).parameters();
-        let judged = validate(&asked, &client, &catalogue(), &supported, RECEIVED_AT);
-        if text == "code" {
-            assert!(judged.is_ok());
-        } else {
-            assert_eq!(redirect_error(judged).0, AuthorizeErrorCode::UnsupportedResponseType, "{text}");
-        }
-    }
-}
-
-#[test]
 fn a_later_refusal_travels_as_the_success_would() {
     let request = asking().with("response_mode", "form_post").judged().unwrap();
     let refused = request.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied));
@@ -187,12 +172,12 @@ fn only_known_parameters_are_kept() {
 fn a_request_that_was_registered_away_is_refused_when_judged_again() {
     let parameters = known(&asking().with("scope", "openid email").parameters());
     let narrowed = Client { scope: ScopeSet::parse("openid").unwrap(), ..client() };
-    let judged = validate(&parameters, &narrowed, &catalogue(), &ResponseType::ALL, RECEIVED_AT);
+    let judged = validate(&parameters, &narrowed, &catalogue(), RECEIVED_AT);
     assert_eq!(redirect_error(judged), (AuthorizeErrorCode::InvalidScope, Reason::UnknownScope));
     let moved = Client { redirect_uris: vec!["https://rp2.example/cb".to_owned()], ..client() };
-    let judged = validate(&parameters, &moved, &catalogue(), &ResponseType::ALL, RECEIVED_AT);
+    let judged = validate(&parameters, &moved, &catalogue(), RECEIVED_AT);
     assert_eq!(page_reason(judged), Reason::UnregisteredRedirectUri);
-    let judged = validate(&parameters, &client(), &Catalogue::default(), &ResponseType::ALL, RECEIVED_AT);
+    let judged = validate(&parameters, &client(), &Catalogue::default(), RECEIVED_AT);
     assert_eq!(redirect_error(judged).0, AuthorizeErrorCode::InvalidScope);
 }
 
@@ -234,7 +219,7 @@ proptest! {
         // What is sealed was accepted first, so nothing refused for `request` gets that far.
         let asked = asked.without("request").without("request_uri");
         let again = known(&asked.parameters());
-        let judged = validate(&again, &client(), &catalogue(), &ResponseType::ALL, RECEIVED_AT);
+        let judged = validate(&again, &client(), &catalogue(), RECEIVED_AT);
         prop_assert_eq!(judged, asked.judged());
         prop_assert_eq!(known(&again), again);
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::super::authorize_request::fixtures::*;
 use super::super::authorize_request::validate;
 use super::super::identifiers::Sid;
-use super::super::response_type::ResponseType;
 use super::*;
 
 /// Three seconds after the request came in.
@@ -74,7 +73,7 @@ pub(super) fn consent(scope: &str) -> Option<Consent> {
 impl Case {
     pub(super) fn request(&self) -> AuthorizeRequest {
         let parameters = self.asked.parameters();
-        validate(&parameters, &self.client, &self.catalogue, &ResponseType::ALL, RECEIVED_AT).unwrap()
+        validate(&parameters, &self.client, &self.catalogue, RECEIVED_AT).unwrap()
     }
 
     pub(super) fn decided(&self) -> Interaction {

@@ -29,7 +29,7 @@ use super::walker::Walker;
 /// Ten years: nothing that ends lives longer.
 pub const LONGEST_LIFETIME: u64 = 315_360_000;
 
-/// In stored metadata only, where secrets are not: whether the client has a secret or key of its own.
+/// Whether the client has a secret or key of its own: stored and exported, where secrets are not.
 const CONFIDENTIAL: &str = "confidential";
 
 /// A client of a document.
@@ -43,7 +43,7 @@ pub struct ClientEntry {
     pub metadata: Value,
 }
 
-const KEYS: [&str; 49] = [
+const KEYS: [&str; 50] = [
     "client_id",
     "client_name",
     "client_uri",
@@ -93,6 +93,7 @@ const KEYS: [&str; 49] = [
     "device_code_lifetime",
     "device_interval",
     "token_exchange",
+    CONFIDENTIAL,
 ];
 
 const ALGORITHMS: [(&str, SigningAlgorithm); 3] =
@@ -107,9 +108,14 @@ pub(super) fn entry(
 ) -> Option<ClientEntry> {
     let mut walker = Walker::open(value, path, &KEYS, problems)?;
     let secrets = walker.list("secrets", client_secret::parse);
-    let has_secrets = secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
+    let gives_secrets = secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
+    let confidential = walker.flag(CONFIDENTIAL);
+    let has_secrets = gives_secrets || (secrets.is_none() && confidential == Some(true));
     let client = client(&mut walker, has_secrets, defaults);
-    client_rules::check(&mut walker, &client, has_secrets);
+    client_rules::check(&mut walker, &client, gives_secrets);
+    if confidential.is_some_and(|confidential| confidential != client.is_confidential()) {
+        walker.problem(CONFIDENTIAL, "contradicts secrets or token_endpoint_auth_method; leave it out");
+    }
     let metadata = stored_form(walker.members(), client.is_confidential());
     Some(ClientEntry { client, secrets, metadata })
 }
@@ -117,14 +123,24 @@ pub(super) fn entry(
 /// Reads stored metadata; `path` stands before the places in problems. A registration that today's rules refuse is
 /// refused here as well: the client is then as good as disabled, and the log says why.
 pub fn from_json(metadata: &Value, path: &str, defaults: &ClientDefaults) -> Result<Client, Vec<Problem>> {
-    let known: Vec<&str> = KEYS.into_iter().chain([CONFIDENTIAL]).collect();
     all_or_problems(|problems| {
-        let mut walker = Walker::open(metadata, path, &known, problems)?;
+        let mut walker = Walker::open(metadata, path, &KEYS, problems)?;
         let confidential = walker.flag(CONFIDENTIAL).unwrap_or(false);
         let client = client(&mut walker, confidential, defaults);
         client_rules::check(&mut walker, &client, false);
         Some(client)
     })
+}
+
+/// Stored metadata as a document gives it. That the client is confidential is said where nothing else says it: applied
+/// where there are no secrets yet, it must not become a public one.
+pub fn exported(metadata: &Value) -> Value {
+    let mut members = metadata.as_object().cloned().unwrap_or_default();
+    let is_told = members.contains_key("token_endpoint_auth_method");
+    if is_told || members.get(CONFIDENTIAL) == Some(&Value::Bool(false)) {
+        members.remove(CONFIDENTIAL);
+    }
+    Value::Object(members)
 }
 
 fn stored_form(members: &Map<String, Value>, confidential: bool) -> Value {

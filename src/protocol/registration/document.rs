@@ -49,7 +49,8 @@ pub struct Entry<T> {
     pub document: Value,
 }
 
-const KEYS: [&str; 9] = [
+/// The lists of a document, in its order.
+pub const KEYS: [&str; 9] = [
     "tenants",
     "identity_scopes",
     "resource_scopes",

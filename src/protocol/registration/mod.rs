@@ -5,15 +5,18 @@
 //! `references` what only holds between objects.
 
 pub mod assertion_issuer;
+pub mod catalogue_kind;
 pub mod client;
 mod client_rules;
 pub mod client_secret;
 pub mod defaults;
 pub mod document;
+pub mod export;
 pub mod extension_grant;
 pub mod json;
 mod keys;
 pub mod names;
+pub mod plan;
 pub mod problem;
 pub mod provider;
 pub mod references;

@@ -1,6 +1,7 @@
 //! What names may be made of.
 
 use super::problem::shown;
+use crate::protocol::nearest::hint;
 
 /// Scopes that are there without being registered (OpenID Connect Core §5.4, §11).
 pub const BUILT_IN_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phone", "offline_access"];
@@ -98,9 +99,7 @@ pub fn is_invisible(character: char) -> bool {
 
 /// `names "x", which is not a registered scope; the nearest is "y"`
 pub(super) fn not_registered<'a>(name: &str, kind: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let nearest = crate::protocol::nearest::nearest(name, known).map(shown);
-    let hint = nearest.map(|nearest| format!("; the nearest is {nearest}")).unwrap_or_default();
-    format!("names {}, which is not a registered {kind}{hint}", shown(name))
+    format!("names {}, which is not a registered {kind}{}", shown(name), hint(name, known))
 }
 
 #[cfg(test)]

@@ -124,9 +124,9 @@ fn check_client(problems: &mut Vec<Problem>, place: &str, known: &Known<'_>, ent
         each(problems, &format!("{place}.token_exchange.{key}"), names, kind, listed);
     }
     let keeps_secrets = entry.secrets.is_none() && stored.clients.get(client.client_id.as_str()) == Some(&true);
-    if keeps_secrets && entry.metadata.get("token_endpoint_auth_method").is_none() {
+    if keeps_secrets && entry.metadata.get("token_endpoint_auth_method").is_none() && !client.is_confidential() {
         let rule = "is required: this client has secrets in the database, and without secrets here it would become public; \
-                    name client_secret_basic, client_secret_post or none, or give its secrets";
+                    name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true";
         problems.push(Problem::new(format!("{place}.token_endpoint_auth_method"), rule));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::nearest::nearest;
+use crate::protocol::nearest::hint;
 
 use super::problem::{Problem, shown};
 
@@ -37,8 +37,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         };
         let walker = Walker { path: path.to_owned(), members, problems, values_hold: true };
         for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
-            let nearest = nearest(key, known.iter().copied()).unwrap_or_default();
-            let rule = format!("unknown key {}; the nearest is \"{nearest}\"", shown(key));
+            let rule = format!("unknown key {}{}", shown(key), hint(key, known.iter().copied()));
             walker.problems.push(Problem::new(&walker.path, rule));
         }
         Some(walker)

@@ -179,7 +179,12 @@ fn wrong_settings_of_a_client_are_named_with_place_and_rule() {
             "RFC 3339",
         ),
         (json!({"redirect_uri": []}), "", "unknown key \"redirect_uri\"; the nearest is \"redirect_uris\""),
-        (json!({"confidential": true}), "", "unknown key \"confidential\""),
+        (json!({"confidential": false}), "confidential", "contradicts secrets"),
+        (
+            json!({"confidential": true, "secrets": [], "token_endpoint_auth_method": "none"}),
+            "confidential",
+            "contradicts",
+        ),
     ] {
         let problem = client_problem(members);
         let place = if place.is_empty() { String::from("clients[0]") } else { format!("clients[0].{place}") };

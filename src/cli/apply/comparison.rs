@@ -1,0 +1,143 @@
+//! A document beside what is registered: everything that a plan is made of.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::secrets;
+use crate::cli::failure::Failure;
+use crate::crypto::sealing::Sealer;
+use crate::protocol::identifiers::Subject;
+use crate::protocol::registration::defaults::ClientDefaults;
+use crate::protocol::registration::document::Document;
+use crate::protocol::registration::plan::{
+    self, GivenSecrets, Plan, Pruning, Registered, RegisteredClient, RegisteredEntry, RegisteredUser, RegisteredUsers,
+    StoredSecret,
+};
+use crate::protocol::secret::SecretText;
+use crate::store::StoreError;
+use crate::store::catalogue::CatalogueRow;
+use crate::store::clients::{ClientRow, SecretRow};
+use crate::store::registry_batches::DescribedUser;
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::users::UserRow;
+
+/// Both sides, read within one change.
+pub(in crate::cli) struct Comparison {
+    document: Document,
+    given: GivenSecrets,
+    registered: Registered,
+    users: RegisteredUsers,
+    pruning: Pruning,
+}
+
+impl Comparison {
+    /// Judges the document, fetches its secrets, and reads what is registered. `prune` also names what is left out.
+    pub(in crate::cli) fn read(
+        writer: &mut RegistryWriter<'_>,
+        value: &Value,
+        prune: bool,
+        defaults: &ClientDefaults,
+        sealer: &Sealer,
+    ) -> Result<Comparison, Failure> {
+        let refused = |problems: Vec<_>| Failure::of_document(&problems);
+        let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
+        let registered = registered(writer, Some(sealer))?;
+        let document = Document::from_json(value, defaults, &registered.names(&pruning)).map_err(refused)?;
+        let given = secrets::gather(&document).map_err(refused)?;
+        let users = users_of(writer, &document, &pruning)?;
+        Ok(Comparison { document, given, registered, users, pruning })
+    }
+
+    /// What would change.
+    pub(in crate::cli) fn plan(&self) -> Result<Plan<'_>, Failure> {
+        plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
+            .map_err(|problems| Failure::of_document(&problems))
+    }
+}
+
+/// Catalogue and clients, with their secrets opened where there is what opens them.
+pub(in crate::cli) fn registered(
+    writer: &mut RegistryWriter<'_>,
+    sealer: Option<&Sealer>,
+) -> Result<Registered, StoreError> {
+    let entries = writer.catalogue()?.entries.into_iter();
+    let clients = writer.clients()?.into_iter();
+    Ok(Registered {
+        entries: entries.map(|row| ((row.kind, row.name.clone()), entry(row, sealer))).collect(),
+        clients: clients.map(|row| (row.client_id.to_string(), client(row, sealer))).collect(),
+    })
+}
+
+fn entry(row: CatalogueRow, sealer: Option<&Sealer>) -> RegisteredEntry {
+    let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
+    RegisteredEntry {
+        client_secret: opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new),
+        secrets: stored_secrets(&row.secrets, sealer),
+        document: row.document,
+    }
+}
+
+fn client(row: ClientRow, sealer: Option<&Sealer>) -> RegisteredClient {
+    RegisteredClient { secrets: stored_secrets(&row.secrets, sealer), metadata: row.metadata }
+}
+
+fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
+    let stored = |row: &SecretRow| StoredSecret {
+        id: row.id,
+        digest: sealer.and_then(|sealer| secrets::opened(row, sealer)),
+        description: row.description.clone(),
+    };
+    rows.iter().map(stored).collect()
+}
+
+fn users_of(
+    writer: &mut RegistryWriter<'_>,
+    document: &Document,
+    pruning: &Pruning,
+) -> Result<RegisteredUsers, StoreError> {
+    let described: Vec<DescribedUser<'_>> = document
+        .users
+        .iter()
+        .map(|user| DescribedUser {
+            subject: user.subject.as_ref(),
+            tenant: user.tenant.as_ref(),
+            username: &user.username,
+        })
+        .collect();
+    let mut users = RegisteredUsers { named: vec![None; described.len()], ..RegisteredUsers::default() };
+    for found in writer.find_users(&described)? {
+        if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
+            *named = Some(found.user.sub.clone());
+        }
+        users.users.extend([registered_user(found.user)]);
+    }
+    if pruning.covers("users") {
+        users.users = all_users(writer)?;
+    }
+    let given: Vec<&str> = described.iter().filter_map(|user| user.subject.map(Subject::as_str)).collect();
+    users.removed = writer.removed_subjects(&given)?;
+    if pruning.covers("tenants") {
+        let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
+        users.tenants_of_others = writer.tenants_of_others(&known)?;
+    }
+    Ok(users)
+}
+
+/// Every user, by subject.
+pub(in crate::cli) fn all_users(
+    writer: &mut RegistryWriter<'_>,
+) -> Result<BTreeMap<Subject, RegisteredUser>, StoreError> {
+    Ok(writer.users()?.into_iter().map(registered_user).collect())
+}
+
+fn registered_user(row: UserRow) -> (Subject, RegisteredUser) {
+    let user = RegisteredUser {
+        username: row.username,
+        tenant: row.tenant,
+        password_hash: row.password_hash,
+        enabled: row.enabled,
+        claims: row.claims,
+    };
+    (row.sub, user)
+}

@@ -1,0 +1,222 @@
+//! A plan, done: within one change, with an audit event for each object.
+
+use serde_json::{Map, Value, json};
+
+use super::secrets;
+use crate::cli::failure::Failure;
+use crate::cli::operator::audit_event;
+use crate::cli::progress::Progress;
+use crate::cli::user::new_subject;
+use crate::crypto::password::PasswordHashing;
+use crate::crypto::sealing::Sealer;
+use crate::protocol::identifiers::{ClientId, Subject};
+use crate::protocol::registration::Problem;
+use crate::protocol::registration::catalogue_kind::CatalogueKind;
+use crate::protocol::registration::client::ClientEntry;
+use crate::protocol::registration::plan::{Change, Plan, Step};
+use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::store::StoreError;
+use crate::store::audit_events::AuditEvent;
+use crate::store::catalogue::CatalogueRow;
+use crate::store::registry_batches::PutClient;
+use crate::store::registry_writer::{RegistryWriter, UserChange};
+use crate::store::users::NewUser;
+
+/// How many clients are written at once.
+const BATCH: usize = 500;
+
+/// What the work needs besides the plan.
+pub(super) struct Enactment<'a> {
+    pub(super) sealer: &'a Sealer,
+    pub(super) hashing: &'a PasswordHashing,
+}
+
+impl Enactment<'_> {
+    /// Does everything, in the plan's order.
+    pub(super) fn perform(&self, writer: &mut RegistryWriter<'_>, plan: &Plan<'_>) -> Result<(), Failure> {
+        let mut progress = Progress::of(plan.changes.len());
+        let are_clients = |change: &Change<'_>| matches!(change.step, Step::PutClient(_));
+        for group in plan.changes.chunk_by(|one, next| are_clients(one) && are_clients(next)) {
+            for batch in group.chunks(BATCH) {
+                self.perform_batch(writer, batch)?;
+                progress.advance(batch.len());
+            }
+        }
+        Ok(())
+    }
+
+    /// Either one change, or many that are clients.
+    fn perform_batch(&self, writer: &mut RegistryWriter<'_>, batch: &[Change<'_>]) -> Result<(), Failure> {
+        let mut clients = Vec::new();
+        for change in batch {
+            match &change.step {
+                Step::PutClient(entry) => clients.push((*entry, change)),
+                Step::PutEntry { kind, name, document } => self.put_entry(writer, *kind, name, document, change)?,
+                Step::RemoveEntry { kind, name } => remove_entry(writer, *kind, name)?,
+                Step::RemoveClient(client_id) => remove_client(writer, client_id)?,
+                Step::AddUser { entry, index } => self.add_user(writer, entry).map_err(|error| taken(error, *index))?,
+                Step::ChangeUser { subject, entry, index, password_hash } => {
+                    change_user(writer, subject, entry, *password_hash, change)
+                        .map_err(|error| taken(error, *index))?;
+                }
+                Step::RemoveUser { subject, username } => remove_user(writer, subject, username)?,
+            }
+        }
+        self.put_clients(writer, &clients)
+    }
+
+    fn put_clients(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        clients: &[(&ClientEntry, &Change<'_>)],
+    ) -> Result<(), Failure> {
+        if clients.is_empty() {
+            return Ok(());
+        }
+        let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (entry, change) in clients {
+            let (client_id, enabled) = (&entry.client.client_id, entry.client.enabled);
+            rows.push(PutClient { client_id, metadata: &entry.metadata, enabled });
+            gone.extend(change.secrets.removed.iter().map(|id| (client_id, *id)));
+            new.extend(change.secrets.added.iter().map(|secret| (client_id, secrets::sealed(secret, self.sealer))));
+            let mut event = audit_event("client_changed", detail(change));
+            event.client_id = Some(client_id);
+            events.push(event);
+        }
+        writer.upsert_clients(&rows)?;
+        writer.remove_client_secrets(&gone)?;
+        writer.insert_client_secrets(&new)?;
+        Ok(writer.audit_all(&events)?)
+    }
+
+    fn put_entry(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        kind: CatalogueKind,
+        name: &str,
+        document: &Value,
+        change: &Change<'_>,
+    ) -> Result<(), Failure> {
+        let client_secret = change.secrets.client_secret.as_ref();
+        let sealed_secret = client_secret.map(|text| SecretBytes::new(self.sealer.seal(text.expose().as_bytes())));
+        writer.upsert_entry(&CatalogueRow {
+            kind,
+            name: name.to_owned(),
+            document: document.clone(),
+            sealed_secret,
+            secrets: Vec::new(),
+        })?;
+        for id in &change.secrets.removed {
+            writer.remove_resource_secret(name, id)?;
+        }
+        for secret in &change.secrets.added {
+            writer.upsert_resource_secret(name, &secrets::sealed(secret, self.sealer))?;
+        }
+        Ok(writer.audit(&audit_event("registration_changed", detail(change)))?)
+    }
+
+    fn add_user(&self, writer: &mut RegistryWriter<'_>, entry: &UserEntry) -> Result<(), Trouble> {
+        let password_hash = match &entry.credential {
+            Some(Credential::Password(password)) => {
+                let hash = self.hashing.hash(password).map_err(|error| Trouble::Failed(Failure::Refused(error)))?;
+                Some(SecretText::new(hash))
+            }
+            Some(Credential::Hash(hash)) => Some(hash.clone()),
+            None => None,
+        };
+        let new = NewUser {
+            sub: entry.subject.clone().unwrap_or_else(new_subject),
+            username: entry.username.clone(),
+            tenant: entry.tenant.clone(),
+            password_hash,
+            enabled: entry.enabled,
+            claims: claims(entry),
+        };
+        let mut event = audit_event("user_added", json!({"username": new.username}));
+        event.sub = Some(&new.sub);
+        Ok(writer.insert_user(&new, &event)?)
+    }
+}
+
+/// Why a user could not be written.
+enum Trouble {
+    Taken,
+    Failed(Failure),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        if matches!(error, StoreError::Taken(_)) { Trouble::Taken } else { Trouble::Failed(Failure::from(error)) }
+    }
+}
+
+fn taken(trouble: Trouble, index: usize) -> Failure {
+    let rule = "has the user name or sub of another user";
+    match trouble {
+        Trouble::Taken => Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]),
+        Trouble::Failed(failure) => failure,
+    }
+}
+
+fn change_user(
+    writer: &mut RegistryWriter<'_>,
+    subject: &Subject,
+    entry: &UserEntry,
+    password_hash: Option<&SecretText>,
+    change: &Change<'_>,
+) -> Result<(), Trouble> {
+    writer.update_user(&UserChange {
+        sub: subject,
+        username: &entry.username,
+        tenant: entry.tenant.as_ref(),
+        enabled: entry.enabled,
+        claims: &claims(entry),
+        password_hash,
+    })?;
+    let mut event = audit_event("user_changed", detail(change));
+    event.sub = Some(subject);
+    Ok(writer.audit(&event)?)
+}
+
+fn claims(entry: &UserEntry) -> Map<String, Value> {
+    entry.claims.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn remove_entry(writer: &mut RegistryWriter<'_>, kind: CatalogueKind, name: &str) -> Result<(), Failure> {
+    writer.remove_entry(kind, name)?;
+    let detail = json!({"kind": kind.as_str(), "name": name});
+    Ok(writer.audit(&audit_event("registration_removed", detail))?)
+}
+
+/// Removes a client, with the event that says so.
+pub(in crate::cli) fn remove_client(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<(), Failure> {
+    writer.remove_client(client_id)?;
+    let event = AuditEvent { client_id: Some(client_id), ..audit_event("client_removed", json!({})) };
+    Ok(writer.audit(&event)?)
+}
+
+/// Removes a user, with the event that says so.
+pub(in crate::cli) fn remove_user(
+    writer: &mut RegistryWriter<'_>,
+    subject: &Subject,
+    username: &str,
+) -> Result<(), Failure> {
+    writer.remove_user(subject)?;
+    let event = AuditEvent { sub: Some(subject), ..audit_event("user_removed", json!({"username": username})) };
+    Ok(writer.audit(&event)?)
+}
+
+/// Old and new of each member, and how many secrets came and went.
+fn detail(change: &Change<'_>) -> Value {
+    let fields = change.fields.iter().map(|field| json!({"key": field.key, "old": field.before, "new": field.after}));
+    json!({
+        "kind": change.step.kind(),
+        "name": change.step.name(),
+        "fields": fields.collect::<Vec<_>>(),
+        "secrets_added": change.secrets.added.len(),
+        "secrets_removed": change.secrets.removed.len(),
+        "client_secret_changed": change.secrets.client_secret.is_some(),
+        "password_changed": change.secrets.password,
+    })
+}

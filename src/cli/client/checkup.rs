@@ -1,0 +1,123 @@
+//! `gatepost client test`: whether a client can work, and what to try it with.
+
+use serde_json::{Value, json};
+
+use crate::cli::apply::secrets;
+use crate::cli::arguments::Invocation;
+use crate::cli::command::{Command, CommandOption, JSON, Run};
+use crate::cli::failure::Failure;
+use crate::cli::operator::Operator;
+use crate::cli::{output, prompt};
+use crate::crypto::master::Purpose;
+use crate::crypto::sealing::Sealer;
+use crate::protocol::client::{Client, GrantType, SigningAlgorithm};
+use crate::protocol::client_checkup::{Finding, Verdict, examine};
+use crate::protocol::client_secret::{SecretDigest, matches_any};
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::instant::Instant;
+use crate::protocol::registration;
+use crate::store::clients::ClientRow;
+use crate::store::{clients, signing_keys};
+
+pub(in crate::cli) const TEST: Command = Command {
+    name: "client test",
+    values: &["CLIENT_ID"],
+    options: &[
+        CommandOption {
+            name: "--secret",
+            value: None,
+            meaning: "ask for its secret, or read it from standard input, and say whether it is right",
+        },
+        JSON,
+    ],
+    summary: "Says whether a client can work, what is weak about it, and what to try it with; exit code 1 when it cannot.",
+    example: "gatepost client test web",
+    run: Run::Once(run),
+};
+
+fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::ClientSecret);
+    let client_id = ClientId::new(invocation.value(0));
+    let row = clients::find(&operator.store, &client_id)?.value.ok_or_else(|| super::missing(&client_id))?;
+    let client = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
+    let client = client.map_err(|problems| {
+        let rules: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::Refused(format!("{client_id} is not served: {}", rules.join("; ")))
+    })?;
+    let now = operator.now()?;
+    let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| secrets::opened(row, &sealer)).collect();
+    let mut findings = examine(&client, &digests, &signing(&operator, now)?, now);
+    if invocation.has("--secret") {
+        findings.push(shown_secret(&row, &digests, now)?);
+    }
+    print(invocation, &operator, &client, &findings)?;
+    let broken = findings.iter().filter(|finding| finding.verdict == Verdict::Broken).count();
+    if broken == 0 { Ok(()) } else { Err(Failure::Refused(format!("{client_id} cannot work as it is"))) }
+}
+
+fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
+    let keys = signing_keys::load(&operator.store)?.value;
+    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.activates_at <= now);
+    Ok(able.map(|key| key.algorithm).collect())
+}
+
+fn shown_secret(row: &ClientRow, digests: &[Option<SecretDigest>], now: Instant) -> Result<Finding, Failure> {
+    let shown = prompt::secret("Client secret: ")?;
+    let is_shown = |digest: &Option<SecretDigest>| {
+        let digest = digest.iter().cloned().collect::<Vec<_>>();
+        matches_any(Some(&shown), &digest, now)
+    };
+    let found = row.secrets.iter().zip(digests).find(|(_, digest)| is_shown(digest));
+    Ok(match found {
+        Some((secret, _)) if secret.description.is_empty() => {
+            Finding { verdict: Verdict::Fine, text: String::from("that secret is right") }
+        }
+        Some((secret, _)) => {
+            Finding { verdict: Verdict::Fine, text: format!("that secret is right: \"{}\"", secret.description) }
+        }
+        None => Finding { verdict: Verdict::Broken, text: String::from("that secret is wrong, or has expired") },
+    })
+}
+
+fn print(invocation: &Invocation, operator: &Operator, client: &Client, findings: &[Finding]) -> Result<(), Failure> {
+    let tries = tries(operator.config.base_url.as_str(), client);
+    if invocation.has(JSON.name) {
+        let findings: Vec<Value> =
+            findings.iter().map(|finding| json!({"verdict": word(finding.verdict), "text": finding.text})).collect();
+        return output::line(&output::pretty(&json!({"findings": findings, "try": tries}))?);
+    }
+    let lines = findings.iter().map(|finding| format!("{:<5} {}", word(finding.verdict), finding.text));
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    for one in tries {
+        text.push_str(&format!("\n\nTry: {one}"));
+    }
+    output::line(&text)
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fine => "ok",
+        Verdict::Weak => "weak",
+        Verdict::Broken => "fails",
+    }
+}
+
+/// What shows that it works, with what is registered. No secret stands in it: curl asks.
+fn tries(issuer: &str, client: &Client) -> Vec<String> {
+    let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let (client_id, scope) = (encode(client.client_id.as_str()), encode(&client.scope.to_string()));
+    let mut tries = Vec::new();
+    if let Some(uri) = client.redirect_uris.first().filter(|_| client.allows_grant(&GrantType::AuthorizationCode)) {
+        // The challenge of RFC 7636 appendix B.
+        tries.push(format!(
+            "{issuer}/connect/authorize?client_id={client_id}&response_type=code&scope={scope}&redirect_uri={}\
+             &state=try&nonce=try&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256",
+            encode(uri)
+        ));
+    }
+    if client.allows_grant(&GrantType::ClientCredentials) {
+        tries.push(format!("curl -u '{client_id}' -d grant_type=client_credentials {issuer}/connect/token"));
+    }
+    tries
+}

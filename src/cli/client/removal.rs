@@ -1,0 +1,46 @@
+//! `gatepost client remove`.
+
+use crate::cli::apply::enact::remove_client;
+use crate::cli::arguments::Invocation;
+use crate::cli::command::{Command, Run};
+use crate::cli::failure::Failure;
+use crate::cli::operator::Operator;
+use crate::cli::output;
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::registration::plan::{Referent, mentions};
+use crate::store::registry_writer::RegistryWriter;
+
+pub(in crate::cli) const REMOVE: Command = Command {
+    name: "client remove",
+    values: &["CLIENT_ID"],
+    options: &[],
+    summary: "Removes a client with its secrets and consents; its grants and tokens are over at once.",
+    example: "gatepost client remove web",
+    run: Run::Once(run),
+};
+
+fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let client_id = ClientId::new(invocation.value(0));
+    operator.store.change_registry(|writer| {
+        writer.client(&client_id)?.ok_or_else(|| super::missing(&client_id))?;
+        if let Some(who) = who_names(writer, &client_id)? {
+            return Err(Failure::Refused(format!("{client_id} is still named by {who}: apply that without it first")));
+        }
+        remove_client(writer, &client_id)
+    })?;
+    output::line(&format!("removed {client_id}; what it was given is over"))
+}
+
+/// A registration that would be left pointing at nothing.
+fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<Option<String>, Failure> {
+    let wanted = (Referent::Client, client_id.to_string());
+    for entry in writer.catalogue()?.entries {
+        if mentions(Some(entry.kind), &entry.document).contains(&wanted) {
+            return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));
+        }
+    }
+    let others = writer.clients()?.into_iter().filter(|other| other.client_id != *client_id);
+    let mut naming = others.filter(|other| mentions(None, &other.metadata).contains(&wanted));
+    Ok(naming.next().map(|other| format!("client {}", other.client_id)))
+}

@@ -1,0 +1,158 @@
+//! `gatepost user role|disable|enable|remove`: what changes about somebody.
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::apply::enact::remove_user;
+use crate::cli::arguments::Invocation;
+use crate::cli::command::{Command, CommandOption, JSON, Run, TENANT};
+use crate::cli::failure::Failure;
+use crate::cli::operator::{Operator, audit_event};
+use crate::cli::output;
+use crate::protocol::identifiers::TenantName;
+use crate::store::registry_writer::{RegistryWriter, UserChange};
+use crate::store::users::UserRow;
+
+pub(in crate::cli) const ROLE: Command = Command {
+    name: "user role",
+    values: &["USERNAME"],
+    options: &[
+        CommandOption { name: "--add", value: Some("ROLE"), meaning: "give this role; may be repeated" },
+        CommandOption { name: "--remove", value: Some("ROLE"), meaning: "take this role away; may be repeated" },
+        TENANT,
+        JSON,
+    ],
+    summary: "Gives and takes roles (the claim `role`), and lists those that a user has then.",
+    example: "gatepost user role alice --add editor --remove admin",
+    run: Run::Once(role),
+};
+
+pub(in crate::cli) const DISABLE: Command = Command {
+    name: "user disable",
+    values: &["USERNAME"],
+    options: &[TENANT],
+    summary: "Keeps a user from signing in, and ends their sessions, grants and tokens at once.",
+    example: "gatepost user disable alice",
+    run: Run::Once(disable),
+};
+
+pub(in crate::cli) const ENABLE: Command = Command {
+    name: "user enable",
+    values: &["USERNAME"],
+    options: &[TENANT],
+    summary: "Lets a user sign in again; what was ended stays ended.",
+    example: "gatepost user enable alice",
+    run: Run::Once(enable),
+};
+
+pub(in crate::cli) const REMOVE: Command = Command {
+    name: "user remove",
+    values: &["USERNAME"],
+    options: &[TENANT],
+    summary: "Removes a user for good: all of theirs is over, and their sub is never given to anybody again.",
+    example: "gatepost user remove alice",
+    run: Run::Once(remove),
+};
+
+/// Changes one user within a change; answers what `change` does.
+fn change<T>(
+    invocation: &Invocation,
+    change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let username = invocation.value(0);
+    let tenant = invocation.option(TENANT.name).map(TenantName::new);
+    operator.store.change_registry(|writer| {
+        let found = writer.user_by_name(tenant.as_ref(), username)?;
+        change(writer, found.ok_or_else(|| super::missing(username))?)
+    })
+}
+
+fn write(
+    writer: &mut RegistryWriter<'_>,
+    user: &UserRow,
+    enabled: bool,
+    claims: &Map<String, Value>,
+    detail: Value,
+) -> Result<(), Failure> {
+    writer.update_user(&UserChange {
+        sub: &user.sub,
+        username: &user.username,
+        tenant: user.tenant.as_ref(),
+        enabled,
+        claims,
+        password_hash: None,
+    })?;
+    let mut event = audit_event("user_changed", detail);
+    event.sub = Some(&user.sub);
+    Ok(writer.audit(&event)?)
+}
+
+fn disable(invocation: &Invocation) -> Result<(), Failure> {
+    set_enabled(invocation, false, "cannot sign in any longer; what was signed in is over")
+}
+
+fn enable(invocation: &Invocation) -> Result<(), Failure> {
+    set_enabled(invocation, true, "can sign in again")
+}
+
+fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(), Failure> {
+    let text = change(invocation, |writer, user| {
+        if user.enabled == enabled {
+            let word = if enabled { "enabled" } else { "disabled" };
+            return Ok(format!("{} is {word} already", user.username));
+        }
+        write(
+            writer,
+            &user,
+            enabled,
+            &user.claims,
+            json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}}),
+        )?;
+        Ok(format!("{} {done}", user.username))
+    })?;
+    output::line(&text)
+}
+
+fn remove(invocation: &Invocation) -> Result<(), Failure> {
+    let text = change(invocation, |writer, user| {
+        remove_user(writer, &user.sub, &user.username)?;
+        Ok(format!("removed {}; sub {} is never given again", user.username, user.sub))
+    })?;
+    output::line(&text)
+}
+
+fn role(invocation: &Invocation) -> Result<(), Failure> {
+    let (added, removed) = (invocation.every("--add"), invocation.every("--remove"));
+    if let Some(role) = added.iter().find(|role| role.trim().is_empty() || role.chars().any(char::is_control)) {
+        return Err(Failure::Usage(format!("--add \"{}\" is not a role", role.escape_debug())));
+    }
+    let roles = change(invocation, |writer, user| {
+        let before = roles_of(&user.claims);
+        let mut roles: Vec<String> = before.iter().filter(|role| !removed.contains(&role.as_str())).cloned().collect();
+        for role in added {
+            if !roles.iter().any(|present| present == role) {
+                roles.push(role.to_owned());
+            }
+        }
+        if roles != before {
+            let mut claims = user.claims.clone();
+            claims.insert(String::from("role"), json!(roles));
+            if roles.is_empty() {
+                claims.remove("role");
+            }
+            write(writer, &user, user.enabled, &claims, json!({"old": {"role": before}, "new": {"role": roles}}))?;
+        }
+        Ok(roles)
+    })?;
+    let rows: Vec<(Vec<String>, Value)> = roles.into_iter().map(|role| (vec![role.clone()], json!(role))).collect();
+    output::list(invocation.has(JSON.name), &["ROLE"], &rows)
+}
+
+/// The claim is a string or an array of them.
+fn roles_of(claims: &Map<String, Value>) -> Vec<String> {
+    match claims.get("role") {
+        Some(Value::String(role)) => vec![role.clone()],
+        Some(Value::Array(roles)) => roles.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
+    }
+}

@@ -1,0 +1,35 @@
+//! `gatepost user show`.
+
+use serde_json::json;
+
+use crate::cli::arguments::Invocation;
+use crate::cli::command::{Command, JSON, Run, TENANT};
+use crate::cli::failure::Failure;
+use crate::cli::operator::Operator;
+use crate::cli::output;
+use crate::store::{grants, sessions};
+
+pub(in crate::cli) const SHOW: Command = Command {
+    name: "user show",
+    values: &["USERNAME"],
+    options: &[TENANT, JSON],
+    summary: "Shows one user: names, claims, and how many sessions and grants of theirs live.",
+    example: "gatepost user show alice",
+    run: Run::Once(run),
+};
+
+/// So many are counted.
+const MOST: i64 = 1_000;
+
+fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = super::named(&operator, invocation, invocation.value(0))?;
+    let sessions = sessions::list(&operator.store, None, Some(&user.sub), MOST)?;
+    let grants = grants::list(&operator.store, None, Some(&user.sub), None, MOST)?;
+    let (_, mut value) = super::row(&user);
+    if let Some(members) = value.as_object_mut() {
+        members.insert(String::from("sessions"), json!(sessions.len()));
+        members.insert(String::from("grants"), json!(grants.len()));
+    }
+    output::object(invocation.has(JSON.name), &value)
+}

@@ -1,0 +1,206 @@
+//! What keeps a client from working, or makes it weaker than it need be: what `gatepost client test` tells.
+
+use std::time::Duration;
+
+use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use super::client_secret::SecretDigest;
+use super::instant::Instant;
+
+/// A secret that ends so soon is told of.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How it is.
+    pub verdict: Verdict,
+    /// What was looked at, and what to do about it.
+    pub text: String,
+}
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it should be.
+    Fine,
+    /// It works; there is something better.
+    Weak,
+    /// It does not work.
+    Broken,
+}
+
+impl Finding {
+    fn new(verdict: Verdict, text: impl Into<String>) -> Finding {
+        Finding { verdict, text: text.into() }
+    }
+
+    fn fine(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Fine, text)
+    }
+
+    fn weak(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Weak, text)
+    }
+
+    fn broken(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Broken, text)
+    }
+}
+
+/// Looks at everything. `secrets` holds `None` for those that do not open under the master secret; `signing` are the
+/// algorithms that there is a signing key for.
+pub fn examine(
+    client: &Client,
+    secrets: &[Option<SecretDigest>],
+    signing: &[SigningAlgorithm],
+    now: Instant,
+) -> Vec<Finding> {
+    let mut findings = vec![if client.enabled {
+        Finding::fine("it is enabled")
+    } else {
+        Finding::broken("it is disabled: register \"enabled\": true")
+    }];
+    findings.extend(authentication(client, secrets, now));
+    findings.extend(keys(client, signing));
+    findings.extend(flows(client));
+    findings.extend(weaknesses(client));
+    findings
+}
+
+fn authentication(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
+    match client.authentication {
+        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret, PKCE always")],
+        ClientAuthenticationMethod::PrivateKeyJwt => match (&client.jwks, &client.jwks_uri) {
+            (None, None) => vec![Finding::broken("private_key_jwt without a key: register jwks or jwks_uri")],
+            (Some(_), _) | (None, Some(_)) => vec![Finding::fine("it authenticates with its own key")],
+        },
+        ClientAuthenticationMethod::AnySecret
+        | ClientAuthenticationMethod::ClientSecretBasic
+        | ClientAuthenticationMethod::ClientSecretPost => of_secrets(client, secrets, now),
+    }
+}
+
+fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
+    let id = &client.client_id;
+    let open: Vec<&SecretDigest> = secrets.iter().flatten().collect();
+    let good = |secret: &&&SecretDigest| secret.expires_at.is_none_or(|expires_at| now < expires_at);
+    let lasting = |secret: &&&SecretDigest| secret.expires_at.is_none_or(|expires_at| now.plus(SOON) < expires_at);
+    let mut findings = Vec::new();
+    let lost = secrets.len() - open.len();
+    if lost > 0 {
+        let remedy = "add the master secret's old line, or make a new one with `gatepost client secret --replace`";
+        findings.push(Finding::broken(format!("{lost} of its secrets do not open under the master secret: {remedy}")));
+    }
+    let usable = open.iter().filter(good).count();
+    findings.push(match (usable, open.iter().filter(lasting).count()) {
+        (0, _) => Finding::broken(format!("it has no secret that is good: `gatepost client secret {id}` makes one")),
+        (_, 0) => {
+            Finding::weak(format!("its last secret ends within 30 days: `gatepost client secret {id}` makes another"))
+        }
+        (count, _) => Finding::fine(format!("secrets that are good: {count}")),
+    });
+    findings
+}
+
+fn keys(client: &Client, signing: &[SigningAlgorithm]) -> Vec<Finding> {
+    let access_token = match client.access_token_type {
+        AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),
+        AccessTokenType::Reference => None,
+    };
+    let needed = [Some(client.id_token_signed_response_alg), access_token].into_iter().flatten();
+    let missing = needed.filter(|algorithm| !signing.contains(algorithm));
+    missing
+        .map(|algorithm| Finding::broken(format!("no key signs with {}: see `gatepost key list`", algorithm.as_str())))
+        .collect()
+}
+
+fn flows(client: &Client) -> Vec<Finding> {
+    let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
+    let mut findings = vec![if names.is_empty() {
+        Finding::broken("it is registered for no grant: nothing can be asked for")
+    } else {
+        Finding::fine(format!("grants: {}", names.join(", ")))
+    }];
+    if client.allows_grant(&GrantType::AuthorizationCode) && client.redirect_uris.is_empty() {
+        findings.push(Finding::broken("the code flow without redirect_uris"));
+    }
+    let refreshes = client.allows_grant(&GrantType::RefreshToken);
+    let offline = client.scope.contains("offline_access");
+    if refreshes != offline {
+        let text = "refresh tokens take both: grant type refresh_token and scope offline_access";
+        findings.push(Finding::new(if refreshes { Verdict::Broken } else { Verdict::Weak }, text));
+    }
+    if client.scope.iter().next().is_none() {
+        findings.push(Finding::weak("it may ask for no scope"));
+    }
+    findings
+}
+
+/// What RFC 9700 advises against.
+fn weaknesses(client: &Client) -> Vec<Finding> {
+    let told = [
+        (client.allow_access_tokens_via_browser, "access tokens may pass through the browser (RFC 9700 §2.1.2)"),
+        (client.allows_grant(&GrantType::Implicit), "the implicit grant (RFC 9700 §2.1.2)"),
+        (client.allows_grant(&GrantType::Password), "the password grant: it sees passwords (RFC 9700 §2.4)"),
+        (!client.require_pkce, "PKCE is not required"),
+        (client.allow_plain_pkce, "PKCE may be plain"),
+        (client.redirect_uris.iter().any(|uri| uri.starts_with("http://")), "a redirect URI without TLS"),
+    ];
+    told.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| Finding::weak(text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::client_secret::DigestAlgorithm;
+    use super::super::registration;
+    use super::super::registration::defaults::ClientDefaults;
+    use super::super::samples::NOW;
+    use super::super::secret::SecretBytes;
+    use super::*;
+
+    fn client(adjust: &Value) -> Client {
+        let mut metadata = json!({"client_id": "web", "confidential": true, "scope": "openid", "redirect_uris": ["https://a.example/cb"]});
+        metadata.as_object_mut().unwrap().extend(adjust.as_object().unwrap().clone());
+        registration::client::from_json(&metadata, "", &ClientDefaults::default()).unwrap()
+    }
+
+    fn secret(expires_at: Option<Instant>) -> Option<SecretDigest> {
+        Some(SecretDigest { algorithm: DigestAlgorithm::Sha256, digest: SecretBytes::new([1; 32]), expires_at })
+    }
+
+    fn told(adjust: &Value, secrets: &[Option<SecretDigest>], signing: &[SigningAlgorithm]) -> Vec<(Verdict, String)> {
+        let findings = examine(&client(adjust), secrets, signing, NOW);
+        let told = findings.into_iter().filter(|finding| finding.verdict != Verdict::Fine);
+        told.map(|finding| (finding.verdict, finding.text)).collect()
+    }
+
+    #[test]
+    fn a_client_in_order_has_nothing_told_against_it() {
+        assert_eq!(told(&json!({}), &[secret(None)], &SigningAlgorithm::ALL), []);
+    }
+
+    #[test]
+    fn what_does_not_work_and_what_is_weak_is_told() {
+        let (past, soon) = (NOW.minus(Duration::from_secs(1)), NOW.plus(Duration::from_secs(60)));
+        for (adjust, secrets, verdict, text) in [
+            (json!({"enabled": false}), vec![secret(None)], Verdict::Broken, "disabled"),
+            (json!({}), vec![], Verdict::Broken, "no secret that is good"),
+            (json!({}), vec![secret(Some(past))], Verdict::Broken, "no secret that is good"),
+            (json!({}), vec![secret(Some(soon))], Verdict::Weak, "within 30 days"),
+            (json!({}), vec![secret(None), None], Verdict::Broken, "do not open under the master secret"),
+            (
+                json!({"id_token_signed_response_alg": "EdDSA"}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "no key signs with EdDSA",
+            ),
+            (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "PKCE is not required"),
+            (json!({"scope": "openid offline_access"}), vec![secret(None)], Verdict::Weak, "refresh tokens take both"),
+        ] {
+            let told = told(&adjust, &secrets, &[SigningAlgorithm::Rs256]);
+            assert!(told.iter().any(|(seen, said)| *seen == verdict && said.contains(text)), "{adjust}: {told:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Tables of documents beside what is registered.
+
+use serde_json::json;
+
+use super::*;
+use crate::protocol::client_secret::{DigestAlgorithm, SecretDigest};
+use crate::protocol::identifiers::TenantName;
+use crate::protocol::registration::defaults::ClientDefaults;
+use crate::protocol::registration::export;
+use crate::protocol::secret::SecretBytes;
+
+fn registered() -> Registered {
+    let entry =
+        |document: Value| RegisteredEntry { document, client_secret: Some(SecretText::new("old")), secrets: vec![] };
+    let client = |metadata: Value| RegisteredClient { metadata, secrets: vec![] };
+    let entries = [
+        (CatalogueKind::Tenant, "acme", json!({"name": "acme"})),
+        (CatalogueKind::ResourceScope, "orders.read", json!({"name": "orders.read", "resources": ["orders"]})),
+        (CatalogueKind::Resource, "orders", json!({"name": "orders"})),
+        (
+            CatalogueKind::IdentityProvider,
+            "corp",
+            json!({"name": "corp", "issuer": "https://login.example", "client_id": "x", "tenant": "acme"}),
+        ),
+    ];
+    Registered {
+        entries: entries.map(|(kind, name, document)| ((kind, name.to_owned()), entry(document))).into(),
+        clients: [(
+            String::from("web"),
+            client(
+                json!({"client_id": "web", "scope": "openid orders.read", "grant_types": ["client_credentials"], "confidential": true}),
+            ),
+        )]
+        .into(),
+    }
+}
+
+fn users() -> RegisteredUsers {
+    let user = |username: &str, tenant: Option<&str>| RegisteredUser {
+        username: username.to_owned(),
+        tenant: tenant.map(TenantName::new),
+        password_hash: Some(SecretText::new("$argon2id$v=19$m=1,t=1,p=1$c2FsdA$aGFzaA")),
+        enabled: true,
+        claims: json!({"name": "Alice"}).as_object().unwrap().clone(),
+    };
+    RegisteredUsers {
+        users: [(Subject::new("s-alice"), user("alice", None)), (Subject::new("s-bob"), user("bob", Some("acme")))]
+            .into(),
+        ..RegisteredUsers::default()
+    }
+}
+
+/// What would happen, as `verb kind name keys`; or what is wrong.
+fn planned(value: &Value, prune: bool, adjust: impl FnOnce(&mut RegisteredUsers)) -> Result<Vec<String>, Vec<String>> {
+    let texts = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect::<Vec<_>>();
+    let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
+    let registered = registered();
+    let document =
+        Document::from_json(value, &ClientDefaults::default(), &registered.names(&pruning)).map_err(texts)?;
+    let mut users = users();
+    let named = document.users.iter().map(|entry| {
+        let fits =
+            |(_, user): &(&Subject, &RegisteredUser)| user.username == entry.username && user.tenant == entry.tenant;
+        users.users.iter().find(fits).map(|(subject, _)| subject.clone())
+    });
+    users.named = named.collect();
+    adjust(&mut users);
+    let given = GivenSecrets::default();
+    let plan = make(&document, &given, &registered, &users, &pruning).map_err(texts)?;
+    let line = |change: &Change<'_>| {
+        let keys: Vec<&str> = change.fields.iter().map(|field| field.key.as_str()).collect();
+        format!("{:?} {} {} {}", change.verb, change.step.kind(), change.step.name(), keys.join(","))
+            .trim_end()
+            .to_owned()
+    };
+    Ok(plan.changes.iter().map(line).collect())
+}
+
+fn plan(value: &Value) -> Vec<String> {
+    planned(value, false, |_| ()).unwrap()
+}
+
+#[test]
+fn only_what_differs_changes_and_says_where() {
+    let whole = json!({"client_id": "web", "scope": "openid orders.read", "grant_types": ["client_credentials"], "confidential": true});
+    assert_eq!(plan(&json!({"clients": [whole], "tenants": [{"name": "acme"}]})), [""; 0]);
+    let mut other = whole.clone();
+    other["scope"] = json!("openid");
+    other["client_name"] = json!("Web");
+    assert_eq!(plan(&json!({"clients": [other]})), ["Change client web client_name,scope"]);
+    assert_eq!(plan(&json!({"tenants": [{"name": "new", "display_name": "N"}]})), ["Add tenant new display_name"]);
+    assert_eq!(plan(&json!({})), [""; 0]);
+}
+
+#[test]
+fn numbers_are_compared_by_value() {
+    for (before, after, same) in [("100", "1e2", true), ("1.5", "1.50", true), ("1", "2", false), ("1.0", "1", true)] {
+        let value = |text: &str| -> Value { serde_json::from_str(&format!("{{\"a\": [{text}]}}")).unwrap() };
+        assert_eq!(fields::compare(Some(&value(before)), &value(after), "").is_empty(), same, "{before} {after}");
+    }
+}
+
+#[test]
+fn a_nested_member_is_named_by_its_path() {
+    let (before, after) =
+        (json!({"claims": {"name": "A", "x": 1}}), json!({"claims": {"name": "B", "x": 1}, "n": null}));
+    let keys: Vec<String> = fields::compare(Some(&before), &after, "").into_iter().map(|field| field.key).collect();
+    assert_eq!(keys, ["claims.name", "n"]);
+}
+
+#[test]
+fn secrets_follow_the_document_and_what_does_not_open_is_replaced() {
+    let digest = |byte: u8| SecretDigest {
+        algorithm: DigestAlgorithm::Sha256,
+        digest: SecretBytes::new([byte; 32]),
+        expires_at: None,
+    };
+    let stored =
+        |id: u8, digest: Option<SecretDigest>| StoredSecret { id: [id; 16], digest, description: String::new() };
+    let given = |byte: u8| GivenSecret { digest: digest(byte), description: String::new() };
+    let present = [stored(1, Some(digest(1))), stored(2, Some(digest(2))), stored(3, None)];
+    let changes = secrets::compare(&present, &[given(1), given(9)]);
+    assert_eq!((changes.removed, changes.added), (vec![[2; 16], [3; 16]], vec![given(9)]));
+    assert!(secrets::compare(&present[..2], &[given(2), given(1)]).is_empty());
+}
+
+#[test]
+fn users_are_found_by_subject_or_by_name() {
+    let claims = json!({"name": "Alice"});
+    assert_eq!(
+        plan(&json!({"users": [{"username": "alice", "claims": claims, "password": "does not count here"}]})),
+        [""; 0]
+    );
+    assert_eq!(
+        plan(&json!({"users": [{"sub": "s-alice", "username": "alicia", "claims": claims}]})),
+        ["Change user alicia username"]
+    );
+    assert_eq!(plan(&json!({"users": [{"username": "carol"}]})), ["Add user carol claims,enabled,username"]);
+    let hash = "$argon2id$v=19$m=1,t=1,p=1$c2FsdA$aGFzaA";
+    assert_eq!(plan(&json!({"users": [{"username": "alice", "claims": claims, "password_hash": hash}]})), [""; 0]);
+    let another = format!("{hash}o");
+    assert_eq!(
+        plan(&json!({"users": [{"username": "alice", "claims": claims, "password_hash": another}]})),
+        ["Change user alice"]
+    );
+}
+
+#[test]
+fn names_and_subjects_of_others_are_refused() {
+    for (user, problem) in [
+        (json!({"sub": "new", "username": "alice"}), "users[0].username: is the user name of another user"),
+        (json!({"sub": "s-bob", "username": "alice"}), "users[0].username: is the user name of another user"),
+        (json!({"sub": "gone", "username": "dora"}), "users[0].sub: is the sub of a user who was removed"),
+    ] {
+        let removed = |users: &mut RegisteredUsers| users.removed = [Subject::new("gone")].into();
+        let problems = planned(&json!({"users": [user]}), false, removed).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].starts_with(problem), "{problems:?}");
+    }
+    let twice = json!({"users": [{"username": "alice"}, {"sub": "s-alice", "username": "other"}]});
+    assert_eq!(planned(&twice, false, |_| ()).unwrap_err(), ["users[1]: is the same user as users[0]"]);
+}
+
+#[test]
+fn pruning_removes_what_the_lists_leave_out_and_touches_no_other_list() {
+    assert_eq!(planned(&json!({"clients": []}), true, |_| ()).unwrap(), ["Remove client web"]);
+    assert_eq!(planned(&json!({"clients": []}), false, |_| ()).unwrap(), [""; 0]);
+    assert_eq!(planned(&json!({}), true, |_| ()).unwrap(), [""; 0]);
+    assert_eq!(
+        planned(&json!({"users": [{"username": "bob", "tenant": "acme", "claims": {"name": "Alice"}}]}), true, |_| ())
+            .unwrap(),
+        ["Remove user alice"]
+    );
+    assert_eq!(
+        planned(&json!({"clients": [], "resource_scopes": [], "resources": []}), true, |_| ()).unwrap(),
+        ["Remove client web", "Remove resource_scope orders.read", "Remove resource orders"]
+    );
+}
+
+#[test]
+fn what_stays_is_never_left_pointing_at_what_goes() {
+    for (document, problems) in [
+        (
+            json!({"resource_scopes": []}),
+            &["client \"web\": is not in this document and names scope \"orders.read\", which would be removed"][..],
+        ),
+        (
+            json!({"resources": []}),
+            &[
+                "resource_scope \"orders.read\": is not in this document and names resource \"orders\", which would be removed",
+            ],
+        ),
+        (
+            json!({"tenants": []}),
+            &[
+                "identity_provider \"corp\": is not in this document and names tenant \"acme\", which would be removed",
+                "tenant \"acme\": would be removed, but users who stay belong to it",
+            ],
+        ),
+    ] {
+        let others = |users: &mut RegisteredUsers| users.tenants_of_others = [String::from("acme")].into();
+        assert_eq!(planned(&document, true, others).unwrap_err(), problems, "{document}");
+    }
+    let named = json!({"resource_scopes": [], "clients": [{"client_id": "web", "scope": "orders.read", "confidential": true, "grant_types": ["client_credentials"]}]});
+    let problems = planned(&named, true, |_| ()).unwrap_err();
+    assert!(
+        problems[0].starts_with("clients[0].scope: names \"orders.read\", which is not a registered scope"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn a_scope_may_come_back_as_one_of_the_other_kind() {
+    let document = json!({"identity_scopes": [{"name": "orders.read"}], "resource_scopes": []});
+    let expected = ["Remove resource_scope orders.read", "Add identity_scope orders.read"];
+    assert_eq!(planned(&document, true, |_| ()).unwrap(), expected);
+}
+
+#[test]
+fn an_export_is_a_document_that_changes_nothing() {
+    let document = export::document(&registered(), &users().users);
+    assert_eq!(planned(&document, false, |_| ()).unwrap(), [""; 0]);
+    assert_eq!(planned(&document, true, |_| ()).unwrap(), [""; 0]);
+    assert_eq!(document["clients"][0]["confidential"], true);
+    assert!(!document.to_string().contains("argon2") && !document.to_string().contains("old"));
+}

@@ -1,0 +1,85 @@
+//! Users: found by `sub` where the document gives one, by name otherwise.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::problem::Problem;
+use super::super::user::{Credential, UserEntry};
+use super::fields;
+use super::registered::{RegisteredUser, RegisteredUsers};
+use super::removal::Pruning;
+use super::{Change, SecretChanges, Step, Verb};
+use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::secret::SecretText;
+
+/// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
+/// somebody else's.
+pub(super) fn changes<'d>(
+    entries: &'d [UserEntry],
+    users: &RegisteredUsers,
+    pruning: &Pruning,
+    problems: &mut Vec<Problem>,
+) -> Vec<Option<Change<'d>>> {
+    let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
+    let mut changes = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let named = users.named.get(index).and_then(Option::as_ref);
+        let subject = entry.subject.as_ref().or(named);
+        let found = subject.and_then(|subject| users.users.get_key_value(subject));
+        // Pruned, the other one is gone before.
+        let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers("users");
+        let is_removed = entry.subject.as_ref().is_some_and(|subject| users.removed.contains(subject));
+        let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
+        let problem = if let Some(first) = first {
+            Some((String::new(), format!("is the same user as users[{first}]")))
+        } else if is_taken {
+            Some((String::from(".username"), String::from("is the user name of another user")))
+        } else if is_removed {
+            Some((String::from(".sub"), String::from("is the sub of a user who was removed: it is never given again")))
+        } else {
+            None
+        };
+        match problem {
+            Some((place, rule)) => problems.push(Problem::new(format!("users[{index}]{place}"), rule)),
+            None => changes.push(change(entry, index, found)),
+        }
+    }
+    changes
+}
+
+fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &RegisteredUser)>) -> Option<Change<'d>> {
+    let fields = fields::compare(found.map(|(_, user)| stored_form(user)).as_ref(), &wanted_form(entry), "");
+    let Some((subject, user)) = found else {
+        let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
+        return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, fields, secrets });
+    };
+    let password_hash = another_hash(entry, user);
+    let secrets = SecretChanges { password: password_hash.is_some(), ..SecretChanges::default() };
+    let step = Step::ChangeUser { subject: subject.clone(), entry, index, password_hash };
+    super::change(true, step, fields, secrets)
+}
+
+/// A `password` does not count here: it is only the first one.
+fn another_hash<'d>(entry: &'d UserEntry, user: &RegisteredUser) -> Option<&'d SecretText> {
+    match &entry.credential {
+        Some(Credential::Hash(hash)) => Some(hash).filter(|hash| user.password_hash.as_ref() != Some(hash)),
+        Some(Credential::Password(_)) | None => None,
+    }
+}
+
+fn wanted_form(entry: &UserEntry) -> Value {
+    form(&entry.username, entry.tenant.as_ref(), entry.enabled, json!(entry.claims))
+}
+
+fn stored_form(user: &RegisteredUser) -> Value {
+    form(&user.username, user.tenant.as_ref(), user.enabled, json!(user.claims))
+}
+
+fn form(username: &str, tenant: Option<&TenantName>, enabled: bool, claims: Value) -> Value {
+    let mut form = json!({"username": username, "enabled": enabled, "claims": claims});
+    if let (Some(members), Some(tenant)) = (form.as_object_mut(), tenant) {
+        members.insert(String::from("tenant"), json!(tenant.as_str()));
+    }
+    form
+}

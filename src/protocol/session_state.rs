@@ -1,0 +1,49 @@
+//! `session_state` (OpenID Connect Session Management §3.2): what a client's script compares, by way of our check-session
+//! frame, to learn that the browser's sign-in changed. `static/check-session.js` computes the same text.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+/// SHA-256, in hex, of client, origin of the redirect URI, the browser's state and a salt, with a space between; then a
+/// dot and the salt.
+pub fn session_state(client_id: &str, origin: &str, browser_state: &str, salt: [u8; 16]) -> String {
+    let salt = URL_SAFE_NO_PAD.encode(salt);
+    let digest = Sha256::digest(format!("{client_id} {origin} {browser_state} {salt}"));
+    let mut text = digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    text.push('.');
+    text.push_str(&salt);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_salted_hash_of_client_origin_and_browser() {
+        // printf 'web https://rp.example abc AAAAAAAAAAAAAAAAAAAAAA' | sha256sum
+        let expected = "b4fb79dbeaf0267e7b380b879001ce48a79e0e6867ebf864cfe58faa23d12728.AAAAAAAAAAAAAAAAAAAAAA";
+        assert_eq!(session_state("web", "https://rp.example", "abc", [0; 16]), expected);
+    }
+
+    #[test]
+    fn whatever_changes_changes_it() {
+        let usual = session_state("web", "https://rp.example", "abc", [0; 16]);
+        for other in [
+            session_state("web2", "https://rp.example", "abc", [0; 16]),
+            session_state("web", "https://rp.example:8443", "abc", [0; 16]),
+            session_state("web", "https://rp.example", "abd", [0; 16]),
+            session_state("web", "https://rp.example", "abc", [1; 16]),
+        ] {
+            assert_ne!(other, usual);
+        }
+        assert!(usual.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)));
+    }
+}

@@ -1,0 +1,170 @@
+//! Many rows at once within one change: what `apply` reads to compare and writes when thousands of objects differ.
+
+use std::collections::BTreeSet;
+
+use postgres::types::Json;
+use serde_json::{Value, json};
+
+use super::NamedQuery;
+use super::audit_events::AuditEvent;
+use super::clients::SecretRow;
+use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
+use super::users::{self, UserRow};
+use super::values::{column, subject, tenant_text};
+use crate::protocol::identifiers::{ClientId, Subject, TenantName};
+
+/// A user as somebody describes them.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribedUser<'a> {
+    /// `sub`, where it is given.
+    pub subject: Option<&'a Subject>,
+    /// `tenant`
+    pub tenant: Option<&'a TenantName>,
+    /// `username`
+    pub username: &'a str,
+}
+
+/// A user that a description fits.
+#[derive(Clone, Debug)]
+pub struct FoundUser {
+    /// Which description, from 0.
+    pub index: usize,
+    /// Whether the name fits; otherwise the subject does.
+    pub by_name: bool,
+    /// Who.
+    pub user: UserRow,
+}
+
+const FIND_USERS: &str = "
+WITH described AS (
+    SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant, lower(normalize(d.username, NFKC)) AS key
+    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+)
+SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
+UNION ALL
+SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d.given";
+
+const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
+
+const REMOVED_SUBJECTS: &str = "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY($1::text[])";
+
+const TENANTS_OF_OTHERS: &str =
+    "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL($1::text[])";
+
+/// Users.
+impl RegistryWriter<'_> {
+    /// Everybody whom one of the descriptions fits, by name or by subject.
+    pub fn find_users(&mut self, described: &[DescribedUser<'_>]) -> Result<Vec<FoundUser>, StoreError> {
+        let subjects: Vec<Option<&str>> = described.iter().map(|user| user.subject.map(Subject::as_str)).collect();
+        let tenants: Vec<&str> = described.iter().map(|user| tenant_text(user.tenant)).collect();
+        let usernames: Vec<&str> = described.iter().map(|user| user.username).collect();
+        let rows = self.reading().query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
+        let found = rows.iter().map(|row| {
+            let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
+            Ok(FoundUser { index, by_name: column(row, "by_name")?, user: users::user(row)? })
+        });
+        found.collect()
+    }
+
+    /// Every user, by subject.
+    pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
+        self.reading().query(ALL_USERS, &[])?.iter().map(users::user).collect()
+    }
+
+    /// Those of the subjects whose user was removed.
+    pub fn removed_subjects(&mut self, subjects: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
+        self.reading().query(REMOVED_SUBJECTS, &[&subjects])?.iter().map(|row| subject(row, "sub")).collect()
+    }
+
+    /// Tenants that users other than these belong to.
+    pub fn tenants_of_others(&mut self, subjects: &[&str]) -> Result<BTreeSet<String>, StoreError> {
+        self.reading().query(TENANTS_OF_OTHERS, &[&subjects])?.iter().map(|row| column(row, "tenant")).collect()
+    }
+}
+
+const UPSERT_CLIENTS: &str = "
+INSERT INTO clients (client_id, metadata, enabled)
+SELECT c.client_id, c.metadata, c.enabled
+FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean)
+ON CONFLICT (client_id) DO UPDATE
+SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
+    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', clients.tokens_valid_after + interval '1 second')
+                              ELSE clients.tokens_valid_after END";
+
+const REMOVE_CLIENT_SECRETS: &str = "
+DELETE FROM client_secrets s USING unnest($1::text[], $2::bytea[]) AS g (client_id, id)
+WHERE s.client_id = g.client_id AND s.id = g.id";
+
+const INSERT_CLIENT_SECRETS: &str = "
+INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])";
+
+const INSERT_EVENTS: &str = "
+INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
+FROM jsonb_populate_recordset(NULL::audit_events, $1::jsonb) AS a";
+
+/// A client as it shall be.
+#[derive(Clone, Copy, Debug)]
+pub struct PutClient<'a> {
+    /// `client_id`
+    pub client_id: &'a ClientId,
+    /// The registration object, without its secrets.
+    pub metadata: &'a Value,
+    /// `enabled`
+    pub enabled: bool,
+}
+
+/// Clients and events.
+impl RegistryWriter<'_> {
+    /// Registers clients or replaces their registrations. Disabling ends what was issued to one.
+    pub fn upsert_clients(&mut self, clients: &[PutClient<'_>]) -> Result<(), StoreError> {
+        for client in clients.iter().filter(|client| !client.enabled) {
+            self.note_disabled(client.client_id);
+        }
+        let rows: Vec<Value> = clients
+            .iter()
+            .map(|PutClient { client_id, metadata, enabled }| {
+                json!({"client_id": client_id.as_str(), "metadata": metadata, "enabled": enabled})
+            })
+            .collect();
+        self.execute(UPSERT_CLIENTS, &[&Json(rows)]).map(drop)
+    }
+
+    /// Removes secrets, each of its client.
+    pub fn remove_client_secrets(&mut self, secrets: &[(&ClientId, [u8; 16])]) -> Result<(), StoreError> {
+        let clients: Vec<&str> = secrets.iter().map(|(client_id, _)| client_id.as_str()).collect();
+        let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
+        self.execute(REMOVE_CLIENT_SECRETS, &[&clients, &ids]).map(drop)
+    }
+
+    /// Adds secrets, each to its client.
+    pub fn insert_client_secrets(&mut self, secrets: &[(&ClientId, SecretRow)]) -> Result<(), StoreError> {
+        let clients: Vec<&str> = secrets.iter().map(|(client_id, _)| client_id.as_str()).collect();
+        let rows = secrets.iter().map(|(_, row)| row);
+        let ids: Vec<&[u8]> = rows.clone().map(|row| &row.id[..]).collect();
+        let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
+        let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
+        let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
+        self.execute(INSERT_CLIENT_SECRETS, &[&clients, &ids, &digests, &descriptions, &expiries]).map(drop)
+    }
+
+    /// Writes events with this change.
+    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
+        let rows: Vec<Value> = events.iter().map(|event| self.audit_parameter(event).0).collect();
+        self.execute(INSERT_EVENTS, &[&Json(rows)]).map(drop)
+    }
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("registry_batches::FIND_USERS", FIND_USERS),
+    ("registry_batches::ALL_USERS", ALL_USERS),
+    ("registry_batches::REMOVED_SUBJECTS", REMOVED_SUBJECTS),
+    ("registry_batches::TENANTS_OF_OTHERS", TENANTS_OF_OTHERS),
+    ("registry_batches::UPSERT_CLIENTS", UPSERT_CLIENTS),
+    ("registry_batches::REMOVE_CLIENT_SECRETS", REMOVE_CLIENT_SECRETS),
+    ("registry_batches::INSERT_CLIENT_SECRETS", INSERT_CLIENT_SECRETS),
+    ("registry_batches::INSERT_EVENTS", INSERT_EVENTS),
+];
