@@ -142,6 +142,7 @@ CREATE TABLE grants (
     scopes text[] NOT NULL,
     resources text[] NOT NULL,
     claims jsonb NOT NULL,
+    token_claims jsonb NOT NULL DEFAULT '{}', -- of an extension grant, for every access token of this one
     session_day int4,
     sid text,
     tenant text NOT NULL DEFAULT '',

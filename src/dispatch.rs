@@ -279,6 +279,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
+        Failure::RefusedByGrant(refusal) => answers::refused_by_grant(&refusal),
         Failure::Throttled { reason, retry_after } => {
             let minutes = u32::try_from(retry_after.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
             let response = match audience {

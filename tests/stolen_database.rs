@@ -16,7 +16,7 @@ use std::sync::Arc;
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use gatepost::app::App;
+use gatepost::app::{App, Extensions};
 use gatepost::cli::serve::database_settings;
 use gatepost::config::{Config, Source};
 use gatepost::crypto::master::{MasterSecret, Purpose};
@@ -570,7 +570,8 @@ fn printing_the_house_for_debugging_prints_no_secret() {
     let settings = database_settings(&config);
     let store = Store::open(&settings).unwrap();
     let master = MasterSecret::read(&secret_file).unwrap();
-    let app = App::load(Arc::clone(&config), store.clone(), &master, &["en"]).unwrap();
+    let extensions = Extensions { table: &[], functions: Store::open_for_functions(&settings).unwrap() };
+    let app = App::load(Arc::clone(&config), store.clone(), &master, &["en"], extensions).unwrap();
     let client = app.registry.client(&ClientId::new("conf1")).unwrap().unwrap();
     assert_eq!(client.secrets.len(), 1);
     let installation = gatepost::store::installation::find(&store).unwrap().unwrap();

@@ -76,6 +76,7 @@ impl Scene {
             scopes: vec![String::from("openid")],
             resources: Vec::new(),
             claims: json!({}),
+            token_claims: serde_json::Map::new(),
             session: Some((self.day, self.sid.clone())),
             tenant: None,
             identity_provider: None,

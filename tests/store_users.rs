@@ -274,6 +274,8 @@ fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase)
         scope: ScopeSet::parse("openid").unwrap(),
         audience: vec![String::from("api")],
         userinfo_claims: Vec::new(),
+        claims: serde_json::Map::new(),
+        delegation: None,
         issued_at: now,
         expires_at: now.plus(Duration::from_secs(60)),
     }

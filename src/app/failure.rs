@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
+use crate::protocol::extension_grant;
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::reason::Reason;
 use crate::store::StoreError;
@@ -15,6 +16,8 @@ pub enum Failure {
     Refused(Refusal),
     /// An authorization request was refused: a page, or an error that travels to the client.
     Authorize(AuthorizeError),
+    /// An extension grant said no, in its own words where it has some.
+    RefusedByGrant(extension_grant::Refusal),
     /// Too many wrong guesses; come back later.
     Throttled {
         /// Which guesses.

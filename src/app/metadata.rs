@@ -5,12 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::App;
 use crate::protocol::acr_values;
-use crate::protocol::client::ClientAuthenticationMethod;
+use crate::protocol::client::{ClientAuthenticationMethod, GrantType};
 use crate::protocol::discovery::{
     CHECK_SESSION_PATH, DEVICE_AUTHORIZATION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH,
     document,
 };
 use crate::protocol::jwks;
+use crate::protocol::scope::Catalogue;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
 
 /// How clients may authenticate here.
@@ -64,7 +65,7 @@ impl Documents {
         let discovery = document(&Provider {
             issuer: app.issuer(),
             catalogue: &snapshot.catalogue,
-            grant_types: &SERVED_GRANT_TYPES,
+            grant_types: &grant_types(app, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
             authentication_methods: &AUTHENTICATION_METHODS,
             acr_values: &acr_values,
@@ -86,4 +87,14 @@ impl Documents {
         *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
         rendered
     }
+}
+
+/// Built-in ones, then those of this binary and of the operator.
+fn grant_types(app: &App, catalogue: &Catalogue) -> Vec<GrantType> {
+    let compiled_in = app.extensions.table.iter().map(|grant| grant.name.to_owned());
+    let registered = catalogue.extension_grants.keys().cloned();
+    let mut names: Vec<String> = compiled_in.chain(registered).collect();
+    names.sort_unstable();
+    names.dedup();
+    SERVED_GRANT_TYPES.into_iter().chain(names.into_iter().map(GrantType::Extension)).collect()
 }

@@ -1,5 +1,6 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
+pub mod extension_grant;
 pub mod failure;
 pub mod guesses;
 pub mod metadata;
@@ -23,9 +24,11 @@ use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
 use crate::store::clients::LongestLifetimes;
+use crate::store::grant_functions::{self, Found};
 use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate, partitions};
 
+use extension_grant::ExtensionGrant;
 use failure::Failure;
 use guesses::{Guesses, Source};
 
@@ -80,6 +83,10 @@ pub struct App {
     pub user_code_failures: Guesses<Source>,
     /// Wrong user codes, whoever sends them.
     pub user_code_failures_overall: Guesses<()>,
+    /// What extension grants refused.
+    pub extension_failures: Guesses<(ClientId, Source)>,
+    /// The extension grants of this binary, and the pool for those of the operator.
+    pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
@@ -90,6 +97,15 @@ pub struct App {
     hash_waiters: Permits,
     /// Hashes at once: one per core.
     hashers: Permits,
+}
+
+/// What answers extension grants beside the built-in ones.
+#[derive(Clone, Debug)]
+pub struct Extensions {
+    /// Functions compiled in, by grant type.
+    pub table: &'static [ExtensionGrant],
+    /// Where SQL functions are called.
+    pub functions: Store,
 }
 
 /// The right to hash a password or a few, one after the other.
@@ -134,7 +150,9 @@ impl App {
         store: Store,
         master: &MasterSecret,
         ui_locales: &'static [&'static str],
+        extensions: Extensions,
     ) -> Result<App, LoadError> {
+        extension_grant::check_table(extensions.table).map_err(LoadError::Unfit)?;
         migrate::check_level(&store)?;
         let installation = installation::find(&store)?
             .ok_or_else(|| LoadError::Unfit(String::from("the database is empty: run `gatepost migrate`")))?;
@@ -143,6 +161,7 @@ impl App {
         let clock = Arc::new(Clock::new());
         let registry =
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
+        look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
@@ -151,6 +170,8 @@ impl App {
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
             user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
+            extension_failures: Guesses::new(limits.extension_failures_per_minute, tracked),
+            extensions,
             dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
@@ -163,6 +184,12 @@ impl App {
             store,
             registry,
         })
+    }
+
+    /// Whether an extension grant of that name is compiled in or registered.
+    pub fn has_grant(&self, name: &str) -> bool {
+        self.extensions.table.iter().any(|grant| grant.name == name)
+            || self.registry.snapshot().catalogue.extension_grants.contains_key(name)
     }
 
     /// The present moment by the database's clock.
@@ -239,6 +266,19 @@ impl Vault {
             device_codes: Mac::new(derived, Purpose::DeviceCode),
             user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
+        }
+    }
+}
+
+/// Says at start what would only show when somebody asks. One broken grant does not keep the others from being served.
+fn look_up_functions(functions: &Store, registry: &Registry) {
+    for (name, grant) in &registry.snapshot().catalogue.extension_grants {
+        let function = format!("{}.{}", grant.schema, grant.function);
+        match grant_functions::look_up(functions, grant) {
+            Ok(Found::Callable) => {}
+            Ok(Found::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
+            Ok(Found::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
+            Err(error) => log::error!("extension grant {name}: {function} cannot be looked up: {error}"),
         }
     }
 }

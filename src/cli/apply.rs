@@ -2,6 +2,7 @@
 
 pub(super) mod comparison;
 pub(super) mod enact;
+pub(super) mod functions;
 pub(super) mod input;
 pub(super) mod secrets;
 
@@ -15,6 +16,7 @@ use crate::crypto::sealing::Sealer;
 use crate::protocol::registration::plan::{Plan, Verb};
 use comparison::Comparison;
 use enact::Enactment;
+use functions::Functions;
 
 /// `--prune`, for `plan` and `apply`.
 pub(super) const PRUNE: CommandOption = CommandOption {
@@ -39,9 +41,10 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let enactment = Enactment { sealer: &sealer, hashing: &operator.password_hashing()? };
     let now = operator.now()?;
     let prune = invocation.has(PRUNE.name);
+    let functions = Functions::of(invocation, &operator)?;
     let report = operator.store.change_registry(|writer| {
         let defaults = &operator.config.client_defaults;
-        let comparison = Comparison::read(writer, &value, prune, defaults, &sealer)?;
+        let comparison = Comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
         let plan = comparison.plan()?;
         enactment.perform(writer, &plan)?;
         if !plan.changes.is_empty() {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use lexopt::Arg;
 
+use crate::app::extension_grant::ExtensionGrant;
 use crate::config::settings::{SETTINGS, by_flag};
 use crate::config::{Config, Source};
 use crate::protocol::nearest::{hint, nearest};
@@ -22,6 +23,8 @@ pub(super) struct Invocation {
     settings: Vec<(&'static str, String)>,
     /// All of it, as typed.
     pub(super) arguments: Vec<OsString>,
+    /// What this binary adds to the grants.
+    pub(super) extension_grants: &'static [ExtensionGrant],
 }
 
 /// What the arguments ask for.
@@ -57,7 +60,7 @@ pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> 
     check_values(command, &values)?;
     check_options(command, &typed.options)?;
     let Typed { options, env_file, settings, .. } = typed;
-    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments }))
+    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments, extension_grants: &[] }))
 }
 
 /// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
@@ -168,7 +171,7 @@ fn check_values(command: &Command, values: &[String]) -> Result<(), Failure> {
 
 fn check_options(command: &Command, typed: &BTreeMap<String, Vec<String>>) -> Result<(), Failure> {
     let known: Vec<&str> = command.options.iter().map(|option| option.name).collect();
-    for option in typed.keys().filter(|option| !known.contains(&option.as_str())) {
+    if let Some(option) = typed.keys().find(|option| !known.contains(&option.as_str())) {
         let hint = hint(option, known.iter().copied());
         return Err(Failure::Usage(format!("`gatepost {}` has no option {option}{hint}; try --help", command.name)));
     }

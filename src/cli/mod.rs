@@ -28,6 +28,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::app::extension_grant::{self, ExtensionGrant};
 use arguments::{Invocation, Wanted, named, parse};
 use command::{Command, Run, overview};
 use failure::Failure;
@@ -68,7 +69,13 @@ const COMMANDS: &[&Command] = &[
 
 /// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
-    let outcome = dispatch(arguments);
+    run_with(arguments, &[])
+}
+
+/// The same for a binary of one's own, which brings extension grants along: a `main` of one line and a plain function for
+/// each. The README has a whole one.
+pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> ExitCode {
+    let outcome = dispatch(arguments, extension_grants);
     outcome.unwrap_or_else(|failure| {
         // Nobody is left to tell when standard error is closed.
         let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");
@@ -76,7 +83,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     })
 }
 
-fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
+fn dispatch(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> Result<ExitCode, Failure> {
+    extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
     let first = arguments.first().and_then(|first| first.to_str());
     for command in COMMANDS.iter().filter(|command| Some(command.name) == first) {
         if let Run::ReadsArguments(run) = command.run {
@@ -84,7 +92,10 @@ fn dispatch(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
         }
     }
     match parse(arguments, COMMANDS)? {
-        Wanted::Command(invocation) => perform(&invocation),
+        Wanted::Command(mut invocation) => {
+            invocation.extension_grants = extension_grants;
+            perform(&invocation)
+        }
         Wanted::Help(words) => help(&words),
         Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS),
     }

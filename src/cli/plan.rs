@@ -5,6 +5,7 @@ mod print;
 use std::process::ExitCode;
 
 use super::apply::comparison::Comparison;
+use super::apply::functions::Functions;
 use super::apply::{PRUNE, input};
 use super::arguments::Invocation;
 use super::command::{Command, JSON, Run};
@@ -31,11 +32,12 @@ fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let value = input::read(invocation.value(0))?;
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::ClientSecret);
+    let functions = Functions::of(invocation, &operator)?;
     let (prune, json) = (invocation.has(PRUNE.name), invocation.has(JSON.name));
     // Within a change that writes nothing, so that no other one comes in between.
     let (text, is_empty) = operator.store.change_registry(|writer| {
         let defaults = &operator.config.client_defaults;
-        let comparison = Comparison::read(writer, &value, prune, defaults, &sealer)?;
+        let comparison = Comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
         let plan = comparison.plan()?;
         let text = if json { print::json(&plan)? } else { print::text(&plan, output::wants_colours()) };
         Ok::<_, Failure>((text, plan.changes.is_empty()))

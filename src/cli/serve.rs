@@ -17,7 +17,8 @@ use super::arguments::Invocation;
 use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
 use super::logging;
-use crate::app::{App, LoadError};
+use crate::app::extension_grant::ExtensionGrant;
+use crate::app::{App, Extensions, LoadError};
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
@@ -47,7 +48,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let config = invocation.config()?;
     if invocation.has(SERVER_PROCESS) {
-        return Ok(serve(config, invocation.has(SUCCESSOR)));
+        return Ok(serve(config, invocation.has(SUCCESSOR), invocation.extension_grants));
     }
     logging::start(&config);
     Ok(supervise(&config, invocation.arguments.clone()))
@@ -106,9 +107,9 @@ struct House {
 }
 
 /// Runs the server process.
-pub fn serve(config: Config, is_successor: bool) -> ExitCode {
+fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
-    let (master, store) = match prepare(&config) {
+    let (master, store, extensions) = match prepare(&config, table) {
         Ok(prepared) => prepared,
         Err(problem) => {
             log::error!("{problem}");
@@ -119,10 +120,10 @@ pub fn serve(config: Config, is_successor: bool) -> ExitCode {
         Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new(), is_open: Arc::default() }));
     let settings = settings(house);
     let (verdict, awaited) = mpsc::channel();
-    let watched = store.clone();
+    let watched = [store.clone(), extensions.functions.clone()];
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
-        let app = open(house, &store, &master, is_successor, verdict);
+        let app = open(house, (&store, extensions), &master, is_successor, verdict);
         if let Err(error) = thread::Builder::new().name(String::from("housekeeper")).spawn(|| keep_house(app)) {
             log::error!("a thread cannot be started: {error}");
             process::exit(1);
@@ -163,14 +164,19 @@ fn settings(house: &'static House) -> ServerSettings {
     }
 }
 
-fn prepare(config: &Config) -> Result<(MasterSecret, Store), String> {
+fn prepare(config: &Config, table: &'static [ExtensionGrant]) -> Result<(MasterSecret, Store, Extensions), String> {
     let path = config.secret_file.as_deref().ok_or(
         "there is no master secret: set GATEPOST_SECRET_FILE, or give the systemd credential gatepost-secret \
          (`gatepost secret` makes one)",
     )?;
     let master = MasterSecret::read(path)?;
     let store = Store::open(&database_settings(config)).map_err(|error| error.to_string())?;
-    Ok((master, store))
+    let functions =
+        Store::open_for_functions(&function_settings(config)).map_err(|error| match config.grants_database_url {
+            Some(_) => error.to_string().replacen("GATEPOST_DATABASE_URL", "GATEPOST_GRANTS_DATABASE_URL", 1),
+            None => error.to_string(),
+        });
+    Ok((master, store, Extensions { table, functions: functions? }))
 }
 
 /// How `serve` and the commands use the database.
@@ -184,6 +190,12 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
         process: format!("{}@{}", process::id(), env!("CARGO_PKG_VERSION")),
         audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
     }
+}
+
+/// How SQL functions of extension grants are reached: over a connection of their own where one is configured.
+pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
+    let url = config.grants_database_url.as_ref().unwrap_or(&config.database_url).clone();
+    DatabaseSettings { url, cancel_after: Duration::from_secs(2), ..database_settings(config) }
 }
 
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
@@ -205,12 +217,10 @@ fn keep(app: &App) -> ! {
 /// Asks for a successor when statements hang that cannot be cancelled although the database answers others. While it
 /// answers nobody a successor would be worse off: it could not even load. On a thread of its own, because whatever else
 /// talks to the database may hang, too.
-fn watch(store: &Store) -> ! {
+fn watch(stores: &[Store]) -> ! {
     loop {
         thread::sleep(REFRESH);
-        if !store.is_stuck() || !store.answers_anew() {
-            continue;
-        }
+        let Some(store) = stores.iter().find(|store| store.is_stuck() && store.answers_anew()) else { continue };
         thread::sleep(REFRESH);
         if store.is_stuck() {
             log::error!("a statement cannot be cancelled: asking for a successor");
@@ -224,7 +234,7 @@ fn watch(store: &Store) -> ! {
 /// is known that it is not to be had at once.
 fn open(
     house: &'static House,
-    store: &Store,
+    (store, extensions): (&Store, Extensions),
     master: &MasterSecret,
     is_successor: bool,
     verdict: Sender<()>,
@@ -232,7 +242,7 @@ fn open(
     let mut verdict = Some(verdict);
     let mut told = false;
     loop {
-        match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS) {
+        match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions.clone()) {
             Ok(app) => {
                 log::info!("ready: serving {}", app.issuer());
                 let app = house.app.get_or_init(|| app);

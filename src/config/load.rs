@@ -142,6 +142,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
         device_pending: reader.number(&settings::LIMIT_DEVICE_PENDING),
         user_code_failures_per_minute: reader.number(&settings::LIMIT_USER_CODE_FAILURES_PER_MINUTE),
         user_code_failures_per_minute_overall: reader.number(&settings::LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
+        extension_failures_per_minute: reader.number(&settings::LIMIT_EXTENSION_FAILURES_PER_MINUTE),
         tracked: reader.number(&settings::LIMIT_TRACKED),
     }
 }

@@ -190,6 +190,8 @@ pub struct Limits {
     pub user_code_failures_per_minute: u32,
     /// Wrong user codes a minute, over all.
     pub user_code_failures_per_minute_overall: u32,
+    /// `GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE`
+    pub extension_failures_per_minute: u32,
     /// Counters held in memory at once.
     pub tracked: u32,
 }

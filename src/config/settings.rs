@@ -28,12 +28,12 @@ pub(super) const DATABASE_CONNECTIONS: Setting = Setting {
 pub(super) const GRANTS_DATABASE_URL: Setting = Setting::secret(
     "GATEPOST_GRANTS_DATABASE_URL",
     Described("none: the main connection"),
-    "connection for SQL-function grants, with a role that may only execute them°",
+    "connection for SQL-function grants, with a role that may only execute them",
 );
 pub(super) const GRANTS_DATABASE_URL_FILE: Setting = Setting::text(
     "GATEPOST_GRANTS_DATABASE_URL_FILE",
     Described("none"),
-    "file that holds the URL of the connection for SQL-function grants°",
+    "file that holds the URL of the connection for SQL-function grants",
 );
 pub(super) const BASE_URL: Setting = Setting::text(
     "GATEPOST_BASE_URL",
@@ -218,6 +218,12 @@ pub(super) const LIMIT_USER_CODE_FAILURES_PER_MINUTE: Setting =
     Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE", 10, COUNT, "wrong user codes per source");
 pub(super) const LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL: Setting =
     Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", 1_000, COUNT, "wrong user codes in all");
+pub(super) const LIMIT_EXTENSION_FAILURES_PER_MINUTE: Setting = Setting::number(
+    "GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE",
+    20,
+    COUNT,
+    "what extension grants refuse, per client and source",
+);
 pub(super) const LIMIT_TRACKED: Setting = Setting::number(
     "GATEPOST_LIMIT_TRACKED",
     100_000,
@@ -279,6 +285,7 @@ pub const SETTINGS: &[&Setting] = &[
     &LIMIT_DEVICE_PENDING,
     &LIMIT_USER_CODE_FAILURES_PER_MINUTE,
     &LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL,
+    &LIMIT_EXTENSION_FAILURES_PER_MINUTE,
     &LIMIT_TRACKED,
 ];
 

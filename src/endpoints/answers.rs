@@ -11,6 +11,8 @@ use crate::pages::language::Language;
 use crate::pages::{error, form_post};
 use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::authorize_response::{self, Delivery, error_parameters};
+use crate::protocol::errors::TokenError;
+use crate::protocol::extension_grant::{Description, Refusal};
 use crate::protocol::reason::Reason;
 use crate::protocol::token_response::error_members;
 
@@ -124,6 +126,13 @@ pub fn problem_of(status: u16) -> Problem {
 /// `{"error": .., "error_description": ..}` (RFC 6749 §5.2).
 pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
     noted(json(status, &error_members(error, reason.description()).into()), reason)
+}
+
+/// What an extension grant refused: its own words where it has some.
+pub fn refused_by_grant(refusal: &Refusal) -> Response {
+    let TokenError { code, reason } = refusal.error;
+    let description = refusal.description.as_ref().map_or(reason.description(), Description::as_str);
+    noted(json(400, &error_members(code.as_str(), description).into()), reason)
 }
 
 /// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).

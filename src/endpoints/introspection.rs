@@ -7,7 +7,7 @@ use super::client_authentication::{Introspector, authenticate_introspector};
 use super::forms::{presented_token, refuse_presented_token_in_query, require_form};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::grants::presented_token::{PresentedToken, open};
+use crate::grants::presented_token::{PresentedToken, open, standing};
 use crate::http::{Request, Response};
 use crate::protocol::access_token::AccessToken;
 use crate::protocol::introspection::{Caller, access_token_response, inactive, refresh_token_response, seen_by};
@@ -49,9 +49,8 @@ fn of_access_token(
     };
     let snapshot = app.registry.snapshot();
     let Some(seen) = seen_by(caller, token, &snapshot.catalogue) else { return Ok(None) };
-    let standing = token_standing::find(&app.store, token)?;
-    let user = standing.user.as_ref().map(UserRow::to_core);
-    if !liveness::stands(token, user.as_ref(), &standing.facts, app.now()) {
+    let (stands, user) = standing(app, token)?;
+    if !stands {
         return Ok(None);
     }
     let Some(client) = app.registry.client(&token.client_id)? else { return Ok(None) };

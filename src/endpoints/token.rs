@@ -31,6 +31,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 fn answer(context: GrantContext<'_>, parameters: &Parameters) -> Result<TokenResponse, Failure> {
-    let token_request = TokenRequest::from_form(parameters, &context.client.client)?;
+    let token_request =
+        TokenRequest::from_form(parameters, &context.client.client, |name| context.app.has_grant(name))?;
     grants::handle(context, &token_request)
 }

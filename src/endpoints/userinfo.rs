@@ -21,6 +21,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let Some(token) = presented_token::access_token(app, &token) else {
         return Ok(refused(BearerFailure::InvalidToken));
     };
+    if !presented_token::origins_stand(app, &token)? {
+        return Ok(refused(BearerFailure::InvalidToken));
+    }
     let standing = token_standing::find(&app.store, &token)?;
     let user = standing.user.as_ref().map(crate::store::users::UserRow::to_core);
     let mut answer = match judge(&token, user.as_ref(), &standing.facts, app.now()) {

@@ -20,7 +20,7 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewGrant};
 use crate::store::users::UserRow;
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 /// Handles start with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpc_";
@@ -84,6 +84,7 @@ fn new_grant(code: &AuthorizationCode) -> NewGrant {
         scopes: code.scope.iter().map(str::to_owned).collect(),
         resources: code.resources.clone(),
         claims: json!({"userinfo": code.claims.userinfo, "id_token": code.claims.id_token}),
+        token_claims: Map::new(),
         session,
         tenant: code.user.tenant.clone(),
         identity_provider: code.user.identity_provider.clone(),

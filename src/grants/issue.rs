@@ -14,6 +14,7 @@ use crate::protocol::authorization_code::AuthorizationCode;
 use crate::protocol::authorize_response::{FrontChannelAccessToken, Issued};
 use crate::protocol::claims::{self, ClaimNames};
 use crate::protocol::client::{AccessTokenType, Client, SigningAlgorithm};
+use crate::protocol::delegation::Delegation;
 use crate::protocol::id_token::IdToken;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
@@ -70,10 +71,35 @@ pub struct IssueGrant {
     pub refresh_generation: Option<i32>,
 }
 
+/// What extension grants add.
+#[derive(Clone, Debug, Default)]
+pub struct Additions {
+    /// Claims of the access token, judged.
+    pub claims: Map<String, Value>,
+    /// Who acts for the user, of an exchanged token.
+    pub delegation: Option<Delegation>,
+    /// The access token ends by then.
+    pub ends_at: Option<Instant>,
+    /// Further members of the answer.
+    pub members: Map<String, Value>,
+}
+
 /// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid` was granted; a
 /// refresh token where one is due.
 pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
-    let token = describe(issue, narrowed);
+    tokens_with(app, snapshot, narrowed, issue, Additions::default())
+}
+
+/// The same, with what an extension grant adds.
+pub fn tokens_with(
+    app: &App,
+    snapshot: &Snapshot,
+    narrowed: Narrowed,
+    issue: &Issue<'_>,
+    additions: Additions,
+) -> Result<TokenResponse, Failure> {
+    let further = additions.members.clone();
+    let token = describe(issue, narrowed, additions);
     let access_token = access_token(app, snapshot, issue, &token)?;
     let id_token = match issue.user {
         Some(user) if issue.scope.contains(OPENID) => {
@@ -90,7 +116,7 @@ pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<
     };
     let expires_in = token.expires_in(issue.now);
     let refresh_token = issue.user.and_then(|user| refresh_token(app, user.grant?));
-    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope })
+    Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope, further })
 }
 
 /// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5): beside `code`, sealed already, an
@@ -104,7 +130,7 @@ pub fn through_browser(
 ) -> Result<Issued, Failure> {
     let access_token = match narrowed {
         Some(narrowed) => {
-            let token = describe(issue, narrowed);
+            let token = describe(issue, narrowed, Additions::default());
             let access_token = access_token(app, snapshot, issue, &token)?;
             Some(FrontChannelAccessToken { access_token, expires_in: token.expires_in(issue.now), scope: token.scope })
         }
@@ -139,8 +165,9 @@ fn issued_at(issue: &Issue<'_>) -> Instant {
     mark.map_or(issue.now, |mark| issue.now.max(mark))
 }
 
-fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
+fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> AccessToken {
     let grant = issue.user.and_then(|user| user.grant);
+    let latest = [grant.map(|grant| grant.expires_at), additions.ends_at].into_iter().flatten().min();
     AccessToken {
         jti: Jti { grant: grant.map(|grant| grant.id), random: random::bytes() },
         client_id: issue.client.client_id.clone(),
@@ -148,8 +175,10 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed) -> AccessToken {
         scope: narrowed.scope,
         audience: narrowed.audience,
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
+        claims: additions.claims,
+        delegation: additions.delegation,
         issued_at: issued_at(issue),
-        expires_at: expiry(issued_at(issue), issue.client.lifetimes.access_token, grant.map(|grant| grant.expires_at)),
+        expires_at: expiry(issued_at(issue), issue.client.lifetimes.access_token, latest),
     }
 }
 

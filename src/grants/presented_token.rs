@@ -3,11 +3,17 @@
 
 use super::issue::ACCESS_TOKEN_PREFIX;
 use crate::app::App;
+use crate::app::failure::Failure;
 use crate::protocol::access_token::AccessToken;
+use crate::protocol::delegation::Delegation;
 use crate::protocol::jwt::{ACCESS_TOKEN_TYP, UnverifiedJws};
+use crate::protocol::liveness;
 use crate::protocol::reference_token;
 use crate::protocol::refresh_token::{self, RefreshHandle};
 use crate::protocol::secret::SecretText;
+use crate::protocol::user::User;
+use crate::store::token_standing;
+use crate::store::users::UserRow;
 
 /// A token of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,4 +49,25 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
 pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
     let (handle, tag) = RefreshHandle::parse(token.expose())?;
     app.vault.refresh_tokens.verify(&[&handle.encode()], &tag).then_some(handle)
+}
+
+/// Whether a token and everything it stands on live, the tokens that it was exchanged from included; and its user.
+pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
+    let found = token_standing::find(&app.store, token)?;
+    let user = found.user.as_ref().map(UserRow::to_core);
+    let stands = liveness::stands(token, user.as_ref(), &found.facts, app.now()) && origins_stand(app, token)?;
+    Ok((stands, user))
+}
+
+/// Whether the tokens live that this one was exchanged from; of one that was not: yes.
+pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
+    let origins = token.delegation.as_ref().map(|delegation: &Delegation| delegation.origins_of(token));
+    for origin in origins.into_iter().flatten() {
+        let found = token_standing::find(&app.store, &origin)?;
+        let user = found.user.as_ref().map(UserRow::to_core);
+        if !liveness::stands(&origin, user.as_ref(), &found.facts, app.now()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -2,7 +2,7 @@
 //! one statement, which also tells a repeated request from a replay.
 
 use super::GrantContext;
-use super::issue::{self, Issue, IssueGrant, IssueUser};
+use super::issue::{self, Additions, Issue, IssueGrant, IssueUser};
 use super::presented_token;
 use crate::app::failure::Failure;
 use crate::crypto::random;
@@ -71,7 +71,7 @@ fn answer(
 ) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let scope = narrowed.scope.clone();
-    issue::tokens(
+    issue::tokens_with(
         app,
         snapshot,
         narrowed,
@@ -93,5 +93,6 @@ fn answer(
             // What follows a withdrawal of consent lies just after its mark, a moment ahead of the clock.
             now: now.max(grant.issued_at),
         },
+        Additions { claims: grant.token_claims.clone(), ..Additions::default() },
     )
 }

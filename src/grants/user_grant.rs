@@ -1,6 +1,6 @@
 //! A grant that begins at the token endpoint: the request itself says whose it is. Its row is made here, then its tokens.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::GrantContext;
 use super::issue::{self, Issue, IssueGrant, IssueUser};
@@ -72,6 +72,7 @@ fn new_grant(context: GrantContext<'_>, grant: &UserGrant) -> NewGrant {
         scopes: grant.scope.iter().map(str::to_owned).collect(),
         resources: grant.resources.clone(),
         claims: json!({}),
+        token_claims: Map::new(),
         session: None,
         tenant: grant.sign_in.tenant.clone(),
         identity_provider: grant.sign_in.identity_provider.clone(),

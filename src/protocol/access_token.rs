@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::codec::{Reader, Writer};
+use super::delegation::Delegation;
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::Instant;
 use super::scope::ScopeSet;
@@ -56,6 +57,10 @@ pub struct AccessToken {
     pub audience: Vec<String>,
     /// `userinfo_claims`: names asked for one by one.
     pub userinfo_claims: Vec<String>,
+    /// Claims that an extension grant gave, judged; `grant_claims` names them.
+    pub claims: Map<String, Value>,
+    /// `act` and `exchanged_from`, of a token that was exchanged for another (RFC 8693).
+    pub delegation: Option<Delegation>,
     /// `iat`
     pub issued_at: Instant,
     /// `exp`
@@ -122,8 +127,20 @@ impl AccessToken {
             None if form.client_as_subject => drop(put("sub", json!(self.client_id.as_str()))),
             None => {}
         }
+        self.put_additions(&mut members);
         claims::add_unreserved(&mut members, form.further_claims);
         members
+    }
+
+    fn put_additions(&self, members: &mut Map<String, Value>) {
+        if let Some(delegation) = &self.delegation {
+            members.insert(String::from("act"), delegation.act());
+            members.insert(String::from("exchanged_from"), delegation.exchanged_from());
+        }
+        if !self.claims.is_empty() {
+            members.insert(String::from("grant_claims"), self.claims.keys().map(String::as_str).collect());
+            members.extend(self.claims.clone());
+        }
     }
 
     /// Reads the claims of a JWT whose signature and `typ` were verified. `None` unless it is an access token of `issuer`.
@@ -138,6 +155,10 @@ impl AccessToken {
             scope: scope_from_value(members.get("scope")?)?,
             audience: texts(members.get("aud")?)?,
             userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
+            claims: optional(members.get("grant_claims"), |names| named(members, names))?.unwrap_or_default(),
+            delegation: optional(members.get("act"), |act| {
+                Delegation::from_claims(act, members.get("exchanged_from")?)
+            })?,
             issued_at: seconds(members.get("iat")?)?,
             expires_at: seconds(members.get("exp")?)?,
         })
@@ -153,6 +174,19 @@ impl AccessTokenUser {
             tenant: user.tenant.clone(),
             auth_time: user.auth_time,
             amr: user.amr.clone(),
+        }
+    }
+
+    /// The same as tokens of a grant name it; how the user signed in beyond `amr` is not known from a token.
+    pub fn to_subject(&self) -> TokenSubject {
+        TokenSubject {
+            subject: self.subject.clone(),
+            sid: self.sid.clone(),
+            tenant: self.tenant.clone(),
+            identity_provider: None,
+            auth_time: self.auth_time,
+            amr: self.amr.clone(),
+            acr: String::new(),
         }
     }
 
@@ -250,145 +284,15 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
+/// The members that `grant_claims` names.
+fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {
+    let claims = texts(names)?.into_iter().map(|name| Some((name.clone(), members.get(&name)?.clone())));
+    claims.collect()
+}
+
 fn seconds(value: &Value) -> Option<Instant> {
     value.as_i64().map(Instant::from_seconds)
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::samples::{self, NOW, scope};
-    use super::*;
-
-    const ISSUER: &str = "https://op.example";
-
-    fn form(scope_claim: ScopeClaim, client_as_subject: bool) -> JwtForm<'static> {
-        JwtForm { issuer: ISSUER, scope_claim, client_as_subject, further_claims: Map::new() }
-    }
-
-    fn of_client() -> AccessToken {
-        AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..samples::access_token() }
-    }
-
-    #[test]
-    fn a_users_token_says_what_rfc_9068_asks() {
-        let jti = samples::access_token().jti.to_text();
-        let claims = samples::access_token().jwt_claims(form(ScopeClaim::Text, false));
-        let seconds = NOW.seconds();
-        let expected = json!({
-            "iss": ISSUER, "aud": "https://orders.example.com/", "client_id": "web", "iat": seconds, "nbf": seconds,
-            "exp": seconds + 3_600, "jti": jti, "scope": "openid orders.read", "sub": "alice-subject", "sid": "sid-1",
-            "tenant": "acme", "auth_time": seconds - 10, "amr": ["pwd"], "userinfo_claims": ["name"]
-        });
-        assert_eq!(Value::Object(claims), expected);
-        assert_eq!(jti.len(), 43);
-    }
-
-    #[test]
-    fn a_clients_token_has_no_trace_of_a_user() {
-        let claims = of_client().jwt_claims(form(ScopeClaim::Text, false));
-        for name in ["sub", "sid", "auth_time", "amr", "tenant"] {
-            assert!(!claims.contains_key(name), "{name}");
-        }
-        let named = of_client().jwt_claims(form(ScopeClaim::Text, true));
-        assert_eq!(named.get("sub"), Some(&json!("web")));
-        assert_eq!(AccessToken::from_verified_claims(&named, ISSUER).unwrap().user, None);
-    }
-
-    #[test]
-    fn a_user_never_turns_into_the_client() {
-        let claims = samples::access_token().jwt_claims(form(ScopeClaim::Text, true));
-        assert_eq!(claims.get("sub"), Some(&json!("alice-subject")));
-    }
-
-    #[test]
-    fn further_claims_overwrite_nothing() {
-        let further = json!({ "sub": "root", "auth_time": 1, "exp": 1, "role": ["admin"] });
-        let further_claims = further.as_object().unwrap().clone();
-        let claims = of_client().jwt_claims(JwtForm { further_claims, ..form(ScopeClaim::Text, false) });
-        assert_eq!(claims.get("role"), Some(&json!(["admin"])));
-        assert!(!claims.contains_key("sub") && !claims.contains_key("auth_time"));
-        assert_eq!(claims.get("exp"), Some(&json!(NOW.seconds() + 3_600)));
-    }
-
-    #[test]
-    fn scope_and_audience_have_two_shapes_and_both_are_read() {
-        let token = AccessToken { audience: vec![String::from("a"), String::from("b")], ..samples::access_token() };
-        let claims = token.jwt_claims(form(ScopeClaim::Array, false));
-        assert_eq!(claims.get("scope"), Some(&json!(["openid", "orders.read"])));
-        assert_eq!(claims.get("aud"), Some(&json!(["a", "b"])));
-        assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
-    }
-
-    #[test]
-    fn claims_of_something_else_are_no_access_token() {
-        let good = samples::access_token().jwt_claims(form(ScopeClaim::Text, false));
-        assert_eq!(AccessToken::from_verified_claims(&good, ISSUER), Some(samples::access_token()));
-        assert_eq!(AccessToken::from_verified_claims(&good, "https://op.example/"), None);
-        for name in ["iss", "aud", "client_id", "iat", "exp", "jti", "scope", "sub", "amr"] {
-            let mut claims = good.clone();
-            claims.remove(name);
-            assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), None, "without {name}");
-        }
-        for name in good.keys() {
-            let mut claims = good.clone();
-            claims.insert(name.clone(), json!({ "x": 1 }));
-            let ignored = name == "nbf";
-            assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER).is_some(), ignored, "{name} an object");
-        }
-    }
-
-    #[test]
-    fn a_token_never_outlives_its_grant() {
-        let hour = Duration::from_secs(3_600);
-        let now = Instant::from_micros(NOW.micros() + 900_000);
-        assert_eq!(expiry(now, hour, None), NOW.plus(hour));
-        assert_eq!(expiry(now, hour, Some(NOW.plus(hour * 2))), NOW.plus(hour));
-        assert_eq!(expiry(now, hour, Some(Instant::from_micros(NOW.micros() + 60_500_000))), NOW.plus(hour / 60));
-        let token = AccessToken { expires_at: expiry(now, hour, None), ..samples::access_token() };
-        assert_eq!(token.expires_in(now), 3_600);
-        assert_eq!(token.expires_in(NOW.plus(hour * 2)), 0);
-        assert!(!token.is_expired(NOW.plus(hour).minus(Duration::from_micros(1))) && token.is_expired(NOW.plus(hour)));
-    }
-
-    #[test]
-    fn far_dates_do_not_wrap() {
-        let late = Instant::from_seconds(4_300_000_000);
-        let token = AccessToken { expires_at: late, ..samples::access_token() };
-        let claims = token.jwt_claims(form(ScopeClaim::Text, false));
-        assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
-    }
-
-    #[test]
-    fn a_jti_has_two_lengths_and_no_other() {
-        let (with, without) = (Jti { grant: Some(samples::grant()), random: [9; 12] }, of_client().jti);
-        assert_eq!((with.to_text().len(), without.to_text().len()), (43, 16));
-        assert_eq!((Jti::from_text(&with.to_text()), Jti::from_text(&without.to_text())), (Some(with), Some(without)));
-        for text in ["", "AAAA", "not base64!", &"A".repeat(42), &"A".repeat(44), &"A".repeat(17)] {
-            assert_eq!(Jti::from_text(text), None, "{text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_scope_of_any_names_is_read_back(names in prop::collection::vec("[a-z:/._-]{1,9}", 0..8), array in any::<bool>()) {
-            let token = AccessToken { scope: names.iter().map(String::as_str).collect(), ..samples::access_token() };
-            let claims = token.jwt_claims(form(if array { ScopeClaim::Array } else { ScopeClaim::Text }, false));
-            prop_assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
-        }
-
-        #[test]
-        fn jti_texts_are_unique(random in any::<[u8; 12]>(), other in any::<[u8; 12]>()) {
-            let text = |random| Jti { grant: Some(samples::grant()), random }.to_text();
-            prop_assert_eq!(text(random) == text(other), random == other);
-        }
-    }
-
-    #[test]
-    fn an_empty_scope_stays_empty() {
-        let token = AccessToken { scope: scope(""), ..samples::access_token() };
-        let claims = token.jwt_claims(form(ScopeClaim::Text, false));
-        assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), Some(token));
-    }
-}
+mod tests;

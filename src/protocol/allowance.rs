@@ -89,6 +89,7 @@ mod tests {
             scope: scope("openid offline_access"),
             resources: Vec::new(),
             claims: samples::claim_names(),
+            token_claims: serde_json::Map::new(),
             offline: true,
             generation: 0,
             issued_at: NOW,

@@ -32,8 +32,13 @@ pub fn narrow(
         let audience = behind.into_iter().map(str::to_owned).collect();
         return Ok(Narrowed { scope: scope.clone(), audience: or_default(audience, issuer) });
     }
+    Ok(aimed(scope, chosen, catalogue, issuer))
+}
+
+/// A scope narrowed to these resources: what belongs to others is gone.
+pub fn aimed(scope: &ScopeSet, chosen: &[String], catalogue: &Catalogue, issuer: &str) -> Narrowed {
     let scope = scope.retain(|name| concerns(name, chosen, catalogue));
-    Ok(Narrowed { scope, audience: chosen.to_vec() })
+    Narrowed { scope, audience: or_default(chosen.to_vec(), issuer) }
 }
 
 /// The same for a scope that became narrower after its resources were authorized: by the user's choice, or by a refresh.

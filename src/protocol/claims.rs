@@ -21,7 +21,7 @@ pub struct ClaimNames {
 }
 
 /// What tokens and answers say in their own name.
-const RESERVED: [&str; 36] = [
+const RESERVED: [&str; 38] = [
     "iss",
     "sub",
     "aud",
@@ -51,6 +51,8 @@ const RESERVED: [&str; 36] = [
     "token_type",
     "token_use",
     "userinfo_claims",
+    "grant_claims",
+    "exchanged_from",
     "sub_jwk",
     "_claim_names",
     "_claim_sources",

@@ -325,14 +325,7 @@ mod tests {
             ("response_modes_supported", json!(["query", "fragment", "form_post"])),
             (
                 "grant_types_supported",
-                json!([
-                    "authorization_code",
-                    "refresh_token",
-                    "client_credentials",
-                    "password",
-                    "urn:ietf:params:oauth:grant-type:device_code",
-                    "implicit"
-                ]),
+                texts(SERVED_GRANT_TYPES.iter().chain(&[GrantType::Implicit]).map(GrantType::as_str)),
             ),
             ("id_token_signing_alg_values_supported", json!(["RS256", "ES256", "EdDSA"])),
             ("token_endpoint_auth_methods_supported", json!(["client_secret_basic", "client_secret_post", "none"])),

@@ -7,6 +7,8 @@ use super::instant::Instant;
 use super::scope::ScopeSet;
 use super::token_subject::TokenSubject;
 
+use serde_json::{Map, Value};
+
 /// One grant's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -22,6 +24,8 @@ pub struct Grant {
     pub resources: Vec<String>,
     /// Names of claims asked for by the `claims` parameter.
     pub claims: ClaimNames,
+    /// Claims of its access tokens that an extension grant gave.
+    pub token_claims: Map<String, Value>,
     /// `offline_access` was granted: it outlives its session.
     pub offline: bool,
     /// How often its refresh token has moved on.
@@ -46,6 +50,8 @@ impl Grant {
             scope: self.scope.clone(),
             audience: self.resources.clone(),
             userinfo_claims: self.claims.userinfo.clone(),
+            claims: self.token_claims.clone(),
+            delegation: None,
             issued_at: self.issued_at,
             expires_at: self.expires_at,
         }

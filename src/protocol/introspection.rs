@@ -85,6 +85,10 @@ pub fn access_token_response(
     ];
     let mut answer: Map<String, Value> =
         members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    if let Some(delegation) = &token.delegation {
+        answer.insert(String::from("act"), delegation.act());
+    }
+    answer.extend(token.claims.clone());
     let carried = claims::for_access_token(user, client, &seen.scope, &seen.audience, catalogue);
     claims::add_unreserved(&mut answer, carried);
     answer

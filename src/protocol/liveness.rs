@@ -89,7 +89,10 @@ impl SessionFooting {
     }
 }
 
-/// Whether the token and all it stands on are alive. `user` is the row of the token's subject.
+/// Whether the token and all it stands on are alive. `user` is the row of the token's subject. Of an exchanged token this
+/// is said of itself alone: the tokens it was made from must stand as well ([`Delegation::origins_of`]).
+///
+/// [`Delegation::origins_of`]: super::delegation::Delegation::origins_of
 pub fn stands(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, now: Instant) -> bool {
     let issued_after = |instant: Option<Instant>| instant.is_none_or(|instant| token.issued_at > instant);
     !token.is_expired(now)
@@ -107,8 +110,9 @@ fn grant_stands(token: &AccessToken, facts: &LivenessFacts, now: Instant) -> boo
     token.jti.grant.is_none() || facts.grant.is_some_and(|grant| !grant.revoked && now < grant.expires_at)
 }
 
+/// An exchanged token has its session through the token it was made from, whose grant may be offline.
 fn session_stands(token: &AccessToken, facts: &LivenessFacts) -> bool {
-    let in_session = token.user.as_ref().is_some_and(|user| user.sid.is_some());
+    let in_session = token.delegation.is_none() && token.user.as_ref().is_some_and(|user| user.sid.is_some());
     let offline = token.jti.grant.is_some() && facts.grant.is_some_and(|grant| grant.offline);
     !in_session || offline || facts.session.is_some_and(|session| !session.ended)
 }

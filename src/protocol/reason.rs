@@ -186,6 +186,30 @@ pub enum Reason {
     UnknownUserCode,
     /// Start again on the device.
     DeviceAlreadyDecided,
+    /// Nothing to mend here: the operator's grant said no.
+    ExtensionRefused,
+    /// The grant named a user who is not there, is disabled, or is not the client's to have.
+    ExtensionSubject,
+    /// Send text that the grant can read.
+    ExtensionInput,
+    /// Wait as long as Retry-After says.
+    TooManyExtensionFailures,
+    /// Send subject_token and subject_token_type.
+    MissingSubjectToken,
+    /// Use the type URI of access tokens, or of JWTs for one of ours.
+    UnsupportedTokenType,
+    /// Send a live access token of this issuer that speaks for a user and that this client may exchange.
+    InvalidSubjectToken,
+    /// Send a live access token of this issuer, of the same tenant, with its type.
+    InvalidActorToken,
+    /// The subject token's may_act names somebody else.
+    ActorNotAllowed,
+    /// Exchange an earlier token of the chain; it is four deep at most.
+    DelegationTooDeep,
+    /// Token exchange needs a confidential client with token_exchange in its registration.
+    ExchangeNotRegistered,
+    /// Ask for scopes of the subject token and of the client, without openid and offline_access.
+    ScopeBeyondSubjectToken,
     // Client authentication
     /// Send client_id, in the body or the Authorization header.
     NoClientAuthentication,
@@ -351,6 +375,18 @@ impl Reason {
         Reason::TooManyUserCodes,
         Reason::UnknownUserCode,
         Reason::DeviceAlreadyDecided,
+        Reason::ExtensionRefused,
+        Reason::ExtensionSubject,
+        Reason::ExtensionInput,
+        Reason::TooManyExtensionFailures,
+        Reason::MissingSubjectToken,
+        Reason::UnsupportedTokenType,
+        Reason::InvalidSubjectToken,
+        Reason::InvalidActorToken,
+        Reason::ActorNotAllowed,
+        Reason::DelegationTooDeep,
+        Reason::ExchangeNotRegistered,
+        Reason::ScopeBeyondSubjectToken,
         Reason::NoClientAuthentication,
         Reason::SeveralAuthenticationMethods,
         Reason::MalformedAuthorizationHeader,
@@ -492,6 +528,19 @@ impl Reason {
             Reason::TooManyUserCodes => row("GP1605", "Too many wrong codes.", "Wait as long as Retry-After says."),
             Reason::UnknownUserCode => row("GP1606", "The code is not valid.", "Type the code that the device shows; start again there when it is too old."),
             Reason::DeviceAlreadyDecided => row("GP1607", "This code was used already, or has expired.", "Start again on the device."),
+            // Extension grants and token exchange
+            Reason::ExtensionRefused => row("GP1260", "The grant is not valid.", "Nothing to mend here: the operator's grant said no."),
+            Reason::ExtensionSubject => row("GP1261", "The grant is not valid.", "The grant named a user who is not there, is disabled, or is not the client's to have."),
+            Reason::ExtensionInput => row("GP1262", "A parameter has a value that this grant cannot read.", "Send text that the grant can read."),
+            Reason::TooManyExtensionFailures => row("GP1263", "Too many failed attempts.", "Wait as long as Retry-After says."),
+            Reason::MissingSubjectToken => row("GP1264", "The parameters subject_token and subject_token_type are required.", "Send subject_token and subject_token_type."),
+            Reason::UnsupportedTokenType => row("GP1265", "The token type is not supported here.", "Use the type URI of access tokens, or of JWTs for one of ours."),
+            Reason::InvalidSubjectToken => row("GP1266", "The subject token is not valid.", "Send a live access token of this issuer that speaks for a user and that this client may exchange."),
+            Reason::InvalidActorToken => row("GP1267", "The actor token is not valid.", "Send a live access token of this issuer, of the same tenant, with its type."),
+            Reason::ActorNotAllowed => row("GP1268", "The actor may not act for this subject.", "The subject token's may_act names somebody else."),
+            Reason::DelegationTooDeep => row("GP1269", "The subject token has been exchanged too often.", "Exchange an earlier token of the chain; it is four deep at most."),
+            Reason::ExchangeNotRegistered => row("GP1270", "The client is not registered to exchange tokens.", "Token exchange needs a confidential client with token_exchange in its registration."),
+            Reason::ScopeBeyondSubjectToken => row("GP1271", "The scope is beyond what this exchange can give.", "Ask for scopes of the subject token and of the client, without openid and offline_access."),
             // Client authentication
             Reason::NoClientAuthentication => row("GP1301", "Client authentication failed.", "Send client_id, in the body or the Authorization header."),
             Reason::SeveralAuthenticationMethods => row("GP1302", "The request uses more than one way of client authentication.", "Use the Authorization header or the body, not both."),

@@ -2,6 +2,7 @@
 
 use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::codec::{Reader, Writer};
+use super::delegation::Delegation;
 use super::identifiers::{ClientId, Sid, Subject, TenantName};
 
 /// The byte form's version.
@@ -17,6 +18,10 @@ pub fn encode(token: &AccessToken) -> Vec<u8> {
     writer.texts(token.scope.iter());
     writer.texts(token.audience.iter().map(String::as_str));
     writer.texts(token.userinfo_claims.iter().map(String::as_str));
+    writer.optional((!token.claims.is_empty()).then_some(&token.claims), |writer, claims| {
+        writer.bytes(serde_json::Value::Object(claims.clone()).to_string().as_bytes());
+    });
+    writer.optional(token.delegation.as_ref(), |writer, delegation| delegation.write(writer));
     writer.instant(token.issued_at);
     writer.instant(token.expires_at);
     writer.finish()
@@ -35,6 +40,8 @@ pub fn decode(bytes: &[u8]) -> Option<AccessToken> {
         scope: reader.texts()?.iter().map(String::as_str).collect(),
         audience: reader.texts()?,
         userinfo_claims: reader.texts()?,
+        claims: reader.optional(|reader| serde_json::from_slice(reader.bytes()?).ok())?.unwrap_or_default(),
+        delegation: reader.optional(Delegation::read)?,
         issued_at: reader.instant()?,
         expires_at: reader.instant()?,
     };

@@ -164,6 +164,7 @@ mod tests {
             scope: scope("openid offline_access orders.read stock"),
             resources: Vec::new(),
             claims: samples::claim_names(),
+            token_claims: serde_json::Map::new(),
             offline: true,
             generation: 3,
             issued_at: NOW,

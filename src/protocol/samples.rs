@@ -167,6 +167,8 @@ pub(crate) fn access_token() -> AccessToken {
         scope: scope("openid orders.read"),
         audience: vec![String::from("https://orders.example.com/")],
         userinfo_claims: vec![String::from("name")],
+        claims: serde_json::Map::new(),
+        delegation: None,
         issued_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(3_600)),
     }

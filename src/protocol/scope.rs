@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::registration::extension_grant::ExtensionGrant;
+
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
 pub const OPENID: &str = "openid";
 /// Asks for a refresh token (OpenID Connect Core §11).
@@ -128,8 +130,8 @@ pub struct Catalogue {
     pub tenants: BTreeMap<String, RegisteredTenant>,
     /// Identity providers by name, as registered; `local` is not among them.
     pub identity_providers: BTreeMap<String, Value>,
-    /// Names of registered extension grants.
-    pub extension_grants: BTreeSet<String>,
+    /// Registered extension grants by name: the SQL functions that answer them.
+    pub extension_grants: BTreeMap<String, ExtensionGrant>,
     /// Whether some client may use the `plain` PKCE method: discovery tells.
     pub plain_pkce: bool,
 }

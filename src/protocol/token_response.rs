@@ -18,6 +18,8 @@ pub struct TokenResponse {
     pub refresh_token: Option<SecretText>,
     /// `scope`, always named.
     pub scope: ScopeSet,
+    /// What else the grant has to say; never one of the members above.
+    pub further: Map<String, Value>,
 }
 
 impl TokenResponse {
@@ -32,7 +34,8 @@ impl TokenResponse {
             ("refresh_token", self.refresh_token.as_ref().map(secret)),
             ("scope", Some(json!(self.scope.to_string()))),
         ];
-        members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        let standard = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        self.further.clone().into_iter().chain(standard).collect()
     }
 }
 
@@ -57,10 +60,11 @@ mod tests {
             id_token: Some(SecretText::new("a.b.c")),
             refresh_token: Some(SecretText::new("gpr_r")),
             scope: scope("openid stock"),
+            further: Map::from_iter([(String::from("account"), json!(7)), (String::from("scope"), json!("x"))]),
         };
         let expected = json!({
             "access_token": "gpa_a", "token_type": "Bearer", "expires_in": 3600, "id_token": "a.b.c",
-            "refresh_token": "gpr_r", "scope": "openid stock"
+            "refresh_token": "gpr_r", "scope": "openid stock", "account": 7
         });
         assert_eq!(Value::Object(response.to_json()), expected);
         assert!(!format!("{response:?}").contains("gpa_a"));
@@ -74,6 +78,7 @@ mod tests {
             id_token: None,
             refresh_token: None,
             scope: scope("stock"),
+            further: Map::new(),
         };
         let expected = json!({ "access_token": "gpa_a", "token_type": "Bearer", "expires_in": 1, "scope": "stock" });
         assert_eq!(Value::Object(response.to_json()), expected);

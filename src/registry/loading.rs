@@ -75,7 +75,10 @@ fn add(catalogue: &mut Catalogue, row: CatalogueRow) -> Result<(), StoreError> {
             catalogue.tenants.insert(name, tenant);
         }
         CatalogueKind::IdentityProvider => drop(catalogue.identity_providers.insert(name, document)),
-        CatalogueKind::ExtensionGrant => drop(catalogue.extension_grants.insert(name)),
+        CatalogueKind::ExtensionGrant => {
+            let grant = registration::extension_grant::from_json(&document, "extension_grant").map_err(unfit)?;
+            catalogue.extension_grants.insert(name, grant);
+        }
         CatalogueKind::AssertionIssuer => {}
     }
     Ok(())

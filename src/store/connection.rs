@@ -12,7 +12,7 @@ use r2d2::{CustomizeConnection, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::error::{StoreError, ends_connection};
+use super::error::{Objection, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -56,6 +56,22 @@ impl Connection {
         let statement = self.prepared(sql)?;
         let touched = self.client.execute(&statement, values);
         self.judged(touched)
+    }
+
+    /// Runs a statement around a function that is not ours, prepared anew each time: it may have been replaced meanwhile.
+    /// What the function itself objects is told apart from what went wrong.
+    pub fn query_foreign(
+        &mut self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Result<Vec<Row>, Objection>, StoreError> {
+        let rows = self.client.query(sql, values);
+        let objection = rows.as_ref().err().and_then(Objection::of);
+        match (self.judged(rows), objection) {
+            (Ok(rows), _) => Ok(Ok(rows)),
+            (Err(_), Some(objection)) => Ok(Err(objection)),
+            (Err(error), None) => Err(error),
+        }
     }
 
     fn prepared(&mut self, sql: &'static str) -> Result<Statement, StoreError> {

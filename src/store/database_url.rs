@@ -24,6 +24,15 @@ pub(super) const SERVING_OPTIONS: [(&str, &str); 6] = [
     ("jit", "off"),
 ];
 
+/// For functions that operators write: one second, planned for the arguments at hand.
+pub(super) const FUNCTION_OPTIONS: [(&str, &str); 5] = [
+    ("statement_timeout", "1000"),
+    ("lock_timeout", "1000"),
+    ("idle_in_transaction_session_timeout", "5000"),
+    ("default_transaction_isolation", "read\\ committed"),
+    ("jit", "off"),
+];
+
 /// For migrations, `apply` and maintenance: patient with statements, never with locks that requests wait behind.
 pub(super) const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
     ("statement_timeout", "60000"),

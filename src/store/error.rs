@@ -97,6 +97,27 @@ fn refusal_to_connect(sqlstate: &str) -> Option<&'static str> {
     }
 }
 
+/// What a function that an operator wrote says to its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// `RAISE EXCEPTION` (P0001), with its message.
+    Raised(String),
+    /// A text in them does not read as what the function takes it for.
+    Unreadable,
+}
+
+impl Objection {
+    /// 22P02: text that is no number, date, jsonb; 22P05 and 22021: characters that the database does not hold.
+    pub(super) fn of(error: &postgres::Error) -> Option<Objection> {
+        let error = error.as_db_error()?;
+        match error.code().code() {
+            "P0001" => Some(Objection::Raised(error.message().to_owned())),
+            "22P02" | "22P05" | "22021" => Some(Objection::Unreadable),
+            _ => None,
+        }
+    }
+}
+
 fn classify(error: &DbError) -> StoreError {
     let code = error.code();
     if [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE]

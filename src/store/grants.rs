@@ -3,7 +3,7 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
@@ -33,6 +33,8 @@ pub struct NewGrant {
     pub resources: Vec<String>,
     /// Claims asked for by name, as the code carried them.
     pub claims: Value,
+    /// Claims of its access tokens that an extension grant gave.
+    pub token_claims: Map<String, Value>,
     /// The session it grew from: the day its row lies under, and its `sid`.
     pub session: Option<(Day, Sid)>,
     /// The tenant of the sign-in.
@@ -87,10 +89,10 @@ WITH standing AS (
     LEFT JOIN consents k ON k.sub = $5::text AND k.client_id = $4::text
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
-                        issued_at, expires_at, offline, claims, identity_provider, revoked_at)
+                        issued_at, expires_at, offline, claims, identity_provider, token_claims, revoked_at)
     SELECT $1::int4, $2::bytea, $3::bytea, $4::text, $5::text, $6::text[], $7::text[], $8::int4, $9::text, $10::text,
            $11::timestamptz, $12::text[], $13::text, $14::timestamptz, $15::timestamptz, $16::bool, $17::jsonb, $18::text,
-           CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
+           $21::jsonb, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM standing
     ON CONFLICT (day, id) DO UPDATE
     SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
@@ -99,7 +101,7 @@ WITH standing AS (
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
-           CASE WHEN redeemed.issued THEN a.event WHEN a.event <> 'code_redeemed' THEN 'grant_refused'
+           CASE WHEN redeemed.issued THEN coalesce(nullif(a.event, ''), 'code_redeemed') WHEN a.event <> '' THEN 'grant_refused'
                 WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
            $4::text, $5::text, $9::text, a.source, a.request_id, a.detail
     FROM redeemed, jsonb_populate_record(NULL::audit_events, $20::jsonb) AS a
@@ -107,9 +109,10 @@ WITH standing AS (
 SELECT redeemed.own, redeemed.issued, standing.* FROM redeemed, standing";
 
 /// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
-/// the same attempt is made once more. The event's name, client, user and session are the statement's own.
+/// the same attempt is made once more. The event's client, user and session are the statement's own, and so is its name,
+/// unless the grant begins without a code and brings one.
 pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
-    let row = enter(store, new, false, &of_code(audit))?;
+    let row = enter(store, new, false, audit)?;
     let (own, issued): (bool, bool) = (column(&row, "own")?, column(&row, "issued")?);
     let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
     match (own, issued) {
@@ -131,11 +134,7 @@ pub fn begin(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Op
 /// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
 /// gave is revoked. The same statement as [`redeem`], so neither can slip past the other.
 pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    enter(store, new, true, &of_code(audit)).map(drop)
-}
-
-fn of_code<'a>(audit: &AuditEvent<'a>) -> AuditEvent<'a> {
-    AuditEvent { event: "code_redeemed", ..audit.clone() }
+    enter(store, new, true, audit).map(drop)
 }
 
 fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
@@ -166,6 +165,7 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
                 &new.identity_provider,
                 &burn,
                 &audit,
+                &Json(&new.token_claims),
             ],
         )
     })
@@ -210,7 +210,7 @@ pub fn revoke_replayed(
 }
 
 const FIND: &str = "
-SELECT day, id, client_id, sub, scopes, resources, claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
+SELECT day, id, client_id, sub, scopes, resources, claims, token_claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
        generation, issued_at, coalesce(moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
 FROM grants WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text";
 
@@ -243,8 +243,8 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
 }
 
 const LIST: &str = "
-SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.sid, g.tenant, g.identity_provider,
-       g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
+SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
+       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
        g.expires_at, g.revoked_at
 FROM grants g
 CROSS JOIN installation i
@@ -296,6 +296,7 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         scope: scopes.into_iter().collect(),
         resources: column(row, "resources")?,
         claims: ClaimNames { userinfo: names("userinfo")?, id_token: names("id_token")? },
+        token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
         offline: column(row, "offline")?,
         generation: column(row, "generation")?,
         issued_at: column(row, "issued_at")?,

@@ -17,6 +17,7 @@ pub mod catalogue;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
+pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
@@ -32,7 +33,7 @@ pub mod signing_keys;
 pub mod token_standing;
 pub mod users;
 
-pub use error::StoreError;
+pub use error::{Objection, StoreError};
 pub use pool::{DatabaseSettings, Store};
 
 /// A name for a statement and its text.
@@ -46,6 +47,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         clients::QUERIES,
         consents::QUERIES,
         device_authorizations::QUERIES,
+        grant_functions::QUERIES,
         grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,

@@ -10,7 +10,7 @@ use r2d2::{HandleError, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
-use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, PARTITION_OPTIONS, SERVING_OPTIONS};
+use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::error::{StoreError, while_connecting};
 use super::tls;
 use super::watchdog::Watchdog;
@@ -68,13 +68,30 @@ struct Inner {
 impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
+        Store::open_with(settings, &SERVING_OPTIONS, (settings.connections.min(2), lane))
+    }
+
+    /// The same for functions that operators write: each call has one second, a quarter of the workers call at once, and
+    /// no connection is made before the first call.
+    pub fn open_for_functions(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        let lane = (settings.workers / 4).max(1);
+        let connections = u32::try_from(lane).unwrap_or(u32::MAX);
+        Store::open_with(&DatabaseSettings { connections, ..settings.clone() }, &FUNCTION_OPTIONS, (0, lane))
+    }
+
+    fn open_with(
+        settings: &DatabaseSettings,
+        options: &[(&str, &str)],
+        (idle, lane): (u32, usize),
+    ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = tls::connector(url.root_certificates.as_deref())?;
         let generation = Generation::default();
-        let connections = Connections::new(url.config(&SERVING_OPTIONS), tls.clone(), generation.clone());
+        let connections = Connections::new(url.config(options), tls.clone(), generation.clone());
         let pool = Pool::builder()
             .max_size(settings.connections.max(1))
-            .min_idle(Some(settings.connections.min(2)))
+            .min_idle(Some(idle))
             .test_on_check_out(false)
             .connection_timeout(CHECK_OUT_PATIENCE)
             .connection_customizer(Box::new(ClosedElsewhere))
@@ -84,7 +101,7 @@ impl Store {
             .map_err(|_| StoreError::Refused(String::from("cannot start the database watchdog's thread")))?;
         Ok(Store(Arc::new(Inner {
             pool,
-            lane: Permits::new(settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1)),
+            lane: Permits::new(lane),
             generation,
             watchdog,
             url,

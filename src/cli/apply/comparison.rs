@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::functions::Functions;
 use super::secrets;
 use crate::cli::failure::Failure;
 use crate::crypto::sealing::Sealer;
@@ -38,12 +39,15 @@ impl Comparison {
         value: &Value,
         prune: bool,
         defaults: &ClientDefaults,
-        sealer: &Sealer,
+        (sealer, functions): (&Sealer, &Functions),
     ) -> Result<Comparison, Failure> {
         let refused = |problems: Vec<_>| Failure::of_document(&problems);
         let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
         let registered = registered(writer, Some(sealer))?;
-        let document = Document::from_json(value, defaults, &registered.names(&pruning)).map_err(refused)?;
+        let mut stored = registered.names(&pruning);
+        stored.compiled_in_grants = functions.compiled_in().collect();
+        let document = Document::from_json(value, defaults, &stored).map_err(refused)?;
+        functions.check(&document)?;
         let given = secrets::gather(&document).map_err(refused)?;
         let users = users_of(writer, &document, &pruning)?;
         Ok(Comparison { document, given, registered, users, pruning })

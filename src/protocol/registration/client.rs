@@ -326,10 +326,10 @@ fn refresh_token_usage(walker: &mut Walker<'_, '_>) -> RefreshTokenUsage {
     walker.one_of("refresh_token_usage", &usages).unwrap_or(RefreshTokenUsage::Rotate)
 }
 
-/// RFC 8693: whose tokens this client may exchange, and for which resources.
+/// RFC 8693: whose tokens this client may exchange, those meant for which resources, and for which resources.
 fn token_exchange(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
-    let mut walker = Walker::open(value, path, &["from_clients", "to_resources"], problems)?;
-    for key in ["from_clients", "to_resources"] {
+    let mut walker = Walker::open(value, path, &["from_clients", "as_resources", "to_resources"], problems)?;
+    for key in ["from_clients", "as_resources", "to_resources"] {
         walker.filled_strings(key, token_name, "must not be empty");
     }
     Some(value.clone())

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::protocol::client::GrantType;
 
 use super::names::token_name;
-use super::problem::Problem;
+use super::problem::{Problem, all_or_problems};
 use super::walker::Walker;
 
 /// A grant type answered by a SQL function.
@@ -17,6 +17,11 @@ pub struct ExtensionGrant {
     pub schema: String,
     /// Name of `function` in that schema.
     pub function: String,
+}
+
+/// Reads a stored extension grant.
+pub fn from_json(document: &Value, path: &str) -> Result<ExtensionGrant, Vec<Problem>> {
+    all_or_problems(|problems| entry(document, path, problems))
 }
 
 /// Reads one of `extension_grants`.

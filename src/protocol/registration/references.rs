@@ -25,6 +25,8 @@ pub struct Stored {
     pub identity_providers: BTreeSet<String>,
     /// Names of extension grants.
     pub extension_grants: BTreeSet<String>,
+    /// Names of extension grants that the binary brings along.
+    pub compiled_in_grants: BTreeSet<String>,
     /// Every client, and whether it has stored secrets.
     pub clients: BTreeMap<String, bool>,
 }
@@ -59,6 +61,12 @@ pub(super) fn check(document: &Document, stored: &Stored) -> Vec<Problem> {
         let clients = issuer.clients.iter().map(String::as_str);
         each(&mut problems, &format!("{place}.clients"), &known.clients, "client", clients);
     }
+    for (index, entry) in document.extension_grants.iter().enumerate() {
+        if stored.compiled_in_grants.contains(&entry.object.name) {
+            let rule = "is the name of a grant that this binary brings along";
+            problems.push(Problem::new(format!("extension_grants[{index}].name"), rule));
+        }
+    }
     for (index, entry) in document.clients.iter().enumerate() {
         check_client(&mut problems, &format!("clients[{index}]"), &known, entry, stored);
     }
@@ -87,7 +95,7 @@ impl<'a> Known<'a> {
                 document.identity_providers.iter().map(|entry| &entry.object.name),
             ),
             extension_grants: joined(
-                stored.extension_grants.iter(),
+                stored.extension_grants.iter().chain(&stored.compiled_in_grants),
                 document.extension_grants.iter().map(|entry| &entry.object.name),
             ),
             clients: stored
@@ -116,9 +124,11 @@ fn check_client(problems: &mut Vec<Problem>, place: &str, known: &Known<'_>, ent
     each(problems, &format!("{place}.identity_providers"), &known.identity_providers, "identity provider", providers);
     let extensions = client.grant_types.iter().filter_map(extension_name);
     each(problems, &format!("{place}.grant_types"), &known.extension_grants, "grant type", extensions);
-    for (key, names, kind) in
-        [("from_clients", &known.clients, "client"), ("to_resources", &known.resources, "resource")]
-    {
+    for (key, names, kind) in [
+        ("from_clients", &known.clients, "client"),
+        ("as_resources", &known.resources, "resource"),
+        ("to_resources", &known.resources, "resource"),
+    ] {
         let listed = client.token_exchange.iter().filter_map(|exchange| exchange.get(key)?.as_array()).flatten();
         let listed = listed.filter_map(serde_json::Value::as_str);
         each(problems, &format!("{place}.token_exchange.{key}"), names, kind, listed);

@@ -1,17 +1,21 @@
-//! The token request's parameters: which are missed, which are refused, and in what order.
+//! Tables of token requests.
 
 use super::super::client::ClientAuthenticationMethod;
 use super::super::samples;
 use super::*;
 
+fn no_extension(_: &str) -> bool {
+    false
+}
+
 fn refusal(pairs: &[(&str, &str)]) -> (&'static str, Reason) {
     let parameters = Parameters::from_pairs(pairs.iter().copied());
-    let error = TokenRequest::from_form(&parameters, &samples::client()).unwrap_err();
+    let error = TokenRequest::from_form(&parameters, &samples::client(), no_extension).unwrap_err();
     (error.code.as_str(), error.reason)
 }
 
 fn accepted(pairs: &[(&str, &str)]) -> TokenRequest {
-    TokenRequest::from_form(&Parameters::from_pairs(pairs.iter().copied()), &samples::client()).unwrap()
+    TokenRequest::from_form(&Parameters::from_pairs(pairs.iter().copied()), &samples::client(), no_extension).unwrap()
 }
 
 const CODE: [(&str, &str); 3] =
@@ -33,7 +37,8 @@ fn code_accepted(further: &[(&str, &str)]) -> AuthorizationCodeRequest {
         TokenRequest::RefreshToken(_)
         | TokenRequest::ClientCredentials(_)
         | TokenRequest::Password(_)
-        | TokenRequest::DeviceCode(_) => panic!("another grant"),
+        | TokenRequest::DeviceCode(_)
+        | TokenRequest::Extension(_) => panic!("another grant"),
     }
 }
 
@@ -60,7 +65,7 @@ fn a_grant_the_client_does_not_have_is_unauthorized_before_its_parameters_are_re
     let mut client = samples::client();
     client.grant_types = [GrantType::ClientCredentials].into();
     let parameters = Parameters::from_pairs([("grant_type", "authorization_code")]);
-    let error = TokenRequest::from_form(&parameters, &client).unwrap_err();
+    let error = TokenRequest::from_form(&parameters, &client, no_extension).unwrap_err();
     assert_eq!(error, TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType));
 }
 
@@ -69,7 +74,7 @@ fn a_public_client_gets_no_token_of_its_own() {
     let mut client = samples::client();
     client.authentication = ClientAuthenticationMethod::None;
     let parameters = Parameters::from_pairs([("grant_type", "client_credentials")]);
-    let error = TokenRequest::from_form(&parameters, &client).unwrap_err();
+    let error = TokenRequest::from_form(&parameters, &client, no_extension).unwrap_err();
     assert_eq!(error, TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials));
 }
 
@@ -134,7 +139,8 @@ fn client_credentials_ask_for_scopes_or_leave_the_choice() {
         TokenRequest::AuthorizationCode(_)
         | TokenRequest::RefreshToken(_)
         | TokenRequest::Password(_)
-        | TokenRequest::DeviceCode(_) => panic!("another grant"),
+        | TokenRequest::DeviceCode(_)
+        | TokenRequest::Extension(_) => panic!("another grant"),
     };
     assert_eq!(asked(&[grant_type]), None);
     assert_eq!(asked(&[grant_type, ("scope", "")]), None);
@@ -170,7 +176,7 @@ fn a_password_needs_the_password_login_before_anything_else() {
     client.grant_types = [GrantType::Password].into();
     let asked = |client: &Client, pairs: &[(&str, &str)]| {
         let pairs = [&[("grant_type", "password")], pairs].concat();
-        let request = TokenRequest::from_form(&Parameters::from_pairs(pairs), client);
+        let request = TokenRequest::from_form(&Parameters::from_pairs(pairs), client, no_extension);
         request.map_err(|error| (error.code.as_str(), error.reason))
     };
     let both = [("username", "alice"), ("password", "secret")];
@@ -197,7 +203,7 @@ fn a_device_code_is_a_handle_like_the_others() {
         let pairs =
             [("grant_type", GrantType::DeviceCode.as_str().to_owned()), ("device_code", device_code.to_owned())];
         let parameters = Parameters::from_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())));
-        TokenRequest::from_form(&parameters, &client).map_err(|error| (error.code.as_str(), error.reason))
+        TokenRequest::from_form(&parameters, &client, no_extension).map_err(|error| (error.code.as_str(), error.reason))
     };
     assert!(asked("gpd_x").is_ok());
     assert_eq!(asked(""), Err(("invalid_request", Reason::MissingDeviceCode)));

@@ -1,6 +1,8 @@
 //! The token request (RFC 6749 §4): the form, read once into a typed value with the grant's own parameters inside. A
 //! grant never sees the form.
 
+mod extension;
+
 use super::client::{Client, GrantType};
 use super::errors::{TokenError, TokenErrorCode};
 use super::lengths;
@@ -9,6 +11,8 @@ use super::reason::Reason;
 use super::scope::ScopeSet;
 use super::secret::SecretText;
 use super::session::LOCAL;
+
+pub use extension::ExtensionRequest;
 
 /// Every parameter that some grant reads, of this build or a later one: none of them may stand in the URL.
 pub const PARAMETERS: [&str; 22] = [
@@ -54,12 +58,13 @@ pub const SINGLE_PARAMETERS: [&str; 12] = [
 ];
 
 /// The grants the token endpoint serves, in the order of the metadata.
-pub const SERVED_GRANT_TYPES: [GrantType; 5] = [
+pub const SERVED_GRANT_TYPES: [GrantType; 6] = [
     GrantType::AuthorizationCode,
     GrantType::RefreshToken,
     GrantType::ClientCredentials,
     GrantType::Password,
     GrantType::DeviceCode,
+    GrantType::TokenExchange,
 ];
 
 /// A well-formed request of an authenticated client for a grant it may use.
@@ -75,6 +80,8 @@ pub enum TokenRequest {
     Password(PasswordRequest),
     /// `urn:ietf:params:oauth:grant-type:device_code`
     DeviceCode(DeviceCodeRequest),
+    /// Any other: token exchange, JWT bearer, and what operators add.
+    Extension(ExtensionRequest),
 }
 
 /// Parameters of `authorization_code` (RFC 6749 §4.1.3). A `scope` sent along is ignored.
@@ -147,8 +154,13 @@ pub struct DeviceCodeRequest {
 
 impl TokenRequest {
     /// Reads the form of an authenticated client: `grant_type` missing, unknown, not the client's; then its parameters.
-    pub fn from_form(parameters: &Parameters, client: &Client) -> Result<TokenRequest, TokenError> {
-        let grant_type = served_grant_type(parameters)?;
+    /// `is_extension` knows the grants that this installation adds.
+    pub fn from_form(
+        parameters: &Parameters,
+        client: &Client,
+        is_extension: impl Fn(&str) -> bool,
+    ) -> Result<TokenRequest, TokenError> {
+        let grant_type = served_grant_type(parameters, is_extension)?;
         if !client.allows_grant(&grant_type) {
             return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType));
         }
@@ -156,11 +168,12 @@ impl TokenRequest {
             GrantType::AuthorizationCode => authorization_code(parameters).map(TokenRequest::AuthorizationCode),
             GrantType::ClientCredentials => client_credentials(parameters, client).map(TokenRequest::ClientCredentials),
             GrantType::RefreshToken => refresh_token(parameters).map(TokenRequest::RefreshToken),
+            GrantType::TokenExchange | GrantType::JwtBearer | GrantType::Extension(_) => {
+                extension::read(parameters, &grant_type).map(TokenRequest::Extension)
+            }
             GrantType::Password => password(parameters, client).map(TokenRequest::Password),
             GrantType::DeviceCode => device_code(parameters).map(TokenRequest::DeviceCode),
-            GrantType::Implicit | GrantType::TokenExchange | GrantType::JwtBearer | GrantType::Extension(_) => {
-                Err(unsupported())
-            }
+            GrantType::Implicit => Err(unsupported()),
         }
     }
 }
@@ -170,11 +183,12 @@ pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
     query.iter().any(|(name, _)| known.contains(&name))
 }
 
-fn served_grant_type(parameters: &Parameters) -> Result<GrantType, TokenError> {
+fn served_grant_type(parameters: &Parameters, is_extension: impl Fn(&str) -> bool) -> Result<GrantType, TokenError> {
     let name = parameters.bounded("grant_type", lengths::OTHER).map_err(invalid_request)?;
     let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
     let grant_type = GrantType::from_name(name);
-    if SERVED_GRANT_TYPES.contains(&grant_type) { Ok(grant_type) } else { Err(unsupported()) }
+    let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
+    if added || SERVED_GRANT_TYPES.contains(&grant_type) { Ok(grant_type) } else { Err(unsupported()) }
 }
 
 fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
@@ -260,16 +274,21 @@ pub(super) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenEr
 
 /// `resource` may be repeated (RFC 8707 §2), at most ten times.
 pub(super) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
-    let mut resources: Vec<String> = Vec::new();
-    for (sent, resource) in parameters.all("resource").filter(|resource| !resource.is_empty()).enumerate() {
-        if sent == lengths::RESOURCES || resource.chars().nth(lengths::RESOURCE).is_some() {
+    targets(parameters, "resource")
+}
+
+/// The values of a parameter that names where tokens go, each one once.
+fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
+    let mut targets: Vec<String> = Vec::new();
+    for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
+        if sent == lengths::RESOURCES || target.chars().nth(lengths::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
-        if !resources.iter().any(|known| known == resource) {
-            resources.push(resource.to_owned());
+        if !targets.iter().any(|known| known == target) {
+            targets.push(target.to_owned());
         }
     }
-    Ok(resources)
+    Ok(targets)
 }
 
 fn invalid_request(reason: Reason) -> TokenError {

@@ -1,0 +1,87 @@
+//! Extension grants (RFC 6749 §4.5): the one type of all their handlers, whoever wrote them.
+
+use super::App;
+use super::failure::Failure;
+use crate::http::Request;
+use crate::protocol::client::GrantType;
+use crate::protocol::extension_grant::Answer;
+use crate::protocol::instant::Instant;
+use crate::protocol::token_request::ExtensionRequest;
+use crate::registry::RegisteredClient;
+
+/// What every grant gets to see: it never meets the raw form.
+#[derive(Clone, Copy)]
+pub struct GrantContext<'a> {
+    /// The house.
+    pub app: &'a App,
+    /// For the audit event: who sent it, and its id.
+    pub request: &'a Request,
+    /// The client, authenticated.
+    pub client: &'a RegisteredClient,
+    /// The moment the request is judged at.
+    pub now: Instant,
+}
+
+/// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A [`Failure`] is for what the
+/// client can do nothing about.
+pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<Answer, Failure>;
+
+/// A grant type and its handler: one line of the table that a binary of one's own gives to `gatepost::cli::run_with`.
+#[derive(Clone, Copy, Debug)]
+pub struct ExtensionGrant {
+    /// `grant_type`; by custom a URI. No built-in name.
+    pub name: &'static str,
+    /// Its handler.
+    pub handle: ExtensionHandler,
+}
+
+/// Says what is wrong with a table of grants: names that are built in, that no grant can have, or that stand there twice.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
+    for (index, grant) in grants.iter().enumerate() {
+        let name = grant.name;
+        if !matches!(GrantType::from_name(name), GrantType::Extension(_)) {
+            return Err(format!("the extension grant \"{name}\" has the name of a built-in grant"));
+        }
+        let sound = (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+        if !sound {
+            return Err(format!("\"{}\" cannot be the name of an extension grant", name.escape_debug()));
+        }
+        if grants.iter().skip(index + 1).any(|other| other.name == name) {
+            return Err(format!("there are two extension grants \"{name}\""));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::extension_grant::Proposal;
+
+    fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+        Ok(Answer::Propose(Box::new(Proposal { claims: request.to_json(), ..Proposal::default() })))
+    }
+
+    fn grant(name: &'static str) -> ExtensionGrant {
+        ExtensionGrant { name, handle: anybody }
+    }
+
+    #[test]
+    fn a_table_without_built_in_or_repeated_names_holds() {
+        assert_eq!(check_table(&[]), Ok(()));
+        assert_eq!(check_table(&[grant("urn:example:a"), grant("urn:example:b")]), Ok(()));
+        for table in [
+            vec![grant("password")],
+            vec![grant("urn:ietf:params:oauth:grant-type:token-exchange")],
+            vec![grant("urn:ietf:params:oauth:grant-type:jwt-bearer")],
+            vec![grant("")],
+            vec![grant("two words")],
+            vec![grant("urn:example:a"), grant("urn:example:a")],
+        ] {
+            assert!(check_table(&table).is_err(), "{table:?}");
+        }
+    }
+}

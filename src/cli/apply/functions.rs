@@ -1,0 +1,47 @@
+//! What can answer the extension grants of a document: functions compiled in, and SQL functions, each looked up before it
+//! is registered.
+
+use crate::app::extension_grant::ExtensionGrant;
+use crate::cli::arguments::Invocation;
+use crate::cli::failure::Failure;
+use crate::cli::operator::Operator;
+use crate::cli::serve::function_settings;
+use crate::protocol::registration::Problem;
+use crate::protocol::registration::document::Document;
+use crate::store::Store;
+use crate::store::grant_functions::{Found, look_up};
+
+/// Both kinds.
+pub(in crate::cli) struct Functions {
+    compiled_in: &'static [ExtensionGrant],
+    /// The connection that will call the others.
+    store: Store,
+}
+
+impl Functions {
+    /// Connects to nothing yet.
+    pub(in crate::cli) fn of(invocation: &Invocation, operator: &Operator) -> Result<Functions, Failure> {
+        let store = Store::open_for_functions(&function_settings(&operator.config))?;
+        Ok(Functions { compiled_in: invocation.extension_grants, store })
+    }
+
+    /// Names that need no registration and can have none.
+    pub(super) fn compiled_in(&self) -> impl Iterator<Item = String> {
+        self.compiled_in.iter().map(|grant| grant.name.to_owned())
+    }
+
+    /// Notes grants whose SQL function is not there, or not to be executed.
+    pub(super) fn check(&self, document: &Document) -> Result<(), Failure> {
+        let mut problems = Vec::new();
+        for (index, entry) in document.extension_grants.iter().enumerate() {
+            let name = format!("{}.{}", entry.object.schema, entry.object.function);
+            let rule = match look_up(&self.store, &entry.object)? {
+                Found::Callable => continue,
+                Found::Forbidden => format!("names {name}, which the role that will call it may not execute"),
+                Found::Missing => format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb"),
+            };
+            problems.push(Problem::new(format!("extension_grants[{index}].function"), rule));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Failure::of_document(&problems)) }
+    }
+}

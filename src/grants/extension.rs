@@ -1,0 +1,207 @@
+//! Extension grants (RFC 6749 §4.5): one type of handler for the built-in ones, those compiled in, and SQL functions. A
+//! handler proposes; what may be issued of it, `protocol/extension_grant.rs` judges.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::issue::{self, Additions, Issue, IssueGrant, IssueUser};
+use super::{GrantContext, sql_function, token_exchange};
+use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
+use crate::crypto::random;
+use crate::protocol::acr_values::{SIGNED_IN, settle_tenant};
+use crate::protocol::audience::{Narrowed, narrow};
+use crate::protocol::claims::ClaimNames;
+use crate::protocol::errors::{TokenError, TokenErrorCode};
+use crate::protocol::extension_grant::{
+    Answer, Circumstances, Granted, Proposal, Refusal, Verdict, asked_scope, judge,
+};
+use crate::protocol::identifiers::{ClientId, GrantId, TenantName};
+use crate::protocol::reason::Reason;
+use crate::protocol::refresh_token;
+use crate::protocol::scope::ScopeSet;
+use crate::protocol::token_request::ExtensionRequest;
+use crate::protocol::token_response::TokenResponse;
+use crate::protocol::token_subject::TokenSubject;
+use crate::protocol::user::User;
+use crate::registry::Snapshot;
+use crate::store::audit_events::AuditEvent;
+use crate::store::grants::{self, NewGrant};
+use crate::store::users::{self, UserRow};
+
+/// Extension grants of the standards, in the one table.
+const BUILT_IN: [ExtensionGrant; 1] =
+    [ExtensionGrant { name: "urn:ietf:params:oauth:grant-type:token-exchange", handle: token_exchange::handle }];
+
+/// Asks the grant, judges what it proposes, and issues that.
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, .. } = context;
+    wait_or_go_on(context)?;
+    let snapshot = app.registry.snapshot();
+    // Before anything is asked of the grant: it may use up what it is shown.
+    let asked = asked_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
+    let words = request.parameter("acr_values").unwrap_or_default().split(' ');
+    let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
+    let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue).map_err(Failure::bad_request)?;
+    match handler(context, request)(context, request)? {
+        Answer::Refuse(refusal) => Err(refused(context, refusal)),
+        Answer::Exchange(exchanged) => token_exchange::issue(context, &snapshot, *exchanged),
+        Answer::Propose(proposal) => {
+            let (proposal, asked) = (&*proposal, &asked);
+            issue_proposed(context, &snapshot, request, &Proposed { proposal, asked, tenant: tenant.as_ref() })
+        }
+    }
+}
+
+/// Names in the tables go before registered ones, which `apply` refuses to give them.
+fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHandler {
+    let compiled_in = context.app.extensions.table.iter();
+    let found = BUILT_IN.iter().chain(compiled_in).find(|grant| grant.name == request.grant_type);
+    found.map_or(sql_function::handle, |grant| grant.handle)
+}
+
+fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
+    let wait = context.app.extension_failures.wait(&guesser(context), context.now);
+    let throttled =
+        |retry_after: Duration| Failure::Throttled { reason: Reason::TooManyExtensionFailures, retry_after };
+    wait.map(throttled).map_or(Ok(()), Err)
+}
+
+/// `invalid_grant` may have been a guess, and counts.
+fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
+    if refusal.error.code == TokenErrorCode::InvalidGrant {
+        context.app.extension_failures.count(guesser(context), context.now);
+    }
+    Failure::RefusedByGrant(refusal)
+}
+
+/// Whose refusals count together.
+fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
+    (context.client.client.client_id.clone(), Source::of(context.request.source))
+}
+
+/// A proposal and what it was made to.
+struct Proposed<'a> {
+    proposal: &'a Proposal,
+    asked: &'a ScopeSet,
+    tenant: Option<&'a TenantName>,
+}
+
+fn issue_proposed(
+    context: GrantContext<'_>,
+    snapshot: &Snapshot,
+    request: &ExtensionRequest,
+    proposed: &Proposed<'_>,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, .. } = context;
+    let subject = proposed.proposal.subject.as_ref();
+    let row = subject.map(|subject| users::find(&app.store, subject)).transpose()?.flatten();
+    let user = row.as_ref().map(UserRow::to_core);
+    let verdict = judge(
+        proposed.proposal,
+        &Circumstances {
+            client: &client.client,
+            catalogue: &snapshot.catalogue,
+            requested: request.scope.as_ref(),
+            asked: proposed.asked,
+            tenant: proposed.tenant,
+            user: user.as_ref(),
+        },
+    );
+    match verdict {
+        Verdict::Issue(granted) => {
+            note_left_out(&request.grant_type, &granted);
+            let narrowed = narrow(&granted.scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
+            let sign_in =
+                user.as_ref().filter(|_| subject.is_some()).map(|user| (user, sign_in(context, proposed, user)));
+            let sign_in = sign_in.as_ref().map(|(user, sign_in)| (*user, sign_in));
+            issue_granted(context, snapshot, (granted, narrowed), request, sign_in)
+        }
+        Verdict::Refuse(error) => Err(refused(context, Refusal::of(error))),
+        Verdict::Faulty(fault) => Err(Failure::Internal(format!("extension grant {}: {fault}", request.grant_type))),
+    }
+}
+
+fn note_left_out(grant_type: &str, granted: &Granted) {
+    if !granted.left_out.is_empty() {
+        let names = granted.left_out.join(", ");
+        log::warn!("extension grant {grant_type}: not its to give: {}", names.escape_debug());
+    }
+}
+
+fn sign_in(context: GrantContext<'_>, proposed: &Proposed<'_>, user: &User) -> TokenSubject {
+    TokenSubject {
+        subject: user.subject.clone(),
+        sid: None,
+        tenant: user.tenant.clone(),
+        identity_provider: None,
+        auth_time: context.now,
+        amr: proposed.proposal.amr.clone(),
+        acr: String::from(SIGNED_IN),
+    }
+}
+
+fn issue_granted(
+    context: GrantContext<'_>,
+    snapshot: &Snapshot,
+    (granted, narrowed): (Granted, Narrowed),
+    request: &ExtensionRequest,
+    user: Option<(&User, &TokenSubject)>,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    let is_offline = refresh_token::is_issued(&granted.scope, &client.client);
+    let grant = match user {
+        Some((user, sign_in)) if is_offline => Some(begin_grant(context, &granted, request, (user, sign_in))?),
+        Some(_) | None => None,
+    };
+    let claims = ClaimNames::default();
+    let user = user.map(|(user, sign_in)| IssueUser { sign_in, user, grant, claims: &claims, nonce: None });
+    let additions = Additions { claims: granted.claims, members: granted.parameters, ..Additions::default() };
+    let issue = Issue { client: &client.client, scope: &granted.scope, user, now };
+    issue::tokens_with(app, snapshot, narrowed, &issue, additions)
+}
+
+/// Only what can be refreshed needs a row: everything else of the answer says itself what it stands on.
+fn begin_grant(
+    context: GrantContext<'_>,
+    granted: &Granted,
+    request: &ExtensionRequest,
+    (user, sign_in): (&User, &TokenSubject),
+) -> Result<IssueGrant, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    // A revocation's mark lies a moment ahead of the clock.
+    let issued_at = now.max(user.tokens_valid_after.plus(Duration::from_micros(1)));
+    let expires_at = issued_at.plus(client.client.lifetimes.refresh_token);
+    let new = NewGrant {
+        id: GrantId { day: expires_at.day(), random: random::bytes() },
+        attempt: random::bytes(),
+        client_id: client.client.client_id.clone(),
+        sub: user.subject.clone(),
+        scopes: granted.scope.iter().map(str::to_owned).collect(),
+        resources: request.resources.clone(),
+        claims: json!({}),
+        token_claims: granted.claims.clone(),
+        session: None,
+        tenant: sign_in.tenant.clone(),
+        identity_provider: None,
+        auth_time: sign_in.auth_time,
+        amr: sign_in.amr.clone(),
+        acr: sign_in.acr.clone(),
+        offline: true,
+        issued_at,
+        expires_at,
+    };
+    let event = AuditEvent {
+        event: "grant_begun",
+        source: Some(context.request.source),
+        request_id: Some(&context.request.id),
+        detail: json!({"grant_type": request.grant_type}),
+        ..AuditEvent::default()
+    };
+    match grants::begin(&app.store, &new, &event)? {
+        Some(_) => Ok(IssueGrant { id: new.id, expires_at, refresh_generation: Some(0) }),
+        None => Err(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands).into()),
+    }
+}

@@ -1,0 +1,219 @@
+//! What an exchanged token says besides (RFC 8693 §4.1): who acts for its user, and which tokens it was made from. It
+//! stands no longer than each of those.
+
+use serde_json::{Map, Value, json};
+
+use super::access_token::{AccessToken, AccessTokenUser, Jti};
+use super::audience::Narrowed;
+use super::codec::{Reader, Writer};
+use super::identifiers::{ClientId, Subject};
+use super::instant::Instant;
+
+/// Actors one behind the other, and so exchanges.
+pub const DEEPEST: usize = 4;
+
+/// Who acts, for how many hands, and on which tokens that rests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delegation {
+    /// The present actor, then those before; at most [`DEEPEST`].
+    pub actors: Vec<Actor>,
+    /// The tokens exchanged, the first one first; never empty.
+    pub origins: Vec<Origin>,
+}
+
+/// One who acts for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// Another user: `{"sub": ..}`.
+    User(Subject),
+    /// A client: `{"sub": .., "client_id": ..}`, both its name.
+    Client(ClientId),
+}
+
+/// A token that was exchanged, as far as its standing goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Its `jti`.
+    pub jti: Jti,
+    /// Its client.
+    pub client_id: ClientId,
+    /// Its `iat`.
+    pub issued_at: Instant,
+    /// Its `exp`.
+    pub expires_at: Instant,
+}
+
+/// A judged exchange: all that the new token needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchanged {
+    /// For whom, as the subject token names them.
+    pub user: AccessTokenUser,
+    /// Scope and audience.
+    pub narrowed: Narrowed,
+    /// Who acts, on what.
+    pub delegation: Delegation,
+    /// Claims that an extension grant gave the subject token.
+    pub claims: Map<String, Value>,
+    /// When the subject token ends.
+    pub ends_at: Instant,
+}
+
+impl Actor {
+    /// The members that name it.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let members = match self {
+            Actor::User(subject) => vec![("sub", subject.as_str())],
+            Actor::Client(client_id) => vec![("sub", client_id.as_str()), ("client_id", client_id.as_str())],
+        };
+        members.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
+    }
+
+    fn from_json(members: &Map<String, Value>) -> Option<Actor> {
+        match members.get("client_id") {
+            Some(client_id) => Some(Actor::Client(ClientId::new(client_id.as_str()?))),
+            None => Some(Actor::User(Subject::new(members.get("sub")?.as_str()?))),
+        }
+    }
+}
+
+impl Delegation {
+    /// `act`: the present actor, the one before within it, and so on.
+    pub fn act(&self) -> Value {
+        let within = self.actors.iter().rev().fold(None, |within: Option<Map<String, Value>>, actor| {
+            let mut members = actor.to_json();
+            if let Some(within) = within {
+                members.insert(String::from("act"), Value::Object(within));
+            }
+            Some(members)
+        });
+        Value::Object(within.unwrap_or_default())
+    }
+
+    /// `exchanged_from`, by which we find again what the token stands on.
+    pub fn exchanged_from(&self) -> Value {
+        self.origins.iter().map(Origin::to_json).collect()
+    }
+
+    /// Reads both members. `None` unless they are as we write them.
+    pub fn from_claims(act: &Value, exchanged_from: &Value) -> Option<Delegation> {
+        let mut actors = Vec::new();
+        let mut present = Some(act);
+        while let Some(actor) = present {
+            let members = actor.as_object().filter(|_| actors.len() < DEEPEST)?;
+            actors.push(Actor::from_json(members)?);
+            present = members.get("act");
+        }
+        let origins = exchanged_from.as_array()?.iter().map(Origin::from_json).collect::<Option<Vec<_>>>()?;
+        let sound = (1..=DEEPEST).contains(&origins.len());
+        sound.then_some(Delegation { actors, origins })
+    }
+
+    /// Each token that was exchanged, as one that stands exactly as long; the others of it are those of `token`.
+    pub fn origins_of(&self, token: &AccessToken) -> Vec<AccessToken> {
+        let mut tokens = Vec::new();
+        for (index, origin) in self.origins.iter().enumerate() {
+            let before: Vec<Origin> = self.origins.iter().take(index).cloned().collect();
+            let delegation = Delegation { actors: self.actors.clone(), origins: before };
+            tokens.push(AccessToken {
+                jti: origin.jti,
+                client_id: origin.client_id.clone(),
+                issued_at: origin.issued_at,
+                expires_at: origin.expires_at,
+                delegation: (index > 0).then_some(delegation),
+                ..token.clone()
+            });
+        }
+        tokens
+    }
+
+    /// Appends the byte form.
+    pub fn write(&self, writer: &mut Writer) {
+        writer.bytes(self.act().to_string().as_bytes());
+        writer.bytes(self.exchanged_from().to_string().as_bytes());
+    }
+
+    /// Takes the byte form off the front.
+    pub fn read(reader: &mut Reader<'_>) -> Option<Delegation> {
+        let act: Value = serde_json::from_slice(reader.bytes()?).ok()?;
+        let exchanged_from: Value = serde_json::from_slice(reader.bytes()?).ok()?;
+        Delegation::from_claims(&act, &exchanged_from)
+    }
+}
+
+impl Origin {
+    /// What is kept of a token that is exchanged.
+    pub fn of(token: &AccessToken) -> Origin {
+        Origin {
+            jti: token.jti,
+            client_id: token.client_id.clone(),
+            issued_at: token.issued_at,
+            expires_at: token.expires_at,
+        }
+    }
+
+    /// Microseconds for `iat`: a reference token's is not a whole second.
+    fn to_json(&self) -> Value {
+        json!({
+            "jti": self.jti.to_text(), "client_id": self.client_id.as_str(), "iat_us": self.issued_at.micros(),
+            "exp": self.expires_at.seconds()
+        })
+    }
+
+    fn from_json(value: &Value) -> Option<Origin> {
+        Some(Origin {
+            jti: Jti::from_text(value.get("jti")?.as_str()?)?,
+            client_id: ClientId::new(value.get("client_id")?.as_str()?),
+            issued_at: Instant::from_micros(value.get("iat_us")?.as_i64()?),
+            expires_at: Instant::from_seconds(value.get("exp")?.as_i64()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    pub(crate) fn delegation() -> Delegation {
+        let token = samples::access_token();
+        let second = Origin { client_id: ClientId::new("gateway"), ..Origin::of(&token) };
+        Delegation {
+            actors: vec![Actor::Client(ClientId::new("orders")), Actor::User(Subject::new("bob"))],
+            origins: vec![Origin::of(&token), second],
+        }
+    }
+
+    #[test]
+    fn act_nests_from_the_present_actor_to_the_first() {
+        let expected = json!({"sub": "orders", "client_id": "orders", "act": {"sub": "bob"}});
+        assert_eq!(delegation().act(), expected);
+    }
+
+    #[test]
+    fn both_forms_read_back_and_nothing_deeper_does() {
+        let delegation = delegation();
+        assert_eq!(Delegation::from_claims(&delegation.act(), &delegation.exchanged_from()), Some(delegation.clone()));
+        let mut writer = Writer::new();
+        delegation.write(&mut writer);
+        let bytes = writer.finish();
+        assert_eq!(Delegation::read(&mut Reader::new(&bytes)), Some(delegation.clone()));
+        let deep = Delegation { actors: vec![Actor::User(Subject::new("x")); 5], ..delegation.clone() };
+        let long = Delegation { origins: vec![delegation.origins[0].clone(); 5], ..delegation.clone() };
+        let none = Delegation { origins: Vec::new(), ..delegation };
+        for broken in [deep, long, none] {
+            assert_eq!(Delegation::from_claims(&broken.act(), &broken.exchanged_from()), None, "{broken:?}");
+        }
+        for act in [json!("x"), json!({}), json!({"sub": 1}), json!({"sub": "a", "act": 1})] {
+            assert_eq!(Delegation::from_claims(&act, &self::delegation().exchanged_from()), None, "{act}");
+        }
+    }
+
+    #[test]
+    fn the_first_origin_is_a_token_of_its_own_and_each_later_one_stands_on_those_before() {
+        let token = AccessToken { delegation: Some(delegation()), ..samples::access_token() };
+        let origins = delegation().origins_of(&token);
+        assert_eq!(origins[0], samples::access_token());
+        assert_eq!(origins[1].client_id, ClientId::new("gateway"));
+        assert_eq!(origins[1].delegation.as_ref().unwrap().origins, delegation().origins[..1]);
+    }
+}

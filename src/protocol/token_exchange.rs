@@ -1,0 +1,240 @@
+//! Token exchange (RFC 8693): a confidential client shows a user's access token that was meant for it, or that its
+//! registration lets it take over, and gets a narrower one for the next resource. The new token says who acts, and ends
+//! with the one it was made from.
+
+use serde_json::{Map, Value};
+
+use super::access_token::AccessToken;
+use super::audience::{Narrowed, aimed, is_target, resources_behind};
+use super::client::Client;
+use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, Origin};
+use super::errors::{TokenError, TokenErrorCode};
+use super::extension_grant::MAY_ACT;
+use super::identifiers::TenantName;
+use super::reason::Reason;
+use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeSet};
+use super::secret::SecretText;
+use super::token_request::ExtensionRequest;
+
+/// `subject_token_type`, `actor_token_type`, `requested_token_type` and `issued_token_type` (RFC 8693 §3).
+pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
+const JWT_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";
+
+/// A token that somebody shows, not yet opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownToken {
+    /// The token.
+    pub token: SecretText,
+    /// Its type says that it is a JWT; one of ours is then the only thing it can be.
+    pub must_be_jwt: bool,
+}
+
+/// The tokens of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownTokens {
+    /// `subject_token`
+    pub subject: ShownToken,
+    /// `actor_token`
+    pub actor: Option<ShownToken>,
+}
+
+/// Reads the parameters of RFC 8693 §2.1. `invalid_request` where one is missing, alone, or of a type not served.
+pub fn read(request: &ExtensionRequest) -> Result<ShownTokens, TokenError> {
+    let subject = shown(request, "subject_token", "subject_token_type")?;
+    let actor = shown(request, "actor_token", "actor_token_type")?;
+    let requested = request.parameter("requested_token_type");
+    if requested.is_some_and(|kind| kind != ACCESS_TOKEN_TYPE) {
+        return Err(invalid_request(Reason::UnsupportedTokenType));
+    }
+    let subject = subject.ok_or_else(|| invalid_request(Reason::MissingSubjectToken))?;
+    Ok(ShownTokens { subject, actor })
+}
+
+/// Both or neither.
+fn shown(request: &ExtensionRequest, token: &str, kind: &str) -> Result<Option<ShownToken>, TokenError> {
+    match (request.parameter(token), request.parameter(kind)) {
+        (Some(token), Some(ACCESS_TOKEN_TYPE)) => {
+            Ok(Some(ShownToken { token: SecretText::new(token), must_be_jwt: false }))
+        }
+        (Some(token), Some(JWT_TYPE)) => Ok(Some(ShownToken { token: SecretText::new(token), must_be_jwt: true })),
+        (Some(_), Some(_)) => Err(invalid_request(Reason::UnsupportedTokenType)),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) if token == "subject_token" => {
+            Err(invalid_request(Reason::MissingSubjectToken))
+        }
+        (Some(_), None) | (None, Some(_)) => Err(invalid_request(Reason::InvalidActorToken)),
+    }
+}
+
+/// The `token_exchange` member of a client.
+#[derive(Clone, Copy, Debug)]
+struct Rights<'a>(&'a Value);
+
+impl<'a> Rights<'a> {
+    fn lists(self, key: &str, name: &str) -> bool {
+        let listed = self.0.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        listed.iter().any(|item| item.as_str() == Some(name))
+    }
+
+    /// Issued to a client whose tokens may be exchanged, or meant for a resource that this client is the server of.
+    fn may_take(self, token: &AccessToken) -> bool {
+        self.lists("from_clients", token.client_id.as_str())
+            || token.audience.iter().any(|audience| self.lists("as_resources", audience))
+    }
+}
+
+/// What the request is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances<'a> {
+    /// Who asks.
+    pub client: &'a Client,
+    /// What is registered.
+    pub catalogue: &'a Catalogue,
+    /// Our issuer.
+    pub issuer: &'a str,
+}
+
+/// Whether the client may exchange anything at all.
+pub fn check_client(client: &Client) -> Result<(), TokenError> {
+    if client.is_confidential() && client.token_exchange.is_some() {
+        return Ok(());
+    }
+    Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::ExchangeNotRegistered))
+}
+
+/// Judges an exchange. Both tokens are ours and live; `actor` is `None` where none was shown.
+pub fn judge(
+    request: &ExtensionRequest,
+    subject: &AccessToken,
+    actor: Option<&AccessToken>,
+    circumstances: Circumstances<'_>,
+) -> Result<Exchanged, TokenError> {
+    let client = circumstances.client;
+    check_client(client)?;
+    let rights = Rights(client.token_exchange.as_ref().unwrap_or(&Value::Null));
+    let unfit = || invalid_request(Reason::InvalidSubjectToken);
+    let user = subject.user.as_ref().ok_or_else(unfit)?;
+    if !rights.may_take(subject) || !is_tenant_of(client, user.tenant.as_ref()) {
+        return Err(unfit());
+    }
+    let actor = acting(actor, subject, rights, client)?;
+    if !may_act(subject.claims.get(MAY_ACT), &actor, circumstances.issuer) {
+        return Err(invalid_request(Reason::ActorNotAllowed));
+    }
+    Ok(Exchanged {
+        user: user.clone(),
+        delegation: delegated(subject, actor)?,
+        narrowed: narrowed(request, subject, rights, circumstances)?,
+        claims: subject.claims.clone(),
+        ends_at: subject.expires_at,
+    })
+}
+
+/// A client with one tenant has that tenant's users and no others; one without has those of every tenant it allows.
+fn is_tenant_of(client: &Client, tenant: Option<&TenantName>) -> bool {
+    match tenant {
+        Some(tenant) => client.allows_tenant(tenant),
+        None => client.tenants.as_ref().is_none_or(|tenants| tenants.len() != 1),
+    }
+}
+
+/// The actor token's subject, or the client. Of an actor token the same holds as of a subject token, except that it may
+/// be the client's own, and speak for no user.
+fn acting(
+    actor: Option<&AccessToken>,
+    subject: &AccessToken,
+    rights: Rights<'_>,
+    client: &Client,
+) -> Result<Actor, TokenError> {
+    let Some(token) = actor else { return Ok(Actor::Client(client.client_id.clone())) };
+    if token.client_id != client.client_id && !rights.may_take(token) {
+        return Err(invalid_request(Reason::InvalidActorToken));
+    }
+    let Some(user) = &token.user else { return Ok(Actor::Client(token.client_id.clone())) };
+    let tenant = subject.user.as_ref().and_then(|user| user.tenant.as_ref());
+    if user.tenant.as_ref() != tenant {
+        return Err(invalid_request(Reason::InvalidActorToken));
+    }
+    Ok(Actor::User(user.subject.clone()))
+}
+
+/// Every member of `may_act` must be the actor's (RFC 8693 §4.4).
+fn may_act(claim: Option<&Value>, actor: &Actor, issuer: &str) -> bool {
+    let Some(claim) = claim else { return true };
+    let mut named: Map<String, Value> = actor.to_json();
+    named.insert(String::from("iss"), Value::from(issuer));
+    let members = claim.as_object().filter(|members| members.contains_key("sub") || members.contains_key("client_id"));
+    members.is_some_and(|members| members.iter().all(|(name, value)| named.get(name) == Some(value)))
+}
+
+fn delegated(subject: &AccessToken, actor: Actor) -> Result<Delegation, TokenError> {
+    let (before, origins) =
+        subject.delegation.clone().map(|before| (before.actors, before.origins)).unwrap_or_default();
+    if before.len() >= DEEPEST {
+        return Err(invalid_request(Reason::DelegationTooDeep));
+    }
+    Ok(Delegation {
+        actors: [actor].into_iter().chain(before).collect(),
+        origins: origins.into_iter().chain([Origin::of(subject)]).collect(),
+    })
+}
+
+fn narrowed(
+    request: &ExtensionRequest,
+    subject: &AccessToken,
+    rights: Rights<'_>,
+    circumstances: Circumstances<'_>,
+) -> Result<Narrowed, TokenError> {
+    let Circumstances { client, catalogue, issuer } = circumstances;
+    let open = |name: &str| {
+        let issuable = !matches!(name, OPENID | OFFLINE_ACCESS) && catalogue.kind(name).is_some();
+        issuable && client.scope.contains(name) && subject.scope.contains(name)
+    };
+    let scope = match &request.scope {
+        Some(scope) if scope.iter().all(open) => scope.clone(),
+        Some(_) => return Err(invalid_scope(Reason::ScopeBeyondSubjectToken)),
+        None => subject.scope.retain(open),
+    };
+    let behind = resources_behind(&scope, catalogue);
+    let chosen: Vec<String> = match targets(request)? {
+        targets if targets.is_empty() => {
+            behind.iter().filter(|name| rights.lists("to_resources", name)).map(|name| (*name).to_owned()).collect()
+        }
+        targets => targets,
+    };
+    let allowed = |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
+    if !chosen.iter().all(allowed) {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    let narrowed = aimed(&scope, &chosen, catalogue, issuer);
+    kept(narrowed, &scope, request)
+}
+
+/// What was asked for by name and cannot be aimed anywhere is refused rather than left out.
+fn kept(narrowed: Narrowed, scope: &ScopeSet, request: &ExtensionRequest) -> Result<Narrowed, TokenError> {
+    let without_target = request.resources.is_empty() && request.audiences.is_empty();
+    if request.scope.is_some() && without_target && narrowed.scope != *scope {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    if narrowed.scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(narrowed) }
+}
+
+/// `resource` is an address, `audience` a name; both mean registered resources (RFC 8693 §2.1).
+fn targets(request: &ExtensionRequest) -> Result<Vec<String>, TokenError> {
+    if !request.resources.iter().all(|resource| is_target(resource)) {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    let further = request.audiences.iter().filter(|audience| !request.resources.contains(audience));
+    Ok(request.resources.iter().chain(further).cloned().collect())
+}
+
+fn invalid_request(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+fn invalid_scope(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidScope, reason)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The request of an extension grant (RFC 6749 §4.5): what every grant has, and its own parameters, whatever they are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::super::client::GrantType;
+use super::super::errors::TokenError;
+use super::super::lengths;
+use super::super::parameters::Parameters;
+use super::super::reason::Reason;
+use super::super::scope::ScopeSet;
+use super::{invalid_request, resources, scope, targets};
+
+/// What proves the client, and is nobody else's business.
+const CLIENT_PROOF: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];
+
+/// A well-formed request for an extension grant.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ExtensionRequest {
+    /// `grant_type`
+    pub grant_type: String,
+    /// `scope`; `None` leaves the choice to us.
+    pub scope: Option<ScopeSet>,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+    /// `audience` (RFC 8693 §2.1), each one once; of token exchange alone.
+    pub audiences: Vec<String>,
+    /// Every other parameter that was sent with a value, less the client's proof.
+    parameters: BTreeMap<String, String>,
+}
+
+impl ExtensionRequest {
+    /// A parameter of the grant's own. Absent and empty are the same.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// All of it as a JSON object: each parameter a text, but `resource` an array.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut members: Map<String, Value> =
+            self.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        members.insert(String::from("grant_type"), json!(self.grant_type));
+        if let Some(scope) = &self.scope {
+            members.insert(String::from("scope"), json!(scope.to_string()));
+        }
+        if !self.resources.is_empty() {
+            members.insert(String::from("resource"), json!(self.resources));
+        }
+        members
+    }
+}
+
+/// Parameters of an extension grant are credentials as likely as not.
+impl fmt::Debug for ExtensionRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.parameters.keys().collect();
+        formatter.debug_struct("ExtensionRequest").field("grant_type", &self.grant_type).field("names", &names).finish()
+    }
+}
+
+/// Reads the form. Nothing in it may be repeated, known or not: which of two values counts would be anybody's guess.
+pub(super) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest, TokenError> {
+    let exchange = *grant_type == GrantType::TokenExchange;
+    let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
+    let mut own = BTreeMap::new();
+    for (name, _) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
+        let value = parameters.bounded(name, longest(name)).map_err(invalid_request)?;
+        let is_own = !CLIENT_PROOF.contains(&name) && !matches!(name, "grant_type" | "scope");
+        if let (Some(value), true) = (value, is_own) {
+            own.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    if own.keys().any(|name| name.chars().nth(lengths::OTHER).is_some()) {
+        return Err(invalid_request(Reason::OverlongParameter));
+    }
+    Ok(ExtensionRequest {
+        grant_type: grant_type.as_str().to_owned(),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+        audiences: if exchange { targets(parameters, "audience")? } else { Vec::new() },
+        parameters: own,
+    })
+}
+
+fn longest(name: &str) -> usize {
+    match name {
+        "scope" => lengths::SCOPE,
+        "assertion" | "client_assertion" => lengths::ASSERTION,
+        "subject_token" | "actor_token" => lengths::HANDLE,
+        _ => lengths::OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "urn:example:legacy-key";
+
+    fn extension(pairs: &[(&str, &str)]) -> Result<ExtensionRequest, Reason> {
+        let grant_type = GrantType::Extension(String::from(NAME));
+        read(&Parameters::from_pairs(pairs.iter().copied()), &grant_type).map_err(|error| error.reason)
+    }
+
+    #[test]
+    fn the_grant_sees_every_parameter_but_what_proves_the_client() {
+        let request = extension(&[
+            ("grant_type", NAME),
+            ("client_id", "app"),
+            ("client_secret", "s3cret"),
+            ("client_assertion", "x.y.z"),
+            ("client_assertion_type", "urn:x"),
+            ("api_key", "k"),
+            ("empty", ""),
+            ("scope", "a b"),
+            ("resource", "https://a.example"),
+            ("audience", "x"),
+        ])
+        .unwrap();
+        assert_eq!(request.parameter("api_key"), Some("k"));
+        assert_eq!((request.parameter("empty"), request.parameter("client_secret")), (None, None));
+        let expected = json!({
+            "grant_type": NAME, "client_id": "app", "api_key": "k", "scope": "a b", "resource": ["https://a.example"],
+            "audience": "x"
+        });
+        assert_eq!(Value::Object(request.to_json()), expected);
+        assert!(!format!("{request:?}").contains("\"k\""));
+    }
+
+    #[test]
+    fn nothing_may_be_repeated_but_targets() {
+        for name in ["api_key", "unknown", "scope", "client_id", "audience", "grant_type"] {
+            assert_eq!(extension(&[(name, "x"), (name, "")]), Err(Reason::RepeatedParameter), "{name}");
+        }
+        let twice = [("resource", "https://a.example"), ("resource", "https://b.example")];
+        assert_eq!(extension(&twice).unwrap().resources.len(), 2);
+        let exchanged =
+            read(&Parameters::from_pairs([("audience", "a"), ("audience", "b")]), &GrantType::TokenExchange);
+        assert_eq!(exchanged.unwrap().audiences, ["a", "b"]);
+        let eleven: Vec<(&str, &str)> = [("audience", "a")].repeat(11);
+        assert!(read(&Parameters::from_pairs(eleven), &GrantType::TokenExchange).is_err());
+    }
+
+    #[test]
+    fn everything_has_a_bound() {
+        let (long, longer, longest) = ("x".repeat(301), "x".repeat(8_193), "x".repeat(16_385));
+        for (name, value) in [("api_key", &long), ("subject_token", &longer), ("assertion", &longest), (&long, &long)] {
+            assert_eq!(extension(&[(name, value)]), Err(Reason::OverlongParameter), "{name}");
+        }
+        assert_eq!(extension(&[(&long, "x")]), Err(Reason::OverlongParameter));
+        assert!(extension(&[("assertion", &longer), ("subject_token", &longer[1..]), ("api_key", &long[1..])]).is_ok());
+    }
+}
