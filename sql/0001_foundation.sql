@@ -154,7 +154,8 @@ CREATE TABLE grants (
     generation int4 NOT NULL DEFAULT 0,
     issued_at timestamptz NOT NULL,
     redeemed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    moved_at timestamptz,
+    moved_at timestamptz, -- the refresh token's last move to a next generation; none once a use has moved nothing
+    used_at timestamptz, -- that use
     expires_at timestamptz NOT NULL,
     revoked_at timestamptz,
     PRIMARY KEY (day, id),

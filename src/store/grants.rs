@@ -211,7 +211,7 @@ pub fn revoke_replayed(
 
 const FIND: &str = "
 SELECT day, id, client_id, sub, scopes, resources, claims, token_claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
-       generation, issued_at, coalesce(moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
+       generation, issued_at, coalesce(used_at, moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
 FROM grants WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text";
 
 /// Reads a grant of this client; somebody else's counts as absent.
@@ -223,7 +223,7 @@ pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<G
 
 const LIST_OFFLINE_OF_USER: &str = "
 SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.sid, g.tenant, g.identity_provider,
-       g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
+       g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
        g.expires_at, g.revoked_at
 FROM grants g
 CROSS JOIN installation i
@@ -244,7 +244,7 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
 
 const LIST: &str = "
 SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
-       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
+       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
        g.expires_at, g.revoked_at
 FROM grants g
 CROSS JOIN installation i
