@@ -9,6 +9,8 @@ import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
 export const service = { client_id: "demo-service", client_secret: "demo-service-secret-for-trying-out-only" };
+export const device = { client_id: "demo-device" };
+export const direct = { client_id: "direct", client_secret: "a-secret-of-the-direct-client" };
 export const offline = ["jwt", "reference"].map((kind) => ({
   client_id: `offline-${kind}`,
   client_secret: "a-secret-of-the-offline-client",
@@ -30,6 +32,13 @@ async function registerOfflineClients(directory, redirectUri) {
     access_token_type: kind,
     secrets: [{ value: client_secret }],
   }));
+  clients.push({
+    client_id: direct.client_id,
+    response_types: [],
+    grant_types: ["password", "refresh_token"],
+    scope: "openid profile offline_access orders.read",
+    secrets: [{ value: direct.client_secret }],
+  });
   run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
 }
 
@@ -51,8 +60,20 @@ export async function startProvider() {
 
 // Goes through the provider's pages as alice; answers where the client is sent.
 export async function authorizeAsAlice(authorizationUrl, redirectUri) {
+  const { location } = await walkAsAlice(String(authorizationUrl), (location) => location?.startsWith(redirectUri));
+  return new URL(location);
+}
+
+// Lets a device in as alice, or turns it away; answers the last page.
+export async function decideForDevice(link, decision = "allow") {
+  const { page } = await walkAsAlice(link, (_, page) => page && !page.includes("<form"), decision);
+  return page;
+}
+
+// Fills in one page after the other until `ends` says so of an answer's location or page.
+async function walkAsAlice(start, ends, decision = "allow") {
   const cookies = new Map();
-  let next = { url: String(authorizationUrl), options: {} };
+  let next = { url: start, options: {} };
   for (let hop = 0; hop < 10; hop += 1) {
     const { url, options } = next;
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -62,14 +83,15 @@ export async function authorizeAsAlice(authorizationUrl, redirectUri) {
       cookies.set(name, value);
     }
     const location = answer.headers.get("location");
-    if (location?.startsWith(redirectUri)) return new URL(location);
-    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(await answer.text(), url);
+    const page = location ? undefined : await answer.text();
+    if (ends(location, page)) return { location, page };
+    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(page, url, decision);
   }
-  throw new Error(`the pages do not end at ${redirectUri}`);
+  throw new Error(`the pages that begin at ${start} do not end`);
 }
 
 // The page's main form, as alice would send it.
-function filledIn(page, url) {
+function filledIn(page, url, decision) {
   const form = page.match(/<form method="post" action="([^"]*)">(.*?)<\/form>/s);
   if (!form) throw new Error(`no form at ${url}:\n${page}`);
   const [, action, content] = form;
@@ -81,7 +103,7 @@ function filledIn(page, url) {
   if (content.includes('type="password"')) {
     Object.entries(alice).forEach(([name, value]) => fields.append(name, value));
   } else {
-    fields.append("decision", "allow");
+    fields.append("decision", decision);
   }
   return { url: new URL(unescaped(action), url).href, options: { method: "POST", body: fields } };
 }
