@@ -201,9 +201,9 @@ CREATE TABLE revoked_tokens (
 
 CREATE TABLE used_assertions (
     day int4 NOT NULL,
-    client_id text NOT NULL,
+    issuer text NOT NULL, -- a client_id, or who else signed it
     jti_hash bytea NOT NULL,
-    PRIMARY KEY (day, client_id, jti_hash)
+    PRIMARY KEY (day, issuer, jti_hash)
 ) PARTITION BY RANGE (day);
 
 CREATE TABLE audit_events (

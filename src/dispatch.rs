@@ -1,17 +1,20 @@
 //! From (method, path) to a handler, and from what a handler returns to an answer and one log line.
 
-use std::fmt::{self, Write};
+mod request_log;
+
 use std::time::Instant;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
+use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
     account, authorize, check_session, consent, device, device_authorization, discovery, health, home, introspection,
     jwks, login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
+use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
 use crate::protocol::discovery as metadata;
 use crate::protocol::reason::Reason;
@@ -81,6 +84,29 @@ impl<'a> Route<'a> {
         }
     }
 
+    /// What metrics call it.
+    fn label(self) -> &'static str {
+        match self {
+            Route::Home => "home",
+            Route::Health => "healthz",
+            Route::Discovery => "discovery",
+            Route::Jwks => "jwks",
+            Route::Authorize => "authorize",
+            Route::CheckSession => "checksession",
+            Route::Token => "token",
+            Route::Revocation => "revocation",
+            Route::Introspection => "introspect",
+            Route::UserInfo => "userinfo",
+            Route::Login => "login",
+            Route::Consent => "consent",
+            Route::Logout => "logout",
+            Route::Account => "account",
+            Route::Device => "device",
+            Route::DeviceAuthorization => "deviceauthorization",
+            Route::StaticFile(_) => "static",
+        }
+    }
+
     /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
     fn allow(self) -> &'static str {
         match self {
@@ -140,25 +166,41 @@ impl<'a> Route<'a> {
 }
 
 /// Answers one request of the main listener. `app` is absent until the first load from the database has succeeded.
-pub fn handle(config: &Config, app: Option<&App>, request: &Request) -> Response {
+pub fn handle(config: &Config, metrics: &Metrics, app: Option<&App>, request: &Request) -> Response {
     let started = Instant::now();
-    let mut response = answer(config, app, request);
+    let route = Route::find(config.base_url.path(), &request.path);
+    let mut response = answer(config, app, route, request);
     response.headers.push(("X-Content-Type-Options", "nosniff".into()));
-    log_line(request, &response, started);
+    count(metrics, route, &response, started);
+    request_log::write(request, &response, started);
     response
 }
 
+fn count(metrics: &Metrics, route: Option<Route<'_>>, response: &Response, started: Instant) {
+    let Note { grant, reason, .. } = &response.note;
+    metrics.count(&Answered {
+        endpoint: route.map_or("none", Route::label),
+        status: response.status,
+        took: started.elapsed(),
+        // What was refused may name any grant at all.
+        grant: grant.as_deref().filter(|_| reason.is_none()),
+        reason: *reason,
+    });
+}
+
 /// The answer to a request that the server refused before it got here.
-pub fn refusal(config: &Config, Refused { status, request }: &Refused) -> Response {
-    let status = *status;
+pub fn refusal(config: &Config, metrics: &Metrics, Refused { status, request }: &Refused) -> Response {
+    let (status, started) = (*status, Instant::now());
     let (error, description) = refused_early(status);
-    let response = match Route::find(config.base_url.path(), &request.path).map_or(Audience::Person, Route::audience) {
+    let route = Route::find(config.base_url.path(), &request.path);
+    let response = match route.map_or(Audience::Person, Route::audience) {
         Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };
     let response = response.header("X-Content-Type-Options", "nosniff");
+    count(metrics, route, &response, started);
     if status == 503 { response.header("Retry-After", "2") } else { response }
 }
 
@@ -173,17 +215,18 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
 }
 
 /// Answers one request of the admin listener, which only the operator reaches.
-pub fn handle_admin(app: Option<&App>, request: &Request) -> Response {
+pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
         (Method::Get | Method::Head, "/healthz") => health::live(),
         (Method::Get | Method::Head, "/readyz") => health::ready(app),
+        (Method::Get | Method::Head, "/metrics") => endpoints::metrics::handle(metrics, server, app),
         (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
     }
 }
 
-fn answer(config: &Config, app: Option<&App>, request: &Request) -> Response {
+fn answer(config: &Config, app: Option<&App>, route: Option<Route<'_>>, request: &Request) -> Response {
     let presentation = Presentation { config, request };
-    let Some(route) = Route::find(config.base_url.path(), &request.path) else {
+    let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     if !route.allows(request.method) {
@@ -337,50 +380,5 @@ fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
     match audience {
         Audience::Person => answers::error_page(presentation, Problem::Internal, Reason::Internal),
         Audience::Program => answers::json_error(500, "server_error", Reason::Internal),
-    }
-}
-
-/// One line a request: what a query or a body held never gets here, a path only in escaped form.
-fn log_line(request: &Request, response: &Response, started: Instant) {
-    let Note { client_id, grant, reason, detail } = &response.note;
-    log::info!(
-        target: "gatepost::request",
-        "id={} method={} path={} status={} ms={} source={}{}{}{}{}",
-        request.id,
-        request.method.as_str(),
-        Escaped { text: &request.path, most: 200 },
-        response.status,
-        started.elapsed().as_millis(),
-        request.source,
-        Field("client_id", client_id.as_deref()),
-        Field("grant", grant.as_deref()),
-        Field("reason", *reason),
-        Field("detail", detail.as_deref()),
-    );
-}
-
-/// A name and its value in quotes; nothing where there is no value.
-struct Field<'a>(&'static str, Option<&'a str>);
-
-impl fmt::Display for Field<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Field(name, Some(value)) = self else { return Ok(()) };
-        write!(formatter, " {name}=\"{}\"", Escaped { text: value, most: 300 })
-    }
-}
-
-/// A text in printable ASCII, `most` characters of it.
-struct Escaped<'a> {
-    text: &'a str,
-    most: usize,
-}
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
-        if self.text.len() <= self.most && self.text.bytes().all(is_plain) {
-            return formatter.write_str(self.text);
-        }
-        self.text.chars().take(self.most).flat_map(char::escape_default).try_for_each(|part| formatter.write_char(part))
     }
 }

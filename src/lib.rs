@@ -16,8 +16,8 @@
 //! registry      clients, scopes, tenants: cached, refreshed when the database says so
 //! store, crypto, outbound
 //!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
-//! http, config, clock, permits
-//!               our Request and Response; every setting; the one clock; bounded lanes
+//! http, config, clock, permits, metrics
+//!               our Request and Response; every setting; the one clock; bounded lanes; counters
 //! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging
 //! ```
 //!
@@ -43,6 +43,7 @@ pub mod dispatch;
 pub mod endpoints;
 pub mod grants;
 pub mod http;
+pub mod metrics;
 pub mod outbound;
 pub mod pages;
 pub mod permits;
@@ -51,3 +52,8 @@ pub mod registry;
 pub mod server;
 pub mod store;
 pub mod supervisor;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -20,6 +20,11 @@ impl Permits {
         Permits { free: Mutex::new(count), returned: Condvar::new() }
     }
 
+    /// How many more could be taken now.
+    pub fn free(&self) -> usize {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes a permit, waiting at most `patience`; `None` when there was none by then.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;

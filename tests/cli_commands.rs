@@ -268,3 +268,236 @@ fn healthcheck_asks_the_main_listener_where_there_is_no_other() {
     assert!(server.join().unwrap().starts_with("GET /healthz HTTP/1.1\r\n"));
     assert_eq!(installation.run(&["healthcheck", "--admin-listen", "", "--listen", &socket]).code, 1);
 }
+
+#[test]
+fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
+    let installation = Installation::migrated();
+    installation.done(
+        &["user", "add", "alice", "--sub", "alice-1", "--claims", r#"{"role": "reader", "name": "A"}"#],
+        PASSWORD,
+    );
+    let role = |arguments: &[&str]| -> Vec<String> {
+        let arguments = [&["user", "role", "alice", "--json"], arguments].concat();
+        serde_json::from_str(&installation.done(&arguments, "")).unwrap()
+    };
+    assert_eq!(role(&[]), ["reader"]);
+    assert_eq!(role(&["--add", "admin", "--add", "editor", "--remove", "reader"]), ["admin", "editor"]);
+    assert_eq!(role(&["--add", "admin"]), ["admin", "editor"]);
+    assert_eq!(role(&["--remove", "admin", "--remove", "editor", "--remove", "nobody"]), [""; 0]);
+    let shown = |installation: &Installation| -> Value {
+        serde_json::from_str(&installation.done(&["user", "show", "alice", "--json"], "")).unwrap()
+    };
+    assert_eq!(
+        (&shown(&installation)["claims"], &shown(&installation)["sub"]),
+        (&json!({"name": "A"}), &json!("alice-1"))
+    );
+    assert!(installation.done(&["user", "show", "alice"], "").contains("claims.name: A\nenabled: true\n"));
+    let mark = || -> i64 {
+        let query = "SELECT (extract(epoch FROM tokens_valid_after) * 1000)::int8 FROM users WHERE sub = 'alice-1'";
+        installation.database.client().query_one(query, &[]).unwrap().get(0)
+    };
+    let before = mark();
+    assert!(installation.done(&["user", "disable", "ALICE"], "").contains("what was signed in is over"));
+    let after = mark();
+    assert!(after > before && shown(&installation)["enabled"] == false);
+    assert!(installation.done(&["user", "disable", "alice"], "").contains("is disabled already"));
+    installation.done(&["user", "enable", "alice"], "");
+    assert!(mark() >= after && shown(&installation)["enabled"] == true);
+    assert!(installation.done(&["user", "remove", "alice"], "").contains("sub alice-1 is never given again"));
+    let again = installation.run_with(&["user", "add", "bob", "--sub", "alice-1"], PASSWORD);
+    assert!(again.code == 1 && again.stderr.contains("or once was"), "{again:?}");
+    for command in ["show", "role", "disable", "enable", "remove", "revoke", "password"] {
+        let answer = installation.run_with(&["user", command, "alice"], PASSWORD);
+        assert!(
+            answer.code == 1 && answer.stderr.contains("there is no user \"alice\" there"),
+            "{command}: {answer:?}"
+        );
+    }
+    let count = |event: &str| {
+        let query = format!("SELECT count(*) FROM audit_events WHERE sub = 'alice-1' AND event = '{event}'");
+        installation.database.client().query_one(&query, &[]).unwrap().get::<_, i64>(0)
+    };
+    assert_eq!((count("user_changed"), count("user_removed")), (4, 1));
+    assert_eq!(installation.run(&["user", "role", "alice", "--add", ""]).code, 2);
+}
+
+#[test]
+fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
+    let installation = Installation::migrated();
+    let document = json!({
+        "clients": [
+            {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid", "secrets": [{"value": "right-secret-1", "description": "the first"}]},
+            {"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"}
+        ],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
+    });
+    assert_eq!(installation.apply(&document).code, 0);
+    let shown: Value = serde_json::from_str(&installation.done(&["client", "show", "web", "--json"], "")).unwrap();
+    assert_eq!(
+        (&shown["metadata"]["scope"], &shown["secrets"][0]["description"]),
+        (&json!("openid"), &json!("the first"))
+    );
+    assert!(installation.done(&["client", "show", "web"], "").contains("client_id: web\nenabled: true\n"));
+
+    let tested = installation.done(&["client", "test", "web"], "");
+    assert!(tested.contains("ok    secrets that are good: 1"), "{tested}");
+    assert!(tested.contains("Try: https://id.example/connect/authorize?client_id=web&response_type=code&scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&"), "{tested}");
+    assert!(
+        installation
+            .done(&["client", "test", "web", "--secret"], "right-secret-1\n")
+            .contains("that secret is right: \"the first\"")
+    );
+    let wrong = installation.run_with(&["client", "test", "web", "--secret"], "hunter2\n");
+    assert!(wrong.code == 1 && wrong.stdout.contains("fails that secret is wrong"), "{wrong:?}");
+    assert!(!format!("{}{}", wrong.stdout, wrong.stderr).contains("hunter2"));
+    let broken = installation.run(&["client", "test", "m2m", "--json"]);
+    assert_eq!(broken.code, 1);
+    let findings: Value = serde_json::from_str(&broken.stdout).unwrap();
+    let fails = |finding: &Value| {
+        finding["verdict"] == "fails" && finding["text"].as_str().unwrap().contains("`gatepost client secret m2m`")
+    };
+    assert!(findings["findings"].as_array().unwrap().iter().any(fails), "{findings}");
+
+    let refused = installation.run(&["client", "remove", "web"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("still named by assertion_issuer https://sts.example"),
+        "{refused:?}"
+    );
+    installation.done(&["client", "remove", "m2m"], "");
+    assert_eq!(installation.list("client").len(), 1);
+    for command in [
+        &["client", "show", "m2m"][..],
+        &["client", "test", "m2m"],
+        &["client", "remove", "m2m"],
+        &["client", "secret", "m2m"],
+        &["client", "revoke", "m2m"],
+        &["grant", "list", "--client", "m2m"],
+    ] {
+        let answer = installation.run(command);
+        assert!(answer.code == 1 && answer.stderr.contains("there is no client \"m2m\""), "{command:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn errors_name_what_was_tried_once_and_what_is_needed() {
+    let installation = Installation::empty();
+    let mut command = installation.command(&["user", "list"]);
+    command.env("GATEPOST_DATABASE_URL", "postgres://localhost/x?sslmode=nonsense");
+    let answer = cli_support::answer(command, "");
+    assert!(answer.code == 78 && answer.stderr.matches("GATEPOST_DATABASE_URL").count() == 1, "{answer:?}");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let answer = installation.run(&["healthcheck", "--admin-listen", &nobody]);
+    assert!(answer.code == 1 && answer.stderr.contains(&format!("http://{nobody}/readyz")), "{answer:?}");
+    let answer = installation.run(&["revoke"]);
+    assert!(answer.code == 2 && answer.stderr.contains("needs --everything"), "{answer:?}");
+    assert!(installation.done(&["revoke", "--help"], "").starts_with("Usage: gatepost revoke --everything\n"));
+    let group = installation.done(&["user", "--help"], "");
+    assert!(
+        group.starts_with("Usage: gatepost user COMMAND\n") && group.contains("Example:\n  gatepost user add alice"),
+        "{group}"
+    );
+    let answer = installation.run(&["user", "list", "--chek"]);
+    assert!(answer.code == 2 && answer.stderr.contains("the nearest is --check"), "{answer:?}");
+    let answer = installation.run(&["frobnicate"]);
+    assert!(answer.code == 2 && !answer.stderr.contains("nearest"), "{answer:?}");
+}
+
+/// Every command, as the overview lists them.
+fn commands(installation: &Installation) -> Vec<String> {
+    let overview = installation.done(&["--help"], "");
+    let listed = overview.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    listed.map(|line| line[2..20].trim().to_owned()).collect()
+}
+
+#[test]
+fn every_command_stands_in_the_help_the_man_page_and_the_completions() {
+    let installation = Installation::empty();
+    let commands = commands(&installation);
+    assert!(commands.len() >= 30 && commands.contains(&String::from("user add")), "{commands:?}");
+    let man = installation.done(&["man"], "");
+    let (zsh, fish) = (installation.done(&["completions", "zsh"], ""), installation.done(&["completions", "fish"], ""));
+    assert!(
+        man.starts_with(".TH GATEPOST 1 ") && man.contains("\n.SH SETTINGS\n") && man.contains("GATEPOST_BASE_URL")
+    );
+    assert!(man.lines().all(|line| !line.starts_with('\'')), "a request in the text");
+    for name in &commands {
+        let words: Vec<&str> = name.split(' ').collect();
+        let help = installation.done(&[words.as_slice(), &["--help"]].concat(), "");
+        assert!(help.starts_with(&format!("Usage: gatepost {name}")), "{help}");
+        assert!(man.contains(&format!("\n.SS gatepost {}", name.replace('-', "\\-"))), "{name}");
+        let (before, last) = name.rsplit_once(' ').unwrap_or(("", name));
+        assert!(
+            zsh.contains(&format!("        ('{before}') offered=(")) && zsh.contains(&format!("'{last}:")),
+            "{name}"
+        );
+        assert!(fish.contains(&format!("complete -c gatepost -n '__gatepost_at {before}' -a '{last}' -d '")), "{name}");
+    }
+    // The same number of brackets, quotes and ends as of beginnings.
+    for (open, close) in [("case $typed in", "esac"), ("{\n", "}\n")] {
+        assert!(zsh.matches(open).count() <= zsh.matches(close).count() + 1, "{open}");
+    }
+    let begins =
+        |text: &str| ["function ", "for ", "if ", "switch "].iter().any(|word| text.trim_start().starts_with(word));
+    let ends = fish.lines().filter(|line| line.trim() == "end").count();
+    assert_eq!(fish.lines().filter(|line| begins(line)).count(), ends);
+    for script in [&zsh, &fish] {
+        let unescaped = script.replace("'\\''", "");
+        assert!(unescaped.lines().all(|line| line.starts_with('#') || line.matches('\'').count() % 2 == 0));
+    }
+    assert_eq!(installation.run(&["completions", "tcsh"]).code, 2);
+    // Where these shells are installed they read the scripts themselves.
+    for (shell, script) in [("zsh", &zsh), ("fish", &fish)] {
+        let file = installation.write_private(&format!("script.{shell}"), script);
+        match std::process::Command::new(shell).arg("-n").arg(&file).status() {
+            Ok(status) => assert!(status.success(), "{shell}"),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{shell}"),
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_options_and_files() {
+    let installation = Installation::empty();
+    let script = installation.done(&["completions", "bash"], "");
+    let file = installation.write_private("gatepost.bash", &script);
+    installation.write_private("registration.json", "{}");
+    let bash = |line: &str| {
+        let output =
+            std::process::Command::new("bash").arg("-c").arg(line).current_dir(&installation.directory).output();
+        let output = output.expect("bash is installed");
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    bash(&format!("bash -n {}", file.display()));
+    let completed = |words: &str| {
+        let count = words.split(' ').count() - 1;
+        let last = if words.ends_with(' ') { " ''" } else { "" };
+        let line = format!(
+            "source {}; complete -p gatepost >/dev/null || exit 1; COMP_WORDS=({words}{last}) COMP_CWORD={count}; \
+             _gatepost; echo \"${{COMPREPLY[@]}}\"",
+            file.display()
+        );
+        bash(&line).trim().to_owned()
+    };
+    for (words, offered) in [
+        ("gatepost us", "user"),
+        ("gatepost user r", "role remove revoke"),
+        ("gatepost user add --te", "--tenant"),
+        ("gatepost --env-file x user add --no", "--no-password"),
+        ("gatepost plan --p", "--prune"),
+        ("gatepost plan reg", "registration.json"),
+        ("gatepost plan --prune reg", "registration.json"),
+        ("gatepost serve --env-file reg", "registration.json"),
+        ("gatepost serve --env", "--env-file"),
+        ("gatepost revoke --ev", "--everything"),
+        ("gatepost user add --tenant a", ""),
+        ("gatepost nonsense a", ""),
+    ] {
+        assert_eq!(completed(words), offered, "{words}");
+    }
+    let all = completed("gatepost ");
+    for command in commands(&installation) {
+        let first = command.split(' ').next().unwrap();
+        assert!(all.split(' ').any(|word| word == first), "{first}: {all}");
+    }
+}

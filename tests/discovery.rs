@@ -18,7 +18,7 @@ const JWKS: &str = "/.well-known/openid-configuration/jwks";
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
 
 /// IANA "OAuth Authorization Server Metadata", as far as this server has use for it.
-const REGISTERED: [&str; 33] = [
+const REGISTERED: [&str; 36] = [
     "issuer",
     "authorization_endpoint",
     "token_endpoint",
@@ -40,8 +40,11 @@ const REGISTERED: [&str; 33] = [
     "code_challenge_methods_supported",
     "id_token_signing_alg_values_supported",
     "token_endpoint_auth_methods_supported",
+    "token_endpoint_auth_signing_alg_values_supported",
     "revocation_endpoint_auth_methods_supported",
+    "revocation_endpoint_auth_signing_alg_values_supported",
     "introspection_endpoint_auth_methods_supported",
+    "introspection_endpoint_auth_signing_alg_values_supported",
     "acr_values_supported",
     "ui_locales_supported",
     "authorization_response_iss_parameter_supported",

@@ -36,8 +36,11 @@ fn cookies_on_loopback_are_plain_and_scoped_to_the_installation() {
     assert!(is_marked(&name, "gatepost-session-"), "{name}");
     assert_eq!(kept, ["Path=/", "HttpOnly", "SameSite=Lax"]);
     assert_eq!(attributes(&answer, "gatepost-browser-").1, ["Max-Age=0", "Path=/", "HttpOnly", "SameSite=Lax"]);
-    let other = Gatepost::start();
-    assert_ne!(attributes(&other.browser().visit(&authorize_path("conf1", RP1, &[])), "gatepost-browser-").0, name);
+    // Two installations on one host, and here one that frames of other sites may use: without Secure the cookie is dropped.
+    let other = Gatepost::start_with(&document(), &[("GATEPOST_COOKIE_SAMESITE", "none")]);
+    let elsewhere = attributes(&other.browser().visit(&authorize_path("conf1", RP1, &[])), "gatepost-browser-");
+    assert_eq!(elsewhere.1, ["Path=/", "HttpOnly", "Secure", "SameSite=None"]);
+    assert_ne!(elsewhere.0, name);
     // Nobody's browser gets a cookie for merely asking.
     for address in ["/", "/logout", "/connect/authorize", "/.well-known/openid-configuration", "/nowhere"] {
         assert_eq!(gatepost.get(address).headers_named("set-cookie").len(), 0, "{address}");

@@ -15,9 +15,10 @@ use crate::protocol::scope::Catalogue;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
 
 /// How clients may authenticate here.
-const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 3] = [
+const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 4] = [
     ClientAuthenticationMethod::ClientSecretBasic,
     ClientAuthenticationMethod::ClientSecretPost,
+    ClientAuthenticationMethod::PrivateKeyJwt,
     ClientAuthenticationMethod::None,
 ];
 

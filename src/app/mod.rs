@@ -1,8 +1,11 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
+pub mod assertions;
 pub mod extension_grant;
 pub mod failure;
+pub mod foreign_keys;
 pub mod guesses;
+pub mod key_keeping;
 pub mod metadata;
 pub mod password_sign_in;
 
@@ -30,6 +33,7 @@ use crate::store::{Store, StoreError, installation, migrate, partitions};
 
 use extension_grant::ExtensionGrant;
 use failure::Failure;
+use foreign_keys::ForeignKeys;
 use guesses::{Guesses, Source};
 
 /// How long a request waits for a place in a lane before it is told to come back.
@@ -91,6 +95,8 @@ pub struct App {
     pub dropped_identity_providers: AtomicU64,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
+    /// Key sets fetched by it.
+    pub foreign_keys: ForeignKeys,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -175,6 +181,7 @@ impl App {
             dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
+            foreign_keys: ForeignKeys::new(),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
@@ -200,6 +207,11 @@ impl App {
     /// The issuer: the base URL, byte for byte.
     pub fn issuer(&self) -> &str {
         self.config.base_url.as_str()
+    }
+
+    /// Requests more that may wait for a hash or make one.
+    pub fn free_hashing_places(&self) -> u64 {
+        self.hash_waiters.free() as u64
     }
 
     /// A turn in the hashing lane: as many at once as there are cores, with a quarter of the workers waiting at most.
@@ -231,6 +243,12 @@ impl App {
             return Some("not ready: partitions do not reach far enough ahead\n");
         }
         None
+    }
+
+    /// Does what is due about signing keys, unless another process is at it; a line for each thing done.
+    pub fn keep_keys(&self) -> Result<Vec<String>, StoreError> {
+        let seasons = key_keeping::seasons(&self.config);
+        key_keeping::keep(&self.store, self.registry.signing_key_sealer(), &seasons, self.now())
     }
 
     /// For how long rows can stay needed, by what is configured and registered.

@@ -57,14 +57,16 @@ pub(super) const OF_USER: CommandOption =
     CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those of this user alone" };
 
 impl Command {
-    fn usage(&self) -> String {
+    /// `gatepost user add USERNAME [--tenant NAME]`
+    pub(super) fn usage(&self) -> String {
         let options = self.shown_options().filter(|option| !self.values.contains(&option.name));
         let options = options.map(|option| format!("[{}]", option.usage()));
         let parts = self.values.iter().map(|value| (*value).to_owned()).chain(options);
         [format!("gatepost {}", self.name)].into_iter().chain(parts).collect::<Vec<_>>().join(" ")
     }
 
-    fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
+    /// Its options, but those that only this program itself passes on.
+    pub(super) fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
         self.options.iter().filter(|option| !option.meaning.is_empty())
     }
 
@@ -88,7 +90,8 @@ pub(super) fn is_flag(value: &str) -> bool {
 }
 
 impl CommandOption {
-    fn usage(&self) -> String {
+    /// `--tenant NAME`
+    pub(super) fn usage(&self) -> String {
         match self.value {
             Some(value) => format!("{} {value}", self.name),
             None => self.name.to_owned(),
@@ -100,22 +103,36 @@ const SETTINGS_HINT: &str = "\
 Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of the same names, as --base-url;
 `gatepost --help` lists them.";
 
-/// What `gatepost --help` prints, or `gatepost user --help` for a group of commands.
-pub(super) fn overview(commands: &[&Command], whole: bool) -> String {
+/// What the exit codes mean.
+pub(super) const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
+
+/// What `gatepost --help` prints.
+pub(super) fn overview(commands: &[&Command]) -> String {
     let mut text = String::from("Usage: gatepost COMMAND [--env-file FILE] [--SETTING VALUE]...\n\nCommands:\n");
-    for command in commands {
-        text.push_str(&format!("  {:<18} {}\n", command.name, command.summary));
-    }
+    text.push_str(&list(commands));
     text.push_str(
         "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
     );
-    text.push_str("Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.\n");
-    if whole {
-        text.push_str("\nSettings:\n");
-        for setting in SETTINGS {
-            let flag = setting.flag().unwrap_or_else(|| String::from("(no flag: it is a secret)"));
-            text.push_str(&format!("  {:<52} {flag}\n", setting.name));
-        }
+    text.push_str(EXIT_CODES);
+    text.push_str("\n\nSettings:\n");
+    for setting in SETTINGS {
+        let flag = setting.flag().unwrap_or_else(|| String::from("(no flag: it is a secret)"));
+        text.push_str(&format!("  {:<52} {flag}\n", setting.name));
     }
     text
+}
+
+/// What `gatepost user --help` prints: the commands that begin with that word.
+pub(super) fn group(word: &str, commands: &[&Command]) -> String {
+    let example = commands.first().map_or("", |command| command.example);
+    format!(
+        "Usage: gatepost {word} COMMAND\n\nCommands:\n{}\nExample:\n  {example}\n\n`gatepost {word} COMMAND --help` says more \
+         about each.\n{SETTINGS_HINT}",
+        list(commands)
+    )
+}
+
+fn list(commands: &[&Command]) -> String {
+    commands.iter().map(|command| format!("  {:<18} {}\n", command.name, command.summary)).collect()
 }

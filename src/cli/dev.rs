@@ -14,6 +14,7 @@ mod system_user;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ use std::time::Duration;
 use crate::config::Source;
 use crate::protocol::client::GrantType;
 
-use super::command::{Command as CommandLine, Run};
+use super::command::{Command as CommandLine, CommandOption, Run};
 use super::failure::Failure;
 use demo_data::DemoData;
 use listeners::Listening;
@@ -64,7 +65,11 @@ impl fmt::Display for Trouble {
 pub(super) const COMMAND: CommandLine = CommandLine {
     name: "dev",
     values: &[],
-    options: &[],
+    options: &[CommandOption {
+        name: "--demo-listen",
+        value: Some("ADDRESS"),
+        meaning: "where the demo application listens",
+    }],
     summary: "Starts a private Postgres, demo data, the provider and a demo application, for trying out.",
     example: "gatepost dev",
     run: Run::ReadsArguments(run_as_configured),
@@ -117,7 +122,8 @@ fn play(options: &Options, provided: Provided) -> Result<(), Trouble> {
     demo::start(demo_socket.listener, data.relying_party(&provider_socket.base_url, &demo_socket.base_url)?)?;
 
     if !interrupted.load(Ordering::Relaxed) {
-        say(&what_to_try(&provider_socket.base_url, &demo_socket.base_url, &data));
+        let env_file = provider.write_env_file(&project)?;
+        say(&what_to_try(&provider_socket.base_url, &demo_socket.base_url, &data, &env_file));
     }
     watch(&mut serving, database.as_mut(), &interrupted)?;
     say("\nStopping.");
@@ -164,7 +170,7 @@ fn watch(
     Ok(())
 }
 
-fn what_to_try(provider: &str, demo: &str, data: &DemoData) -> String {
+fn what_to_try(provider: &str, demo: &str, data: &DemoData, env_file: &Path) -> String {
     let mut text = format!(
         "\nGatepost is running.\n\n  Open {demo} and sign in.\n\n  Provider         {provider}\n  \
          Discovery        {provider}/.well-known/openid-configuration\n"
@@ -175,6 +181,7 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData) -> String {
     for client in &data.clients {
         text.push_str(&format!("  Client           {}\n", client.summary()));
     }
+    text.push_str(&format!("  Other commands   gatepost user list --env-file {}\n", env_file.display()));
     text.push_str(&device_to_try(provider));
     text.push_str(
         "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends everything.",

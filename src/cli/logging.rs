@@ -3,8 +3,9 @@
 
 use std::io::{self, Write};
 
+use log::kv::{self, Key, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::config::{Config, LogFormat};
 
@@ -75,8 +76,26 @@ impl StandardError {
     }
 
     fn json(&self, record: &Record<'_>, message: &str) -> String {
-        let level = record.level().as_str().to_ascii_lowercase();
-        format!("{}\n", json!({"level": level, "target": record.target(), "message": message}))
+        let mut members = Map::new();
+        members.insert(String::from("level"), record.level().as_str().to_ascii_lowercase().into());
+        members.insert(String::from("target"), record.target().into());
+        match record.key_values().count() {
+            0 => drop(members.insert(String::from("message"), message.into())),
+            // The message says the same in one line.
+            _ => drop(record.key_values().visit(&mut Members(&mut members))),
+        }
+        format!("{}\n", Value::Object(members))
+    }
+}
+
+/// Takes a record's fields over into a JSON object.
+struct Members<'a>(&'a mut Map<String, Value>);
+
+impl<'kvs> VisitSource<'kvs> for Members<'_> {
+    fn visit_pair(&mut self, key: Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {
+        let value = value.to_u64().map_or_else(|| Value::from(value.to_string()), Value::from);
+        self.0.insert(key.to_string(), value);
+        Ok(())
     }
 }
 
@@ -102,6 +121,20 @@ mod tests {
     fn a_message_stays_on_its_line() {
         assert_eq!(text(false, Level::Info, "one\ntwo\u{1b}[0m ü"), "INFO  one\\ntwo\\u{1b}[0m ü\n");
         assert_eq!(text(false, Level::Error, "\r\r"), "ERROR \\r\\r\n");
+    }
+
+    #[test]
+    fn json_has_the_fields_of_a_request_as_members_and_any_other_line_as_message() {
+        let logger = StandardError { format: LogFormat::Json, level: LevelFilter::Info, journald: true };
+        let fields = [("path", kv::Value::from("/\n\"")), ("status", kv::Value::from(404))];
+        let request = Record::builder().level(Level::Info).target("gatepost::request").key_values(&fields).build();
+        let line = logger.json(&request, "path=... status=404");
+        assert_eq!(
+            line,
+            "{\"level\":\"info\",\"path\":\"/\\n\\\"\",\"status\":404,\"target\":\"gatepost::request\"}\n"
+        );
+        let other = Record::builder().level(Level::Warn).target("gatepost").build();
+        assert_eq!(logger.json(&other, "late"), "{\"level\":\"warn\",\"message\":\"late\",\"target\":\"gatepost\"}\n");
     }
 
     #[test]

@@ -2,27 +2,37 @@
 
 use serde_json::json;
 
+use crate::app::key_keeping::{self, new_key};
 use crate::crypto::master::Purpose;
 use crate::crypto::random;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::client::SigningAlgorithm;
+use crate::registry::Sealers;
 use crate::store::{StoreError, clients, installation, migrate, partitions};
 
 use super::arguments::Invocation;
 use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
-use super::key::new_key;
 use super::operator::{Operator, audit_event};
 use super::output;
+use super::sealed::{Resealed, reseal};
+use super::secret::refuse_lost;
 
 pub(super) const COMMAND: Command = Command {
     name: "migrate",
     values: &[],
-    options: &[CommandOption {
-        name: "--check",
-        value: None,
-        meaning: "change nothing; exit 1 when the database does not fit this program",
-    }],
+    options: &[
+        CommandOption {
+            name: "--check",
+            value: None,
+            meaning: "change nothing; exit 1 when the database does not fit this program",
+        },
+        CommandOption {
+            name: "--rename-issuer",
+            value: None,
+            meaning: "make the database that of another GATEPOST_BASE_URL; every code and token that is out is over",
+        },
+    ],
     summary: "Brings the database to this program's schema and makes its first signing keys. Safe to repeat.",
     example: "gatepost migrate",
     run: Run::Once(run),
@@ -41,6 +51,9 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         output::line(&format!("applied {name}"))?;
     }
     let issuer = operator.config.base_url.as_str();
+    if invocation.has("--rename-issuer") {
+        rename_issuer(&operator)?;
+    }
     let installed = installation::ensure(&mut client, random::bytes(), issuer).map_err(unless_ours)?;
     let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
     partitions::make_missing(&mut client, &horizons, operator.now()?.day())?;
@@ -52,6 +65,28 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&format!("The database is ready for {issuer}."))
 }
 
+/// What is stored is sealed for the issuer: all of it is sealed anew, in one change.
+fn rename_issuer(operator: &Operator) -> Result<(), Failure> {
+    let issuer = operator.config.base_url.as_str();
+    let Some(found) = installation::find(&operator.store)? else { return Ok(()) };
+    if found.issuer == issuer {
+        return output::line(&format!("{issuer} is its issuer already"));
+    }
+    let master = operator.master_secret()?;
+    let old = Sealers::new(&master.derive(&found.id, &found.issuer));
+    let new = Sealers::new(&master.derive(&found.id, issuer));
+    let resealed = operator.store.change_registry(|writer| {
+        let resealed = reseal(writer, &old, &new)?;
+        if resealed.lost.is_empty() {
+            writer.rename_issuer(issuer)?;
+            writer.audit(&audit_event("issuer_renamed", json!({"old": found.issuer, "new": issuer})))?;
+        }
+        Ok::<Resealed, Failure>(resealed)
+    })?;
+    refuse_lost(&resealed)?;
+    output::line(&format!("renamed {} to {issuer}; every code and token that was out is over", found.issuer))
+}
+
 /// A database of another issuer is a matter of settings.
 fn unless_ours(error: StoreError) -> Failure {
     if let StoreError::Refused(text) = error { Failure::Configuration(text) } else { Failure::from(error) }
@@ -59,7 +94,7 @@ fn unless_ours(error: StoreError) -> Failure {
 
 /// One key per algorithm that has none; signing at once, as nobody can hold an older key set yet.
 fn make_missing_keys(operator: &Operator, sealer: &Sealer) -> Result<Vec<String>, Failure> {
-    let times = operator.key_seasons().active_at_once(operator.now()?);
+    let times = key_keeping::seasons(&operator.config).active_at_once(operator.now()?);
     operator.store.change_registry(|writer| {
         let present = writer.signing_keys()?;
         let mut made = Vec::new();

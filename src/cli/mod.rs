@@ -5,6 +5,7 @@ mod apply;
 mod arguments;
 mod client;
 mod command;
+mod completions;
 pub mod dev;
 mod export;
 mod failure;
@@ -12,6 +13,7 @@ mod grant;
 mod healthcheck;
 mod key;
 pub mod logging;
+mod man;
 mod migrate;
 mod operator;
 mod output;
@@ -19,6 +21,7 @@ mod plan;
 mod progress;
 mod prompt;
 mod revoke;
+mod sealed;
 mod secret;
 pub mod serve;
 mod session;
@@ -30,7 +33,7 @@ use std::process::ExitCode;
 
 use crate::app::extension_grant::{self, ExtensionGrant};
 use arguments::{Invocation, Wanted, named, parse};
-use command::{Command, Run, overview};
+use command::{Command, Run, group, overview};
 use failure::Failure;
 
 /// Every command, in the order of `--help`.
@@ -42,6 +45,7 @@ const COMMANDS: &[&Command] = &[
     &apply::COMMAND,
     &export::COMMAND,
     &secret::COMMAND,
+    &secret::ROTATE,
     &user::ADD,
     &user::LIST,
     &user::SHOW,
@@ -64,7 +68,12 @@ const COMMANDS: &[&Command] = &[
     &revoke::COMMAND,
     &key::LIST,
     &key::ROTATE,
+    &key::RETIRE,
+    &key::IMPORT,
+    &key::RESET,
     &healthcheck::COMMAND,
+    &completions::COMMAND,
+    &man::COMMAND,
 ];
 
 /// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage, 78 configuration.
@@ -115,19 +124,24 @@ fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
 }
 
 fn help(words: &[String]) -> Result<ExitCode, Failure> {
-    if let Some(command) = named(words, COMMANDS) {
-        return match command.run {
-            Run::ReadsArguments(run) => run(vec![OsString::from("--help")]),
-            Run::Once(_) | Run::Stays(_) => output::line(&command.help()).map(|()| ExitCode::SUCCESS),
-        };
+    let Some(first) = words.first() else {
+        return output::line(&overview(COMMANDS)).map(|()| ExitCode::SUCCESS);
+    };
+    let beginning = format!("{first} ");
+    let in_group: Vec<&Command> =
+        COMMANDS.iter().filter(|command| command.name.starts_with(&beginning)).copied().collect();
+    match named(words, COMMANDS) {
+        Some(Command { run: Run::ReadsArguments(run), .. }) => return run(vec![OsString::from("--help")]),
+        // `secret` is a command and the beginning of another.
+        Some(command) if command.name == first && !in_group.is_empty() => {
+            let text = format!("{}\n\nSee also:\n{}", command.help(), group(first, &in_group));
+            output::line(&text)?;
+        }
+        Some(command) => output::line(&command.help())?,
+        None if in_group.is_empty() => output::line(&overview(COMMANDS))?,
+        None => output::line(&group(first, &in_group))?,
     }
-    let group = words.first().map(|word| format!("{word} "));
-    let in_group = |command: &&&Command| group.as_ref().is_none_or(|group| command.name.starts_with(group.as_str()));
-    let listed: Vec<&Command> = COMMANDS.iter().filter(in_group).copied().collect();
-    if listed.is_empty() {
-        return help(&[]);
-    }
-    output::line(&overview(&listed, words.is_empty())).map(|()| ExitCode::SUCCESS)
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

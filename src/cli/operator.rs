@@ -11,7 +11,6 @@ use crate::crypto::password::PasswordHashing;
 use crate::crypto::random;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::instant::Instant;
-use crate::protocol::key_schedule::KeySeasons;
 use crate::store::audit_events::AuditEvent;
 use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};
@@ -21,8 +20,6 @@ use crate::store::{DatabaseSettings, Store, migrate};
 
 use super::arguments::Invocation;
 use super::failure::Failure;
-
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// Settings and database.
 pub(super) struct Operator {
@@ -70,7 +67,8 @@ impl Operator {
         match keys.iter().find(|key| foreign(key)) {
             None => Ok(derived),
             Some(key) => Err(Failure::Configuration(format!(
-                "GATEPOST_SECRET_FILE is not the master secret of this database: signing key {} does not open under it",
+                "GATEPOST_SECRET_FILE is not the master secret of this database, or a line of it is missing: signing key {} does \
+                 not open under it (when it is lost for good: `gatepost key reset`)",
                 key.kid
             ))),
         }
@@ -92,17 +90,6 @@ impl Operator {
     /// How far ahead partitions must reach, given the longest lifetimes that clients register.
     pub(super) fn horizons(&self, registered: LongestLifetimes) -> Horizons {
         app::horizons(&self.config, &registered)
-    }
-
-    /// The seasons of a signing key.
-    pub(super) fn key_seasons(&self) -> KeySeasons {
-        let days = self.config.key_days;
-        KeySeasons {
-            announce: DAY * days.announce,
-            sign: DAY * days.sign,
-            publish: DAY * days.publish,
-            hint: DAY * days.hint,
-        }
     }
 
     /// The database's clock.

@@ -23,6 +23,7 @@ use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
 use crate::http::{Refused, Request, Response};
+use crate::metrics::{Metrics, ServerFigures};
 use crate::pages::language::Language;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, device_authorizations, partitions, sign_in_failures};
@@ -101,6 +102,7 @@ fn installed_path(argument: PathBuf) -> Option<PathBuf> {
 /// What handlers are given: the house, once it is open.
 struct House {
     config: Arc<Config>,
+    metrics: Metrics,
     app: OnceLock<App>,
     /// Whether `app` is there: for the server, which knows nothing of it.
     is_open: Arc<AtomicBool>,
@@ -116,8 +118,12 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
             return ExitCode::from(78);
         }
     };
-    let house: &'static House =
-        Box::leak(Box::new(House { config: Arc::new(config), app: OnceLock::new(), is_open: Arc::default() }));
+    let house: &'static House = Box::leak(Box::new(House {
+        config: Arc::new(config),
+        metrics: Metrics::default(),
+        app: OnceLock::new(),
+        is_open: Arc::default(),
+    }));
     let settings = settings(house);
     let (verdict, awaited) = mpsc::channel();
     let watched = [store.clone(), extensions.functions.clone()];
@@ -141,18 +147,31 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
         log::error!("the database did not answer within {} s: not taking over", SUCCESSOR_PATIENCE.as_secs());
         return ExitCode::FAILURE;
     }
+    let stats = Arc::new(ServerStats::default());
     server::run(
         settings,
-        Arc::new(ServerStats::default()),
+        Arc::clone(&stats),
         |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle(&house.config, house.app.get(), &request),
-            Err(refused) => dispatch::refusal(&house.config, &refused),
+            Ok(request) => dispatch::handle(&house.config, &house.metrics, house.app.get(), &request),
+            Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
-        |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle_admin(house.app.get(), &request),
+        move |arrived: Result<Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle_admin(&house.metrics, &figures(&stats), house.app.get(), &request),
             Err(refused) => Response::empty(refused.status),
         },
     )
+}
+
+fn figures(stats: &ServerStats) -> ServerFigures {
+    ServerFigures {
+        connections: stats.connections.load(Ordering::Relaxed) as u64,
+        in_flight: stats.in_flight.load(Ordering::Relaxed) as u64,
+        awaited: stats.awaited.load(Ordering::Relaxed) as u64,
+        received: stats.received.load(Ordering::Relaxed),
+        abandoned: stats.abandoned.load(Ordering::Relaxed),
+        panicked: stats.panicked.load(Ordering::Relaxed),
+        recycles: stats.recycles.load(Ordering::Relaxed),
+    }
 }
 
 fn settings(house: &'static House) -> ServerSettings {
@@ -266,7 +285,7 @@ fn open(
     }
 }
 
-/// Looks after partitions and counters every minute. On a thread of its own: it may wait for locks.
+/// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
         housekeep(app);
@@ -286,6 +305,10 @@ fn housekeep(app: &App) {
             }
         }
         Err(error) => log::warn!("partitions could not be looked after: {error}"),
+    }
+    match app.keep_keys() {
+        Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
+        Err(error) => log::warn!("signing keys could not be looked after: {error}"),
     }
     let most = i64::from(app.config.limits.tracked);
     if let Err(error) = sign_in_failures::clean(&app.store, most) {

@@ -169,9 +169,5 @@ fn contradictions(config: &Config) -> Vec<Problem> {
         let rule = format!("must not outlive the key that signed: {} is shorter", settings::KEY_PUBLISH_DAYS.name);
         problems.push(Problem::new(settings::ACCESS_TOKEN_LIFETIME.name, rule));
     }
-    if config.cookie_same_site == SameSite::None && config.base_url.as_str().starts_with("http://") {
-        let rule = "can be none over https only: browsers drop such cookies elsewhere";
-        problems.push(Problem::new(settings::COOKIE_SAMESITE.name, rule));
-    }
     problems
 }

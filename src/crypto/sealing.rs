@@ -62,6 +62,13 @@ impl Sealer {
         named.find_map(|key| self.open_under(&key.key, nonce, ciphertext))
     }
 
+    /// Whether it was sealed under the current line, as `seal` would now.
+    pub fn seals_alike(&self, sealed: &[u8]) -> bool {
+        let parts = sealed.split_first().and_then(|(name, rest)| Some((name, rest.split_first_chunk::<NONCE_LEN>()?)));
+        let (Some((name, (nonce, ciphertext))), Some(current)) = (parts, self.keys.first()) else { return false };
+        current.name == *name && self.open_under(&current.key, nonce, ciphertext).is_some()
+    }
+
     fn open_under(&self, key: &LessSafeKey, nonce: &[u8; NONCE_LEN], ciphertext: &[u8]) -> Option<Vec<u8>> {
         let mut plain = ciphertext.to_vec();
         let aad = Aad::from(&self.associated_data);
@@ -136,5 +143,7 @@ mod tests {
         let sealer = Sealer::new(&rotated, Purpose::AccessToken);
         assert_eq!(sealer.open(&sealed).unwrap(), b"alice");
         assert_eq!(old.open(&sealer.seal(b"alice")), None);
+        assert!(sealer.seals_alike(&sealer.seal(b"alice")) && !sealer.seals_alike(&sealed));
+        assert!(old.seals_alike(&sealed) && !old.seals_alike(b"") && !old.seals_alike(&sealed[..9]));
     }
 }

@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
+use crate::app::foreign_keys::KeySource;
 use crate::app::guesses::Source;
 use crate::http::Request;
+use crate::protocol::assertion::Expected;
+use crate::protocol::client::Client;
+use crate::protocol::client_assertion;
 use crate::protocol::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
 use crate::protocol::instant::Instant;
+use crate::protocol::jwt::UnverifiedJws;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::registry::RegisteredClient;
@@ -92,10 +97,7 @@ fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<
     let snapshot = app.registry.snapshot();
     let name = presented.client_id.as_str();
     if let Some(secrets) = snapshot.resource_secrets.get(name) {
-        return Ok(match presented.judge_resource(secrets, now) {
-            ClientVerdict::Authenticated => Ok(Introspector::Resource(name.to_owned())),
-            ClientVerdict::Refused(failure) => Err(failure),
-        });
+        return Ok(presented.judge_resource(secrets, now).map(|()| Introspector::Resource(name.to_owned())));
     }
     Ok(client(app, presented, now)?.and_then(|client| {
         let proven = client.client.is_confidential();
@@ -111,13 +113,34 @@ fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<Re
     let registered = app.registry.client(&presented.client_id)?;
     let client = registered.as_ref().map(|registered| &registered.client);
     let secrets = registered.as_ref().map_or(&[][..], |registered| &registered.secrets);
-    Ok(match (presented.judge(client, secrets, now), registered.clone()) {
-        (ClientVerdict::Authenticated, Some(registered)) => Ok(registered),
-        (ClientVerdict::Refused(failure), _) => Err(failure),
-        (ClientVerdict::Authenticated, None) => {
-            return Err(Failure::Internal(String::from("a client that is not registered was authenticated")));
-        }
-    })
+    let proven = match presented.judge(client, secrets, now) {
+        ClientVerdict::Authenticated => Ok(()),
+        ClientVerdict::ByAssertion(jws) => by_assertion(app, presented, client, &jws, now)?,
+        ClientVerdict::Refused(failure) => Err(failure),
+    };
+    match (proven, registered) {
+        (Ok(()), Some(registered)) => Ok(Ok(registered)),
+        (Err(failure), _) => Ok(Err(failure)),
+        (Ok(()), None) => Err(Failure::Internal(String::from("a client that is not registered was authenticated"))),
+    }
+}
+
+/// `private_key_jwt`: verified by the registered keys, and spent.
+fn by_assertion(
+    app: &App,
+    presented: &PresentedClient,
+    client: Option<&Client>,
+    jws: &UnverifiedJws,
+    now: Instant,
+) -> Judged<()> {
+    let Some((client, keys)) = client.and_then(|client| Some((client, KeySource::of(&client.jwks, &client.jwks_uri)?)))
+    else {
+        return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
+    };
+    let name = client.client_id.as_str();
+    let expected = Expected { issuer: name, subject: Some(name), audiences: &app.assertion_audiences() };
+    let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
+    Ok(spent.map(drop).map_err(|problem| presented.failure(client_assertion::reason_for(problem))))
 }
 
 fn refused(app: &App, failure: &AuthenticationFailure) -> Failure {

@@ -103,17 +103,14 @@ fn remove(config: &Config, response: Response, name: &str) -> Response {
     response.header("Set-Cookie", format!("{name}=; Max-Age=0; {attributes}"))
 }
 
-/// No Max-Age: how long a session lasts is for its row to say.
-fn attributes(config: &Config) -> String {
-    let mut attributes = String::from("Path=/; HttpOnly");
-    if config.base_url.is_https() {
-        attributes.push_str("; Secure");
+/// No Max-Age: how long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`, and count
+/// http on loopback, the only http there is, as secure.
+fn attributes(config: &Config) -> &'static str {
+    match (config.cookie_same_site, config.base_url.is_https()) {
+        (SameSite::Lax, true) => "Path=/; HttpOnly; Secure; SameSite=Lax",
+        (SameSite::Lax, false) => "Path=/; HttpOnly; SameSite=Lax",
+        (SameSite::None, _) => "Path=/; HttpOnly; Secure; SameSite=None",
     }
-    attributes.push_str(match config.cookie_same_site {
-        SameSite::Lax => "; SameSite=Lax",
-        SameSite::None => "; SameSite=None",
-    });
-    attributes
 }
 
 fn session_cookie_name(config: &Config) -> String {

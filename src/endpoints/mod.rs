@@ -23,6 +23,7 @@ pub mod introspection;
 pub mod jwks;
 pub mod login;
 pub mod logout;
+pub mod metrics;
 pub mod present_session;
 pub mod revocation;
 pub mod sealed_address;

@@ -212,6 +212,7 @@ impl Visit {
         let presentation = Presentation { config: &app.config, request: http };
         let mut response = answers::deliver(&presentation, delivery, framed_by.as_deref());
         response.note.client_id = Some(self.request.client_id.to_string());
+        response.note.grant = self.request.response_type.token.then(|| String::from("implicit"));
         Ok(match present.browser_state {
             Some(_) => response,
             None => cookies::set_browser_state(&app.config, response, &browser_state),

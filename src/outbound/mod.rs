@@ -12,7 +12,7 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 
-use crate::permits::Permits;
+use crate::permits::{Permit, Permits};
 use crate::protocol::forwarded::Cidr;
 use crate::protocol::web_url::WebUrl;
 
@@ -54,14 +54,24 @@ impl Outbound {
         Ok(Outbound { agent, permits: Permits::new(at_once.max(1)) })
     }
 
+    /// How many more workers may wait for other servers now.
+    pub fn free_places(&self) -> u64 {
+        self.permits.free() as u64
+    }
+
     /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other servers already, so
     /// that the rest keeps serving. An answer of any status is an answer, a redirect as well.
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
-        let _permit = self.permits.take(PATIENCE).ok_or(OutboundError::Busy)?;
+        let _place = self.take_place()?;
         self.send_from_background(request)
     }
 
-    /// Sends a request from a thread that is none of the workers.
+    /// A place among the workers that wait for other servers, for one that waits for another's request to come back.
+    pub fn take_place(&self) -> Result<Permit<'_>, OutboundError> {
+        self.permits.take(PATIENCE).ok_or(OutboundError::Busy)
+    }
+
+    /// Sends a request from a thread that is none of the workers, or has a place already.
     pub fn send_from_background(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         check_url(request.url)?;
         request.run(&self.agent)

@@ -35,7 +35,7 @@ pub struct Client {
     pub application_type: ApplicationType,
     /// Whether the client has a secret or key of its own, and how it proves that.
     pub authentication: ClientAuthenticationMethod,
-    /// `token_endpoint_auth_signing_alg`
+    /// `token_endpoint_auth_signing_alg`, of client assertions.
     pub token_endpoint_auth_signing_alg: Option<SigningAlgorithm>,
     /// `jwks`, the client's own public keys.
     pub jwks: Option<Value>,
@@ -275,6 +275,12 @@ impl Client {
     /// Whether the client can keep a secret (RFC 6749 §2.1).
     pub fn is_confidential(&self) -> bool {
         self.authentication.is_confidential()
+    }
+
+    /// What its assertions may be signed with: the registered `token_endpoint_auth_signing_alg`, or else whatever its
+    /// registered keys are for.
+    pub fn assertion_algorithms(&self) -> Vec<SigningAlgorithm> {
+        self.token_endpoint_auth_signing_alg.map_or_else(|| SigningAlgorithm::ALL.to_vec(), |alg| vec![alg])
     }
 
     /// Whether this grant type is registered.

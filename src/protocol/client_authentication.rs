@@ -1,12 +1,17 @@
 //! Client authentication (RFC 6749 §2.3): who the request says it is from, and whether that is proven. Unknown client
 //! and wrong secret answer alike and in like time.
+//!
+//! A secret is judged here; an assertion (`private_key_jwt`) is judged here only as far as the registration says that it
+//! is the client's way, and then verified by the caller, who has the keys.
 
 use super::basic_credentials::{self, BasicCredentials};
 use super::client::{Client, ClientAuthenticationMethod};
+use super::client_assertion;
 use super::client_secret::{SecretDigest, matches_any};
 use super::errors::{TokenError, TokenErrorCode};
 use super::identifiers::ClientId;
 use super::instant::Instant;
+use super::jwt::UnverifiedJws;
 use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
@@ -22,6 +27,8 @@ pub struct PresentedClient {
     pub client_id: ClientId,
     /// The secret it shows; an empty one is none.
     pub secret: Option<SecretText>,
+    /// The `client_assertion` it shows, not verified.
+    pub assertion: Option<Box<UnverifiedJws>>,
     /// Whether this came in the Authorization header.
     pub header_used: bool,
     /// The header's pair read without form-decoding, where that differs: older clients never encoded theirs.
@@ -52,6 +59,8 @@ pub struct AuthenticationFailure {
 pub enum ClientVerdict {
     /// It is; a public client merely says so.
     Authenticated,
+    /// It is if this assertion verifies by the client's registered keys.
+    ByAssertion(Box<UnverifiedJws>),
     /// It is not, or cannot be believed.
     Refused(AuthenticationFailure),
 }
@@ -65,12 +74,10 @@ impl PresentedClient {
         let header_used = !authorization.is_empty();
         let refuse = |error| AuthenticationFailure { error, header_used };
         let body = BodyCredentials::read(parameters).map_err(refuse)?;
-        if sends_assertion(parameters) {
+        if client_assertion::is_sent(parameters) {
             let beside = header_used || body.secret.is_some();
-            return Err(refuse(match beside {
-                true => contradiction(Reason::SeveralAuthenticationMethods),
-                false => invalid_client(Reason::WrongAuthenticationMethod),
-            }));
+            let several = || contradiction(Reason::SeveralAuthenticationMethods);
+            return if beside { Err(refuse(several())) } else { from_assertion(parameters, &body).map_err(refuse) };
         }
         match authorization {
             [] => body.into_client().map_err(refuse),
@@ -87,7 +94,7 @@ impl PresentedClient {
 
     fn from_pair(pair: BasicCredentials, raw: Option<BasicCredentials>) -> PresentedClient {
         let secret = Some(pair.secret).filter(|secret| !secret.is_empty());
-        PresentedClient { client_id: pair.client_id, secret, header_used: true, raw }
+        PresentedClient { client_id: pair.client_id, secret, assertion: None, header_used: true, raw }
     }
 
     /// Judges against the registration under `client_id`, if there is one, and its secrets. Every digest is compared,
@@ -97,25 +104,30 @@ impl PresentedClient {
         let Some(client) = client else {
             return self.refused(Reason::UnknownClientAtToken);
         };
-        match self.verify(client, matches) {
-            Ok(()) => ClientVerdict::Authenticated,
-            Err(reason) => self.refused(reason),
+        match (self.verify(client, matches), &self.assertion) {
+            (Ok(()), Some(assertion)) => ClientVerdict::ByAssertion(assertion.clone()),
+            (Ok(()), None) => ClientVerdict::Authenticated,
+            (Err(reason), _) => self.refused(reason),
         }
     }
 
     /// Judges against the secrets of the resource of that name: resources prove themselves as confidential clients do, at
     /// introspection (RFC 7662 §2.1).
-    pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
+    pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> Result<(), AuthenticationFailure> {
         match (matches_any(self.secret.as_ref(), secrets, now), &self.secret) {
-            (true, _) => ClientVerdict::Authenticated,
-            (false, None) => self.refused(Reason::MissingClientSecret),
-            (false, Some(_)) => self.refused(Reason::WrongClientSecret),
+            (true, _) => Ok(()),
+            (false, None) => Err(self.failure(Reason::MissingClientSecret)),
+            (false, Some(_)) => Err(self.failure(Reason::WrongClientSecret)),
         }
     }
 
     fn verify(&self, client: &Client, secret_matches: bool) -> Result<(), Reason> {
         if !client.enabled {
             return Err(Reason::DisabledClientAtToken);
+        }
+        if self.assertion.is_some() {
+            let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
+            return if by_key { Ok(()) } else { Err(Reason::WrongAuthenticationMethod) };
         }
         let acceptable = match client.authentication {
             ClientAuthenticationMethod::None if self.secret.is_none() => return Ok(()),
@@ -188,6 +200,7 @@ impl<'a> BodyCredentials<'a> {
         Ok(PresentedClient {
             client_id: ClientId::new(client_id),
             secret: self.secret.map(SecretText::new),
+            assertion: None,
             header_used: false,
             raw: None,
         })
@@ -209,9 +222,11 @@ fn from_header(header: &str, body: BodyCredentials<'_>) -> Result<PresentedClien
     Ok(PresentedClient::from_pair(first, named.next()))
 }
 
-/// Assertions (RFC 7521 §4.2) are a method of their own, which this server does not offer yet.
-fn sends_assertion(parameters: &Parameters) -> bool {
-    parameters.was_sent("client_assertion") || parameters.was_sent("client_assertion_type")
+fn from_assertion(parameters: &Parameters, body: &BodyCredentials<'_>) -> Result<PresentedClient, TokenError> {
+    let refuse =
+        |reason| if reason == Reason::RepeatedParameter { contradiction(reason) } else { invalid_client(reason) };
+    let (client_id, jws) = client_assertion::read(parameters, body.client_id).map_err(refuse)?;
+    Ok(PresentedClient { client_id, secret: None, assertion: Some(Box::new(jws)), header_used: false, raw: None })
 }
 
 fn unreadable(reason: Reason) -> TokenError {

@@ -75,6 +75,11 @@ pub struct Provider<'a> {
     pub further_endpoints: FurtherEndpoints,
 }
 
+/// The address of an endpoint: below the issuer, whose last slash counts once.
+pub fn endpoint_url(issuer: &str, path: &str) -> String {
+    format!("{}{path}", issuer.trim_end_matches('/'))
+}
+
 /// The metadata document.
 pub fn document(provider: &Provider<'_>) -> Map<String, Value> {
     let mut metadata = Map::new();
@@ -89,7 +94,7 @@ pub fn document(provider: &Provider<'_>) -> Map<String, Value> {
 type Member = (&'static str, Option<Value>);
 
 fn endpoints(provider: &Provider<'_>) -> Vec<Member> {
-    let address = |path: &str| json!(format!("{}{path}", provider.issuer.trim_end_matches('/')));
+    let address = |path: &str| json!(endpoint_url(provider.issuer, path));
     let further = provider.further_endpoints;
     vec![
         ("issuer", Some(json!(provider.issuer))),
@@ -109,6 +114,9 @@ fn capabilities(provider: &Provider<'_>) -> Vec<Member> {
     let methods = json!(authentication_methods(provider.authentication_methods));
     let confidential = json!(authentication_methods(&confidential_only(provider.authentication_methods)));
     let further = provider.further_endpoints;
+    // What signs here also verifies there; which of them a client may use is its registration's to say.
+    let by_key = provider.authentication_methods.contains(&ClientAuthenticationMethod::PrivateKeyJwt);
+    let assertions = by_key.then(|| texts(SigningAlgorithm::ALL.map(SigningAlgorithm::as_str)));
     vec![
         ("scopes_supported", Some(json!(scopes(provider.catalogue)))),
         ("claims_supported", Some(json!(claims(provider.catalogue)))),
@@ -124,8 +132,11 @@ fn capabilities(provider: &Provider<'_>) -> Vec<Member> {
             Some(texts(provider.signing_algorithms.iter().map(|alg| alg.as_str()))),
         ),
         ("token_endpoint_auth_methods_supported", Some(methods.clone())),
+        ("token_endpoint_auth_signing_alg_values_supported", assertions.clone()),
         ("revocation_endpoint_auth_methods_supported", further.revocation.map(|_| methods)),
+        ("revocation_endpoint_auth_signing_alg_values_supported", further.revocation.and_then(|_| assertions.clone())),
         ("introspection_endpoint_auth_methods_supported", further.introspection.map(|_| confidential)),
+        ("introspection_endpoint_auth_signing_alg_values_supported", further.introspection.and(assertions)),
         ("acr_values_supported", Some(json!(provider.acr_values))),
         ("ui_locales_supported", (!provider.ui_locales.is_empty()).then(|| json!(provider.ui_locales))),
     ]
@@ -209,7 +220,7 @@ mod tests {
     use super::*;
 
     /// IANA, OAuth Authorization Server Metadata, as far as we could ever name them.
-    const REGISTERED: [&str; 34] = [
+    const REGISTERED: [&str; 37] = [
         "issuer",
         "authorization_endpoint",
         "token_endpoint",
@@ -232,8 +243,11 @@ mod tests {
         "code_challenge_methods_supported",
         "id_token_signing_alg_values_supported",
         "token_endpoint_auth_methods_supported",
+        "token_endpoint_auth_signing_alg_values_supported",
         "revocation_endpoint_auth_methods_supported",
+        "revocation_endpoint_auth_signing_alg_values_supported",
         "introspection_endpoint_auth_methods_supported",
+        "introspection_endpoint_auth_signing_alg_values_supported",
         "acr_values_supported",
         "ui_locales_supported",
         "authorization_response_iss_parameter_supported",

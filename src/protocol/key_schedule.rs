@@ -1,8 +1,12 @@
-//! When a signing key is announced, signs, stays published and is forgotten.
+//! When a signing key is announced, signs, stays published and is forgotten; and what is to be done about it now.
 
 use std::time::Duration;
 
+use super::client::SigningAlgorithm;
 use super::instant::Instant;
+
+/// How long a private part is kept after another key has begun to sign: a process whose clock is behind goes on with it.
+const HANDOVER: Duration = Duration::from_secs(3_600);
 
 /// The lengths of a key's four seasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,150 @@ impl KeySeasons {
     }
 }
 
+/// A key as far as its schedule goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduledKey {
+    /// Its name.
+    pub kid: String,
+    /// What it signs with.
+    pub algorithm: SigningAlgorithm,
+    /// Its turning points.
+    pub times: KeyTimes,
+    /// Whether its private part is there.
+    pub can_sign: bool,
+}
+
+/// What a key does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// It stands in the JWKS and does not sign yet.
+    Announced,
+    /// It signs.
+    Signing,
+    /// It signs no longer and stands in the JWKS, for what it signed.
+    Published,
+    /// It only checks hints.
+    Retired,
+}
+
+/// What a key does, since when, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What it does.
+    pub state: KeyState,
+    /// Since when.
+    pub since: Instant,
+    /// Until when; `None` until another key follows.
+    pub until: Option<Instant>,
+}
+
+/// The key that signs with that algorithm: the youngest that may, even past its time when nothing follows it.
+pub fn current(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
+    able(keys, algorithm).filter(|key| key.times.activates_at <= now).max_by_key(|key| key.times.activates_at)
+}
+
+/// The key that is announced to follow it.
+pub fn announced(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
+    able(keys, algorithm).filter(|key| now < key.times.activates_at).min_by_key(|key| key.times.activates_at)
+}
+
+fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Item = &ScheduledKey> {
+    keys.iter().filter(move |key| key.algorithm == algorithm && key.can_sign)
+}
+
+/// What a key of these does now.
+pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Standing {
+    let times = key.times;
+    let signer = current(keys, key.algorithm, now);
+    if now < times.activates_at {
+        return Standing { state: KeyState::Announced, since: times.announced_at, until: Some(times.activates_at) };
+    }
+    if signer.is_some_and(|signer| signer.kid == key.kid) {
+        let next = announced(keys, key.algorithm, now).map(|next| next.times.activates_at);
+        let until = next.or(Some(times.retires_at).filter(|retires_at| now < *retires_at));
+        return Standing { state: KeyState::Signing, since: times.activates_at, until };
+    }
+    if now < times.unpublished_at {
+        let replaced = signer.map_or(times.retires_at, |signer| signer.times.activates_at);
+        return Standing {
+            state: KeyState::Published,
+            since: times.retires_at.min(replaced),
+            until: Some(times.unpublished_at),
+        };
+    }
+    Standing { state: KeyState::Retired, since: times.unpublished_at, until: Some(times.forgotten_at) }
+}
+
+/// One thing to be done about keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyStep {
+    /// Make a key with these times.
+    Make {
+        /// What it signs with.
+        algorithm: SigningAlgorithm,
+        /// When.
+        times: KeyTimes,
+    },
+    /// Give a key other times.
+    Reschedule {
+        /// Which.
+        kid: String,
+        /// When.
+        times: KeyTimes,
+    },
+    /// Erase a private part: another key has signed for a while.
+    Erase {
+        /// Which.
+        kid: String,
+    },
+    /// Remove a key: nothing is checked with it any longer.
+    Forget {
+        /// Which.
+        kid: String,
+    },
+}
+
+/// What is due now, so that each algorithm always has a key that signs and, in time, one that is announced to follow it.
+/// Nothing is due twice: done at once, the next look finds nothing.
+#[must_use]
+pub fn due(keys: &[ScheduledKey], seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
+    let mut steps: Vec<KeyStep> =
+        SigningAlgorithm::ALL.into_iter().flat_map(|algorithm| succession(keys, algorithm, seasons, now)).collect();
+    for key in keys {
+        let signer = current(keys, key.algorithm, now);
+        let is_replaced = signer.is_some_and(|signer| {
+            signer.times.activates_at > key.times.activates_at && signer.times.activates_at.plus(HANDOVER) <= now
+        });
+        if key.can_sign && is_replaced {
+            steps.push(KeyStep::Erase { kid: key.kid.clone() });
+        } else if !key.can_sign && key.times.forgotten_at <= now {
+            steps.push(KeyStep::Forget { kid: key.kid.clone() });
+        }
+    }
+    steps
+}
+
+fn succession(keys: &[ScheduledKey], algorithm: SigningAlgorithm, seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
+    let reschedule = |key: &ScheduledKey, times| KeyStep::Reschedule { kid: key.kid.clone(), times };
+    let ending = |key: &ScheduledKey, at| {
+        reschedule(key, seasons.retiring_at(key.times.announced_at, key.times.activates_at, at))
+    };
+    match (current(keys, algorithm, now), announced(keys, algorithm, now)) {
+        (None, None) => vec![KeyStep::Make { algorithm, times: seasons.active_at_once(now) }],
+        (None, Some(next)) => vec![reschedule(next, seasons.active_from(next.times.announced_at, now))],
+        (Some(signer), Some(next)) if signer.times.retires_at < next.times.activates_at => {
+            vec![ending(signer, next.times.activates_at)]
+        }
+        (Some(_), Some(_)) => Vec::new(),
+        (Some(signer), None) if now < signer.times.retires_at.minus(seasons.announce) => Vec::new(),
+        (Some(signer), None) => {
+            let activates_at = signer.times.retires_at.max(now.plus(seasons.announce));
+            let made = KeyStep::Make { algorithm, times: seasons.active_from(now, activates_at) };
+            if activates_at == signer.times.retires_at { vec![made] } else { vec![made, ending(signer, activates_at)] }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +226,109 @@ mod tests {
         assert_eq!(seasons.active_at_once(now).activates_at, now);
         let replaced = seasons.retiring_at(now, now, now.plus(DAY));
         assert_eq!(replaced.forgotten_at.since(now), DAY * 105);
+    }
+
+    const SEASONS: KeySeasons = KeySeasons {
+        announce: Duration::from_secs(86_400 * 14),
+        sign: Duration::from_secs(86_400 * 90),
+        publish: Duration::from_secs(86_400 * 14),
+        hint: Duration::from_secs(86_400 * 90),
+    };
+
+    fn day(day: u32) -> Instant {
+        Instant::from_seconds(1_795_132_800).plus(DAY * day)
+    }
+
+    fn key(kid: &str, algorithm: SigningAlgorithm, times: KeyTimes) -> ScheduledKey {
+        ScheduledKey { kid: kid.to_owned(), algorithm, times, can_sign: true }
+    }
+
+    /// Does what is due; answers how much that was.
+    fn keep(keys: &mut Vec<ScheduledKey>, now: Instant, made: &mut u32) -> usize {
+        let steps = due(keys, &SEASONS, now);
+        for step in &steps {
+            match step {
+                KeyStep::Make { algorithm, times } => {
+                    *made += 1;
+                    keys.push(key(&format!("key {made}"), *algorithm, *times));
+                }
+                KeyStep::Reschedule { kid, times } => {
+                    keys.iter_mut().filter(|key| key.kid == *kid).for_each(|key| key.times = *times);
+                }
+                KeyStep::Erase { kid } => {
+                    keys.iter_mut().filter(|key| key.kid == *kid).for_each(|key| key.can_sign = false);
+                }
+                KeyStep::Forget { kid } => keys.retain(|key| key.kid != *kid),
+            }
+        }
+        steps.len()
+    }
+
+    #[test]
+    fn over_years_every_algorithm_signs_without_a_gap_and_with_keys_announced_in_time() {
+        let (mut keys, mut made) = (Vec::new(), 0);
+        let mut signers: Vec<String> = Vec::new();
+        for hour in 0..24 * 800 {
+            let now = day(0).plus(Duration::from_secs(3_600 * hour));
+            keep(&mut keys, now, &mut made);
+            assert_eq!(keep(&mut keys, now, &mut made), 0, "something is due twice");
+            for algorithm in SigningAlgorithm::ALL {
+                let signer = current(&keys, algorithm, now).unwrap_or_else(|| panic!("no {algorithm:?} key"));
+                assert!(signer.times.announced_at.plus(SEASONS.announce) <= now || signer.times.announced_at == day(0));
+                if !signers.contains(&signer.kid) {
+                    signers.push(signer.kid.clone());
+                }
+            }
+            let private = keys.iter().filter(|key| key.can_sign).count();
+            assert!((3..=9).contains(&private) && keys.len() <= 12, "{private} of {}", keys.len());
+        }
+        assert_eq!(signers.len(), 27, "one each 90 days, of each kind");
+    }
+
+    #[test]
+    fn after_a_long_stop_a_key_is_announced_anew_before_it_signs() {
+        let rs256 = SigningAlgorithm::Rs256;
+        let mut keys: Vec<ScheduledKey> =
+            SigningAlgorithm::ALL.map(|alg| key(alg.as_str(), alg, SEASONS.active_at_once(day(0)))).to_vec();
+        let mut made = 0;
+        keep(&mut keys, day(500), &mut made);
+        assert_eq!(current(&keys, rs256, day(500)).unwrap().kid, "RS256");
+        assert_eq!(announced(&keys, rs256, day(500)).unwrap().times.activates_at, day(514));
+        let old = standing(&keys[0], &keys, day(500));
+        assert_eq!((old.state, old.until), (KeyState::Signing, Some(day(514))));
+        assert_eq!(standing(&keys[0], &keys, day(520)).state, KeyState::Published);
+    }
+
+    #[test]
+    fn each_key_tells_what_it_does_since_when_and_until_when() {
+        let es256 = SigningAlgorithm::Es256;
+        let keys = [
+            key("old", es256, SEASONS.retiring_at(day(0), day(0), day(90))),
+            key("now", es256, SEASONS.active_from(day(76), day(90))),
+            key("next", es256, SEASONS.active_from(day(166), day(180))),
+        ];
+        for (index, at, state, since, until) in [
+            (0, day(89), KeyState::Signing, day(0), Some(day(90))),
+            (1, day(89), KeyState::Announced, day(76), Some(day(90))),
+            (0, day(100), KeyState::Published, day(90), Some(day(104))),
+            (0, day(150), KeyState::Retired, day(104), Some(day(194))),
+            (1, day(170), KeyState::Signing, day(90), Some(day(180))),
+            (2, day(400), KeyState::Signing, day(180), None),
+        ] {
+            assert_eq!(standing(&keys[index], &keys, at), Standing { state, since, until }, "{index}");
+        }
+    }
+
+    #[test]
+    fn a_gap_is_closed_at_once() {
+        let eddsa = SigningAlgorithm::EdDsa;
+        let next = key("next", eddsa, SEASONS.active_from(day(0), day(14)));
+        let steps = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(3));
+        assert_eq!(
+            steps,
+            [KeyStep::Reschedule { kid: String::from("next"), times: SEASONS.active_from(day(0), day(3)) }]
+        );
+        let made = KeyStep::Make { algorithm: eddsa, times: SEASONS.active_at_once(day(3)) };
+        assert_eq!(succession(&[ScheduledKey { can_sign: false, ..next }], eddsa, &SEASONS, day(3)), [made]);
     }
 }

@@ -43,8 +43,10 @@ pub mod session_state;
 pub mod throttle;
 
 // The token endpoint
+pub mod assertion;
 pub mod audience;
 pub mod authorization_code;
+pub mod client_assertion;
 pub mod client_authentication;
 pub mod client_checkup;
 pub mod client_credentials;
@@ -69,6 +71,7 @@ pub mod id_token;
 pub mod introspection;
 pub mod jwks;
 pub mod jwt;
+pub mod key_set;
 pub mod liveness;
 pub mod reference_token;
 pub mod token_subject;

@@ -235,6 +235,27 @@ pub enum Reason {
     MissingClientSecret,
     /// Introspect as a resource with a secret, or as a confidential client.
     PublicClientIntrospection,
+    // Client authentication by keys
+    /// Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type.
+    MalformedClientAssertion,
+    /// Sign with the registered token_endpoint_auth_signing_alg.
+    ClientAssertionAlgorithm,
+    /// Register the key under the kid that the header names; each kid once.
+    ClientAssertionKey,
+    /// Sign with the private part of the registered key.
+    ClientAssertionSignature,
+    /// Set iss and sub to the client_id.
+    ClientAssertionParties,
+    /// Set aud to the issuer, or to the token endpoint's URL, and to nothing else.
+    ClientAssertionAudience,
+    /// Set exp at most 10 minutes ahead; compare the clocks.
+    ClientAssertionTimes,
+    /// Set jti to a value of its own for each assertion.
+    ClientAssertionWithoutJti,
+    /// Make a new assertion for each request.
+    ClientAssertionReplayed,
+    /// Let jwks_uri answer 200 with a JWK set; the log says what it did instead.
+    ClientKeysUnavailable,
     // UserInfo
     /// Send Authorization: Bearer.
     NoAccessToken,
@@ -399,6 +420,16 @@ impl Reason {
         Reason::DisabledClientAtToken,
         Reason::MissingClientSecret,
         Reason::PublicClientIntrospection,
+        Reason::MalformedClientAssertion,
+        Reason::ClientAssertionAlgorithm,
+        Reason::ClientAssertionKey,
+        Reason::ClientAssertionSignature,
+        Reason::ClientAssertionParties,
+        Reason::ClientAssertionAudience,
+        Reason::ClientAssertionTimes,
+        Reason::ClientAssertionWithoutJti,
+        Reason::ClientAssertionReplayed,
+        Reason::ClientKeysUnavailable,
         Reason::NoAccessToken,
         Reason::SeveralAccessTokens,
         Reason::AccessTokenInQuery,
@@ -554,6 +585,17 @@ impl Reason {
             Reason::DisabledClientAtToken => row("GP1310", "Client authentication failed.", "The client is disabled; enable it with `gatepost apply`."),
             Reason::MissingClientSecret => row("GP1311", "Client authentication failed.", "Send client_secret; an empty one counts as none."),
             Reason::PublicClientIntrospection => row("GP1312", "Client authentication failed.", "Introspect as a resource with a secret, or as a confidential client."),
+            // Client authentication by keys
+            Reason::MalformedClientAssertion => row("GP1230", "Client authentication failed.", "Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type."),
+            Reason::ClientAssertionAlgorithm => row("GP1231", "Client authentication failed.", "Sign with the registered token_endpoint_auth_signing_alg."),
+            Reason::ClientAssertionKey => row("GP1232", "Client authentication failed.", "Register the key under the kid that the header names; each kid once."),
+            Reason::ClientAssertionSignature => row("GP1233", "Client authentication failed.", "Sign with the private part of the registered key."),
+            Reason::ClientAssertionParties => row("GP1234", "Client authentication failed.", "Set iss and sub to the client_id."),
+            Reason::ClientAssertionAudience => row("GP1235", "Client authentication failed.", "Set aud to the issuer, or to the token endpoint's URL, and to nothing else."),
+            Reason::ClientAssertionTimes => row("GP1236", "Client authentication failed.", "Set exp at most 10 minutes ahead; compare the clocks."),
+            Reason::ClientAssertionWithoutJti => row("GP1237", "Client authentication failed.", "Set jti to a value of its own for each assertion."),
+            Reason::ClientAssertionReplayed => row("GP1238", "Client authentication failed.", "Make a new assertion for each request."),
+            Reason::ClientKeysUnavailable => row("GP1239", "Client authentication failed.", "Let jwks_uri answer 200 with a JWK set; the log says what it did instead."),
             // UserInfo
             Reason::NoAccessToken => row("GP1401", "An access token is required.", "Send Authorization: Bearer."),
             Reason::SeveralAccessTokens => row("GP1402", "The access token must be sent in one way only.", "Use the Authorization header alone."),

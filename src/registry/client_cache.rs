@@ -31,6 +31,11 @@ impl ClientCache {
         held.get(client_id).filter(|held| held.version == version).map(|held| held.client.clone())
     }
 
+    /// How many names are held.
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Holds what was read at `version`.
     pub(super) fn keep(&self, client_id: &ClientId, version: i64, client: Option<Arc<RegisteredClient>>) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,7 +29,8 @@ impl KeyRing {
     /// Unwraps the private keys. One that signs or is announced and does not unwrap is `Refused`: with it gone, starting
     /// would silently sign with something else.
     pub(super) fn unwrap_all(rows: Vec<SigningKeyRow>, sealer: &Sealer, now: Instant) -> Result<KeyRing, StoreError> {
-        let live = rows.into_iter().filter(|row| now < row.forgotten_at);
+        // One that can sign may have to, whatever its time.
+        let live = rows.into_iter().filter(|row| row.wrapped_private.is_some() || now < row.forgotten_at);
         Ok(KeyRing(live.map(|row| unwrap(row, sealer)).collect::<Result<_, _>>()?))
     }
 
@@ -51,6 +52,14 @@ impl KeyRing {
             |key: &Key| self.current(key.public_key.algorithm(), now).is_some_and(|current| current.kid == key.kid);
         let is_published = |key: &&Key| key.announced_at <= now && (now < key.unpublished_at || signs(key));
         self.0.iter().filter(is_published).map(|key| (key.kid.as_str(), &key.public_key)).collect()
+    }
+
+    /// Published keys: `kid`, algorithm, when they begin or began to sign.
+    pub fn ages(&self, now: Instant) -> Vec<(&str, SigningAlgorithm, Instant)> {
+        let published = self.published(now);
+        let is_published = |key: &&Key| published.iter().any(|(kid, _)| *kid == key.kid);
+        let keys = self.0.iter().filter(is_published);
+        keys.map(|key| (key.kid.as_str(), key.public_key.algorithm(), key.activates_at)).collect()
     }
 
     /// Algorithms there is a key for.
@@ -90,7 +99,8 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
 fn open(row: &SigningKeyRow, wrapped: &[u8], sealer: &Sealer) -> Result<SigningKey, StoreError> {
     let unfit = || {
         StoreError::Refused(format!(
-            "signing key {} does not open under the master secret: it is not the one this database was made with",
+            "signing key {} does not open under the master secret: it is not the one this database was made with, or a line \
+             of it is missing (when it is lost for good: `gatepost key reset`)",
             row.kid
         ))
     };

@@ -22,27 +22,28 @@ pub(super) fn client(
 ) -> Result<RegisteredClient, StoreError> {
     let client = registration::client::from_json(&row.metadata, "client", defaults)
         .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
-    let secrets = row.secrets.iter().map(|secret| open(secret, sealer)).collect::<Result<_, _>>()?;
+    let secrets = open_all("client", row.client_id.as_str(), &row.secrets, sealer);
     Ok(RegisteredClient { client, secrets })
 }
 
-fn open(row: &SecretRow, sealer: &Sealer) -> Result<SecretDigest, StoreError> {
-    let opened = sealer.open(row.sealed_digest.expose());
-    let digest = opened.and_then(|bytes| SecretDigest::decode(&bytes, row.expires_at));
-    digest.ok_or_else(|| StoreError::Corrupt(String::from("a secret's digest does not open under the master secret")))
+/// The digests that open. One that does not is as if it were not there: nobody can prove anything with it.
+fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<SecretDigest> {
+    let open = |row: &SecretRow| SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at);
+    let opened: Vec<SecretDigest> = rows.iter().filter_map(open).collect();
+    let lost = rows.len() - opened.len();
+    if lost > 0 {
+        log::error!(
+            "{kind} {name}: {lost} of its secrets were sealed under another master secret and do not count: add that \
+             secret's line to the file, or give {name} a new one"
+        );
+    }
+    opened
 }
 
 /// What each resource proves itself with.
-pub(super) fn resource_secrets(
-    rows: &CatalogueRows,
-    sealer: &Sealer,
-) -> Result<BTreeMap<String, Vec<SecretDigest>>, StoreError> {
+pub(super) fn resource_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMap<String, Vec<SecretDigest>> {
     let resources = rows.entries.iter().filter(|row| row.kind == CatalogueKind::Resource);
-    let opened = resources.map(|row| {
-        let digests = row.secrets.iter().map(|secret| open(secret, sealer)).collect::<Result<_, _>>()?;
-        Ok((row.name.clone(), digests))
-    });
-    opened.collect()
+    resources.map(|row| (row.name.clone(), open_all("resource", &row.name, &row.secrets, sealer))).collect()
 }
 
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {

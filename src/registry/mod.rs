@@ -132,9 +132,19 @@ impl Registry {
         self.started.elapsed().saturating_sub(confirmed_at)
     }
 
+    /// Clients held in memory.
+    pub fn cached_clients(&self) -> u64 {
+        self.clients.len() as u64
+    }
+
     /// Catalogue, keys and origins as of now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What wraps private signing keys.
+    pub fn signing_key_sealer(&self) -> &Sealer {
+        &self.sealers.signing_keys
     }
 
     /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks today's rules, counts
@@ -162,7 +172,7 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let version = catalogue.registry_version.min(keys.registry_version).min(origins.registry_version);
     Ok(Snapshot {
         version,
-        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets)?,
+        resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
         catalogue: loading::catalogue(catalogue.value)?,
         keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
         origins: loading::origins(&origins.value),

@@ -184,11 +184,11 @@ where
         let source = source_of(request, &self.state.settings.trusted_proxies);
         let remains = remains_of(request, id, source);
         let shown: String = remains.path.chars().take(200).flat_map(char::escape_default).collect();
+        let (method, ms) = (remains.method.as_str(), u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX));
         log::info!(
             target: "gatepost::request",
-            "id={id} method={} path={shown} status={status} ms={} source={source} refused=server",
-            remains.method.as_str(),
-            arrived.elapsed().as_millis(),
+            id, method, path = shown.as_str(), status, ms, source = source.to_string().as_str(), refused = "server";
+            "id={id} method={method} path={shown} status={status} ms={ms} source={source} refused=server"
         );
         (self.handler)(Err(Refused { status, request: remains }))
     }

@@ -4,6 +4,7 @@ use postgres::Client;
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
 use super::values::{column, id};
 use super::{NamedQuery, Store};
 use crate::protocol::instant::Instant;
@@ -65,9 +66,19 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
         return Ok(());
     }
     Err(StoreError::Refused(format!(
-        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}: use the one, or a database of its own for the other",
+        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}: use the one, or a database of its own for the other, \
+         or move it with `gatepost migrate --rename-issuer`",
         installation.issuer
     )))
+}
+
+const RENAME: &str = "UPDATE installation SET issuer = $1::text";
+
+impl RegistryWriter<'_> {
+    /// Makes this the database of another issuer. What is sealed must be sealed anew within the same change.
+    pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
+        self.execute(RENAME, &[&issuer]).map(drop)
+    }
 }
 
 const REVOKE_EVERYTHING: &str = "
@@ -93,5 +104,6 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("installation::READ", READ),
     ("installation::FIND", FIND),
     ("installation::CREATE", CREATE),
+    ("installation::RENAME", RENAME),
     ("installation::REVOKE_EVERYTHING", REVOKE_EVERYTHING),
 ];

@@ -30,7 +30,9 @@ pub mod revoked_tokens;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
+pub mod table_sizes;
 pub mod token_standing;
+pub mod used_assertions;
 pub mod users;
 
 pub use error::{Objection, StoreError};
@@ -60,7 +62,9 @@ pub fn all_queries() -> Vec<NamedQuery> {
         sessions::QUERIES,
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,
+        table_sizes::QUERIES,
         token_standing::QUERIES,
+        used_assertions::QUERIES,
         users::QUERIES,
     ]
     .concat()

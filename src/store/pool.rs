@@ -47,6 +47,17 @@ pub struct DatabaseSettings {
     pub audit_days: u16,
 }
 
+/// Connections of the pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolFigures {
+    /// Open ones.
+    pub connections: u32,
+    /// Of those, unused ones.
+    pub idle: u32,
+    /// At most.
+    pub most: u32,
+}
+
 /// The database. Cheap to clone; every table's functions take it by reference.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
@@ -141,6 +152,12 @@ impl Store {
     /// Days that audit events are kept.
     pub(super) fn audit_days(&self) -> i32 {
         self.0.audit_days
+    }
+
+    /// How the pool stands; for metrics.
+    pub fn pool_figures(&self) -> PoolFigures {
+        let state = self.0.pool.state();
+        PoolFigures { connections: state.connections, idle: state.idle_connections, most: self.0.pool.max_size() }
     }
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::NamedQuery;
 use super::audit_events::AuditEvent;
+use super::catalogue::CatalogueKind;
 use super::clients::SecretRow;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
@@ -100,6 +101,9 @@ const INSERT_CLIENT_SECRETS: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
 SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])";
 
+const ERASE_ENTRY_SECRET: &str = "
+UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = $1::text AND name = $2::text";
+
 const INSERT_EVENTS: &str = "
 INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
 SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -151,6 +155,11 @@ impl RegistryWriter<'_> {
         self.execute(INSERT_CLIENT_SECRETS, &[&clients, &ids, &digests, &descriptions, &expiries]).map(drop)
     }
 
+    /// Takes the sealed secret out of an entry.
+    pub fn erase_entry_secret(&mut self, kind: CatalogueKind, name: &str) -> Result<(), StoreError> {
+        self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
+    }
+
     /// Writes events with this change.
     pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
         let rows: Vec<Value> = events.iter().map(|event| self.audit_parameter(event).0).collect();
@@ -166,5 +175,6 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_batches::UPSERT_CLIENTS", UPSERT_CLIENTS),
     ("registry_batches::REMOVE_CLIENT_SECRETS", REMOVE_CLIENT_SECRETS),
     ("registry_batches::INSERT_CLIENT_SECRETS", INSERT_CLIENT_SECRETS),
+    ("registry_batches::ERASE_ENTRY_SECRET", ERASE_ENTRY_SECRET),
     ("registry_batches::INSERT_EVENTS", INSERT_EVENTS),
 ];

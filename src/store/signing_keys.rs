@@ -10,6 +10,7 @@ use super::values::column;
 use super::{NamedQuery, Store};
 use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::instant::Instant;
+use crate::protocol::key_schedule::{KeyTimes, ScheduledKey};
 use crate::protocol::secret::SecretBytes;
 
 /// One key.
@@ -33,6 +34,41 @@ pub struct SigningKeyRow {
     pub unpublished_at: Instant,
     /// Until when it checks hints.
     pub forgotten_at: Instant,
+}
+
+impl SigningKeyRow {
+    /// Its turning points.
+    pub fn times(&self) -> KeyTimes {
+        KeyTimes {
+            announced_at: self.announced_at,
+            activates_at: self.activates_at,
+            retires_at: self.retires_at,
+            unpublished_at: self.unpublished_at,
+            forgotten_at: self.forgotten_at,
+        }
+    }
+
+    /// The same key with other times.
+    pub fn rescheduled(&self, times: KeyTimes) -> SigningKeyRow {
+        SigningKeyRow {
+            announced_at: times.announced_at,
+            activates_at: times.activates_at,
+            retires_at: times.retires_at,
+            unpublished_at: times.unpublished_at,
+            forgotten_at: times.forgotten_at,
+            ..self.clone()
+        }
+    }
+
+    /// As the core sees it.
+    pub fn to_core(&self) -> ScheduledKey {
+        ScheduledKey {
+            kid: self.kid.clone(),
+            algorithm: self.algorithm,
+            times: self.times(),
+            can_sign: self.wrapped_private.is_some(),
+        }
+    }
 }
 
 pub(super) const LOAD: &str = "

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
@@ -9,7 +10,8 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { alice, authorizeAsAlice, decideForDevice, demo, device, direct, offline, run, service, startProvider } from "./foreign_clients.mjs";
+import { alice, authorizeAsAlice, decideForDevice, demo, device, direct, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
+import { run } from "./gatepost.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const environment = join(here, ".venv");
@@ -61,6 +63,7 @@ describe("Authlib", { timeout: 300_000 }, () => {
   });
 
   async function discover(client, further = {}) {
+    await ask?.end();
     ask = startAuthlib();
     assert.deepEqual(await ask("discover", { issuer: provider.issuer, ...client, ...further }), { issuer: provider.issuer });
   }
@@ -90,6 +93,44 @@ describe("Authlib", { timeout: 300_000 }, () => {
     const answer = await signIn("openid");
     await ask("fetch_token", answer);
     assert.equal((await ask("fetch_token", answer)).error, "invalid_grant");
+  });
+
+  // What came back by fragment or form, as the library reads it.
+  async function cameBack(response_type, response_mode, scope = "openid profile") {
+    await discover(everyType, { scope, redirect_uri: provider.redirectUri });
+    const { url, state } = await ask("authorization_url", { response_type, response_mode });
+    const answer = await authorizeAsAlice(url, provider.redirectUri);
+    const fragment = response_mode === "form_post" ? await answer.text() : answer.hash.slice(1);
+    return { answer: `${provider.redirectUri}#${fragment}`, state };
+  }
+
+  for (const response_mode of ["fragment", "form_post"]) {
+    test(`validates what the implicit types bring by ${response_mode}`, async () => {
+      for (const response_type of ["id_token", "id_token token"]) {
+        const came = await cameBack(response_type, response_mode);
+        const { token, claims } = await ask("from_browser", came);
+        assert.equal("access_token" in token, response_type === "id_token token");
+        assert.equal("at_hash" in claims, "access_token" in token);
+        if ("access_token" in token) assert.equal((await ask("userinfo")).claims.sub, claims.sub);
+      }
+    });
+
+    test(`validates what the hybrid types bring by ${response_mode}, and redeems the code`, async () => {
+      for (const response_type of ["code id_token", "code id_token token"]) {
+        const came = await cameBack(response_type, response_mode);
+        const { claims, redeemed } = await ask("from_browser", came);
+        assert.ok(claims.c_hash);
+        assert.equal(redeemed.claims.sub, claims.sub);
+        assert.ok(redeemed.token.access_token);
+      }
+    });
+  }
+
+  test("is refused a token through the browser with an identity scope alone", async () => {
+    await discover(everyType, { scope: "openid profile", redirect_uri: provider.redirectUri });
+    const { url } = await ask("authorization_url", { response_type: "token", response_mode: "fragment" });
+    const { hash } = await authorizeAsAlice(url, provider.redirectUri);
+    assert.equal(new URLSearchParams(hash.slice(1)).get("error"), "unauthorized_client");
   });
 
   for (const client of offline) {
@@ -145,4 +186,40 @@ describe("Authlib", { timeout: 300_000 }, () => {
     await discover({ ...service, client_secret: "wrong" });
     assert.equal((await ask("client_credentials")).error, "invalid_client");
   });
+
+  for (const [alg, kind, options] of [
+    ["RS256", "rsa", { modulusLength: 2048 }],
+    ["ES256", "ec", { namedCurve: "P-256" }],
+    ["EdDSA", "ed25519", {}],
+  ]) {
+    test(`authenticates by a key of its own (${alg})`, async () => {
+      const [own, foreign] = [1, 2].map(() => generateKeyPairSync(kind, options));
+      const client_id = `by-key-${alg.toLowerCase()}`;
+      await provider.register([
+        {
+          client_id,
+          grant_types: ["client_credentials"],
+          response_types: [],
+          scope: "orders.read",
+          token_endpoint_auth_method: "private_key_jwt",
+          token_endpoint_auth_signing_alg: alg,
+          jwks: { keys: [{ ...own.publicKey.export({ format: "jwk" }), kid: "k" }] },
+        },
+      ]);
+      const signWith = async ({ privateKey }) => {
+        await discover({ client_id, client_secret: null }, { scope: "orders.read" });
+        const key = privateKey.export({ type: "pkcs8", format: "pem" });
+        await ask("sign_for_oneself", { key, kind, kid: "k", alg });
+      };
+      await signWith(foreign);
+      assert.equal((await ask("client_credentials")).error, "invalid_client");
+      await ask.end();
+      await signWith(own);
+      const { token } = await ask("client_credentials");
+      assert.equal(token.scope, "orders.read");
+      assert.equal((await ask("introspect", { token: token.access_token })).claims.client_id, client_id);
+      assert.equal((await ask("revoke", { token: token.access_token })).status, 200);
+      assert.deepEqual((await ask("introspect", { token: token.access_token })).claims, { active: false });
+    });
+  }
 });

@@ -6,6 +6,8 @@ The pages are not the library's business: the caller walks them and brings back 
 import json
 import os
 import sys
+import time
+from urllib.parse import parse_qs, urlsplit
 
 # Plain HTTP is for this machine alone, which the library wants to be told.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
@@ -15,8 +17,19 @@ from authlib.common.security import generate_token
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from authlib.jose import JsonWebKey, jwt
-from authlib.oidc.core import CodeIDToken
+from authlib.oauth2.rfc7523 import PrivateKeyJWT
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken, HybridIDToken, ImplicitIDToken
 from authlib.oidc.discovery import OpenIDProviderMetadata, get_well_known_url
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+
+class ByKey(PrivateKeyJWT):
+    def sign(self, auth, token_endpoint):
+        # The library would have an assertion live for an hour; and it writes the jti into the claims it is given, where
+        # it would find it again the next time.
+        self.claims = {"exp": int(time.time()) + 300}
+        return super().sign(auth, token_endpoint)
 
 
 class Client:
@@ -35,16 +48,29 @@ class Client:
         )
         return {"issuer": self.metadata["issuer"]}
 
+    def sign_for_oneself(self, key, kind, kid, alg):
+        self.session.client_secret = {"rsa": RSAKey, "ec": ECKey, "ed25519": OKPKey}[kind].import_key(key)
+        self.session.token_endpoint_auth_method = self.session.revocation_endpoint_auth_method = "private_key_jwt"
+        self.session.register_client_auth_method(ByKey(self.metadata["token_endpoint"], headers={"kid": kid}, alg=alg))
+        return {}
+
     def validate_metadata(self):
         # Authlib insists on https everywhere, which only a deployment has.
         https = json.loads(json.dumps(self.metadata).replace("http://", "https://"))
         OpenIDProviderMetadata(https).validate()
         return {}
 
-    def authorization_url(self):
-        self.verifier, self.nonce = generate_token(48), generate_token()
+    def authorization_url(self, response_type="code", **further):
+        self.verifier, self.nonce, self.response_type = generate_token(48), generate_token(), response_type
+        if "code " in response_type:
+            # The library makes the challenge for the plain code flow alone.
+            further |= {"code_challenge": create_s256_code_challenge(self.verifier), "code_challenge_method": "S256"}
         url, state = self.session.create_authorization_url(
-            self.metadata["authorization_endpoint"], code_verifier=self.verifier, nonce=self.nonce
+            self.metadata["authorization_endpoint"],
+            code_verifier=self.verifier,
+            nonce=self.nonce,
+            response_type=response_type,
+            **further,
         )
         return {"url": url, "state": state}
 
@@ -52,16 +78,38 @@ class Client:
         token = self.session.fetch_token(
             self.metadata["token_endpoint"], authorization_response=answer, state=state, code_verifier=self.verifier
         )
+        return {"token": dict(token), "claims": self.validated(token, CodeIDToken)}
+
+    def from_browser(self, answer, state):
+        """Takes what an implicit or hybrid response brought, and redeems the code where there is one."""
+        came = {name: values[0] for name, values in parse_qs(urlsplit(answer).fragment).items()}
+        code = came.get("code")
+        # The library reads no fragment without an access token.
+        token = self.session.token_from_fragment(answer, state) if "access_token" in came else came
+        if came["state"] != state:
+            raise ValueError("another state")
+        claims = self.validated(token, HybridIDToken if code else ImplicitIDToken, code=code)
+        redeemed = code and self.fetch_token(f"{urlsplit(answer)._replace(fragment='').geturl()}?code={code}&state={state}", state)
+        return {"token": dict(token), "claims": claims, "redeemed": redeemed}
+
+    def validated(self, token, claims_class, **further):
+        """The claims of an ID token, by the rules of its flow: which hashes it needs depends on what came with it."""
         keys = JsonWebKey.import_key_set(requests.get(self.metadata["jwks_uri"], timeout=30).json())
         claims = jwt.decode(
             token["id_token"],
             keys,
-            claims_cls=CodeIDToken,
+            claims_cls=claims_class,
             claims_options={"iss": {"values": [self.issuer]}, "aud": {"values": [self.client_id]}},
-            claims_params={"nonce": self.nonce, "access_token": token["access_token"], "client_id": self.client_id},
+            claims_params={
+                "nonce": self.nonce,
+                "access_token": token.get("access_token"),
+                "client_id": self.client_id,
+                "response_type": self.response_type,
+                **further,
+            },
         )
         claims.validate()
-        return {"token": dict(token), "claims": dict(claims)}
+        return dict(claims)
 
     def client_credentials(self):
         return {"token": dict(self.session.fetch_token(self.metadata["token_endpoint"], grant_type="client_credentials"))}

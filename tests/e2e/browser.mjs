@@ -67,9 +67,10 @@ export async function beginSignIn(page, demo) {
   await page.getByRole("link", { name: "Sign in", exact: true }).click();
 }
 
+// In any language.
 export async function enterPassword(page, { username, password }) {
-  await page.getByLabel("User name").fill(username);
-  await page.getByLabel("Password", { exact: true }).fill(password);
+  await page.locator("input[name=username]").fill(username);
+  await page.locator("input[name=password]").fill(password);
   await page.locator("button[type=submit]:not([name=decision])").click();
 }
 

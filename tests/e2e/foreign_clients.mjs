@@ -1,10 +1,8 @@
 // What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
 // because no library does that.
 
-import { spawnSync } from "node:child_process";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { newProject, pidIn, removeProject, startDev } from "./gatepost.mjs";
+import { setTimeout as pause } from "node:timers/promises";
+import { newProject, register, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
@@ -17,12 +15,11 @@ export const offline = ["jwt", "reference"].map((kind) => ({
   kind,
 }));
 
-// Registers clients that may stay while the person is away, as the operator of the running server would.
-async function registerOfflineClients(directory, redirectUri) {
-  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
-  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
-  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
-  const clients = offline.map(({ client_id, client_secret, kind }) => ({
+export const everyType = { client_id: "every-type", client_secret: "a-secret-of-the-client-of-every-type" };
+
+// Clients that may stay while the person is away, and one for every way of the authorization endpoint.
+function clients(redirectUri) {
+  const registered = offline.map(({ client_id, client_secret, kind }) => ({
     client_id,
     client_name: client_id,
     redirect_uris: [redirectUri],
@@ -32,25 +29,43 @@ async function registerOfflineClients(directory, redirectUri) {
     access_token_type: kind,
     secrets: [{ value: client_secret }],
   }));
-  clients.push({
+  registered.push({
     client_id: direct.client_id,
     response_types: [],
     grant_types: ["password", "refresh_token"],
     scope: "openid profile offline_access orders.read",
     secrets: [{ value: direct.client_secret }],
   });
-  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify({ clients }) });
+  const { client_id, client_secret } = everyType;
+  registered.push({
+    client_id,
+    client_name: client_id,
+    redirect_uris: [redirectUri],
+    response_types: ["code", "id_token", "id_token token", "code id_token", "code id_token token"],
+    grant_types: ["authorization_code", "implicit"],
+    allow_access_tokens_via_browser: true,
+    scope: "openid profile orders.read",
+    secrets: [{ value: client_secret }],
+  });
+  return registered;
 }
 
-// Answers { issuer, redirectUri, close }.
+// Registers clients, and waits until the running server goes by them.
+async function settled(directory, clients) {
+  await register(directory, { clients });
+  await pause(1_300);
+}
+
+// Answers { issuer, redirectUri, register, close }.
 export async function startProvider() {
   const directory = await newProject();
   const dev = await startDev(directory);
   const redirectUri = `${dev.demo.replace(/\/$/, "")}/callback`;
-  await registerOfflineClients(directory, redirectUri);
+  await settled(directory, clients(redirectUri));
   return {
     issuer: dev.provider,
     redirectUri,
+    register: (clients) => settled(directory, clients),
     close: async () => {
       await dev.stop();
       await removeProject(directory);
@@ -58,19 +73,20 @@ export async function startProvider() {
   };
 }
 
-// Goes through the provider's pages as alice; answers where the client is sent.
+// Goes through the provider's pages as alice; answers where the client is sent, or the form it is sent.
 export async function authorizeAsAlice(authorizationUrl, redirectUri) {
-  const { location } = await walkAsAlice(String(authorizationUrl), (location) => location?.startsWith(redirectUri));
-  return new URL(location);
+  const goesBack = (url) => url?.startsWith(redirectUri);
+  const { location, next } = await walkAsAlice(String(authorizationUrl), (step) => goesBack(step.location ?? step.next?.url));
+  return location ? new URL(location) : new Request(next.url, next.options);
 }
 
 // Lets a device in as alice, or turns it away; answers the last page.
 export async function decideForDevice(link, decision = "allow") {
-  const { page } = await walkAsAlice(link, (_, page) => page && !page.includes("<form"), decision);
+  const { page } = await walkAsAlice(link, ({ page }) => page && !page.includes("<form"), decision);
   return page;
 }
 
-// Fills in one page after the other until `ends` says so of an answer's location or page.
+// Fills in one page after the other until `ends` says so of a step: a redirect's location, a page, or the form to send next.
 async function walkAsAlice(start, ends, decision = "allow") {
   const cookies = new Map();
   let next = { url: start, options: {} };
@@ -83,9 +99,10 @@ async function walkAsAlice(start, ends, decision = "allow") {
       cookies.set(name, value);
     }
     const location = answer.headers.get("location");
-    const page = location ? undefined : await answer.text();
-    if (ends(location, page)) return { location, page };
-    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(page, url, decision);
+    const step = location ? { location } : { page: await answer.text() };
+    if (ends(step)) return step;
+    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(step.page, url, decision);
+    if (ends({ next })) return { next };
   }
   throw new Error(`the pages that begin at ${start} do not end`);
 }
@@ -110,11 +127,4 @@ function filledIn(page, url, decision) {
 
 function unescaped(text) {
   return text.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
-}
-
-// Runs a command to its end; answers what it printed.
-export function run(command, args, options = {}) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", ...options });
-  if (error || status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
-  return stdout;
 }

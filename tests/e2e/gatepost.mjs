@@ -1,6 +1,6 @@
 // Starts `gatepost dev` as a newcomer does, in an empty directory and on free ports, and ends it again.
 
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { once } from "node:events";
@@ -33,12 +33,12 @@ export async function newProject() {
   return directory;
 }
 
-// Answers { demo, provider, output, stop, kill, directory }.
-export async function startDev(directory, extra = []) {
+// Answers { demo, provider, output, stop, kill, directory }. `settings` are the provider's, by their variables' names.
+export async function startDev(directory, extra = [], settings = {}) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: cargo build`);
   const child = spawn(binary, ["dev", "--listen", "0", "--demo-listen", "0", ...extra], {
     cwd: directory,
-    env: environment(),
+    env: { ...environment(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exited = once(child, "exit");
@@ -75,6 +75,21 @@ async function announced(running, exited) {
 
 export async function removeProject(directory) {
   await rm(directory, { recursive: true, force: true });
+}
+
+// Registers what a document says, as the operator of the running server would.
+export async function register(directory, document) {
+  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
+  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
+  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+  run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify(document) });
+}
+
+// Runs a command to its end; answers what it printed.
+export function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", ...options });
+  if (error || status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
+  return stdout;
 }
 
 // The process number in the first line of a file.

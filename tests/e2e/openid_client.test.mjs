@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { authorizeAsAlice, decideForDevice, demo, device, offline, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, decideForDevice, demo, device, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
 
 // Node 18, Debian 12's, has them, but not as globals.
 globalThis.crypto ??= webcrypto;
@@ -69,6 +69,62 @@ describe("openid-client", { timeout: 300_000 }, () => {
     const { answer, checks, tokens } = await signIn(configuration, "openid");
     await assert.rejects(library.authorizationCodeGrant(configuration, answer, checks), { error: "invalid_grant" });
     await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub), { status: 401 });
+  });
+
+  // An authorization request of the client for every type, as far as the library leaves it to the caller.
+  function request(configuration, further) {
+    const checks = { expectedState: library.randomState(), expectedNonce: library.randomNonce() };
+    const { expectedState: state, expectedNonce: nonce } = checks;
+    const parameters = { redirect_uri: provider.redirectUri, scope: "openid profile", state, nonce, ...further };
+    return { checks, answer: () => authorizeAsAlice(library.buildAuthorizationUrl(configuration, parameters), provider.redirectUri) };
+  }
+
+  // With a code there is a verifier, too.
+  async function codeRequest(configuration, further) {
+    const pkceCodeVerifier = library.randomPKCECodeVerifier();
+    const code_challenge = await library.calculatePKCECodeChallenge(pkceCodeVerifier);
+    const { checks, answer } = request(configuration, { code_challenge, code_challenge_method: "S256", ...further });
+    return { checks: { ...checks, pkceCodeVerifier }, answer };
+  }
+
+  for (const response_mode of ["fragment", "form_post"]) {
+    test(`takes an id_token from the browser by ${response_mode}`, async () => {
+      const configuration = await discover(everyType);
+      library.useIdTokenResponseType(configuration);
+      const { checks, answer } = request(configuration, { response_mode });
+      const { expectedNonce, expectedState } = checks;
+      const came = await answer();
+      const claims = await library.implicitAuthentication(configuration, came.clone?.() ?? came, expectedNonce, { expectedState });
+      assert.equal(claims.name, "Alice Liddell");
+      await assert.rejects(library.implicitAuthentication(configuration, came, "another nonce", { expectedState }));
+    });
+
+    test(`takes a code and an id_token that fit each other by ${response_mode}`, async () => {
+      const configuration = await discover(everyType);
+      library.useCodeIdTokenResponseType(configuration);
+      const { checks, answer } = await codeRequest(configuration, { response_mode });
+      const tokens = await library.authorizationCodeGrant(configuration, await answer(), checks);
+      const info = await library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub);
+      assert.equal(info.name, "Alice Liddell");
+    });
+  }
+
+  test("notices when the code beside an id_token is another one", async () => {
+    const configuration = await discover(everyType);
+    library.useCodeIdTokenResponseType(configuration);
+    const [one, other] = [await codeRequest(configuration), await codeRequest(configuration)];
+    const [came, foreign] = [await one.answer(), await other.answer()];
+    const mixed = new URLSearchParams(came.hash.slice(1));
+    mixed.set("code", new URLSearchParams(foreign.hash.slice(1)).get("code"));
+    came.hash = mixed.toString();
+    await assert.rejects(library.authorizationCodeGrant(configuration, came, one.checks), ({ cause }) => /c_hash/.test(cause.message));
+  });
+
+  test("takes a plain code by form_post", async () => {
+    const configuration = await discover(everyType);
+    const { checks, answer } = await codeRequest(configuration, { response_mode: "form_post" });
+    const tokens = await library.authorizationCodeGrant(configuration, await answer(), checks);
+    assert.equal(tokens.claims().nonce, checks.expectedNonce);
   });
 
   for (const client of offline) {

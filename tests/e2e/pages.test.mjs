@@ -1,10 +1,12 @@
-// Every page as it is drawn: nothing that axe calls serious, nothing wider than the screen, and a picture of each to
-// look at, in `screenshots/`.
+// Every page as it is drawn, without JavaScript: nothing that axe calls serious, nothing wider than the screen, and a
+// picture of each to look at, in `screenshots/`. Once in English as it comes, once in German under somebody's brand.
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import axe from "axe-core";
-import { alice, beginSignIn, decide, enterPassword, launch, screenshot, visitor } from "./browser.mjs";
+import { alice, beginSignIn, bob, decide, enterPassword, launch, screenshot, visitor } from "./browser.mjs";
 import { newProject, removeProject, startDev } from "./gatepost.mjs";
 import { authorization } from "./relying_party.mjs";
 
@@ -13,77 +15,126 @@ for (const colorScheme of ["light", "dark"]) {
   for (const width of [360, 1280]) looks.push({ colorScheme, width });
 }
 
-describe("every page", { timeout: 400_000 }, () => {
-  let dev, browser, directory, someone;
+// Unreadable as they are: the one on white, the other on black.
+const yellow = "#ffe600";
+const navy = "#00004d";
+const logoColor = [200, 30, 90];
+const logo = `<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><rect width="120" height="40" fill="rgb(${logoColor})"/></svg>`;
+
+describe("every page", { timeout: 200_000 }, () => {
+  let dev, browser, directory;
 
   before(async () => {
     directory = await newProject();
     browser = await launch();
     dev = await startDev(directory);
-    someone = await visitor(browser);
   });
 
   after(async () => {
-    await someone?.context.close();
     await browser?.close();
     await dev?.stop();
     await removeProject(directory);
-    assert.deepEqual(someone?.complaints, []);
   });
 
-  // One walk: each page stands on the steps before it.
-  test("is accessible and fits, in the light and in the dark, on a telephone and on a desk", async (walk) => {
-    const { page } = someone;
-    const step = (name, reach) =>
-      walk.test(name, async () => {
-        await reach();
-        await looked(page, name);
+  test("in English", (walk) =>
+    walked(walk, "en-GB", async (page, step) => {
+      await step("demo-welcome", () => page.goto(dev.demo));
+      await step("demo-choices", () => page.getByText("Other ways to sign in").click());
+      await step("login", () => beginSignIn(page, dev.demo));
+      await step("login-error", () => enterPassword(page, { ...alice, password: "wrong" }));
+      await step("consent", async () => {
+        await beginSignIn(page, dev.demo);
+        await enterPassword(page, alice);
+        await page.locator("button[name=decision][value=allow]").waitFor();
       });
+      await step("demo-denied", async () => {
+        await decide(page, "deny");
+        await page.getByRole("heading", { name: /access_denied/ }).waitFor();
+      });
+      await step("demo-signed-in", async () => {
+        await beginSignIn(page, dev.demo);
+        await decide(page, "allow");
+        await page.getByRole("heading", { name: /^Signed in as / }).waitFor();
+      });
+      await sharedSteps(page, step);
+    }));
 
-    await step("demo-welcome", () => page.goto(dev.demo));
-    await step("demo-choices", () => page.getByText("Other ways to sign in").click());
-    await step("login", () => beginSignIn(page, dev.demo));
-    await step("login-error", () => enterPassword(page, { ...alice, password: "wrong" }));
-    await step("login-german", () => page.goto(authorization(dev, { ui_locales: "de" }).url));
-    await step("consent", async () => {
-      await beginSignIn(page, dev.demo);
-      await enterPassword(page, alice);
-      await page.locator("button[name=decision][value=allow]").waitFor();
-    });
-    await step("consent-german", () => page.goto(authorization(dev, { ui_locales: "de" }).url));
-    await step("demo-denied", async () => {
-      await beginSignIn(page, dev.demo);
-      await decide(page, "deny");
-      await page.getByRole("heading", { name: /access_denied/ }).waitFor();
-    });
-    await step("demo-signed-in", async () => {
-      await beginSignIn(page, dev.demo);
+  test("in German, with a brand of its own", async (walk) => {
+    await brand({ color: yellow });
+    await walked(walk, "de-DE", async (page, step) => {
+      await step("login-german", () => page.goto(authorization(dev).url));
+      await step("login-error-german", () => enterPassword(page, { ...bob, password: "wrong" }));
+      await step("consent-german", async () => {
+        await page.goto(`${dev.demo}/sign-in`);
+        await enterPassword(page, bob);
+        await page.locator("button[name=decision][value=allow]").waitFor();
+      });
       await decide(page, "allow");
       await page.getByRole("heading", { name: /^Signed in as / }).waitFor();
+      await sharedSteps(page, step, "-german");
     });
-    await step("chooser", () => page.goto(`${dev.demo}/sign-in?prompt=select_account`));
-    await step("error", () => page.goto(`${dev.provider}/login?r=broken`));
-    await step("error-for-developers", () => page.goto(authorization(dev, { redirect_uri: "https://x.example/" }).url));
-    await step("not-found", () => page.goto(`${dev.provider}/nothing-here`));
-    await step("home", () => page.goto(`${dev.provider}/`));
-    await step("logout", () => page.goto(`${dev.provider}/logout`));
-    await step("signed-out", async () => {
+    await branded(yellow);
+  });
+
+  test("with a colour that is too dark for the dark", async () => {
+    await brand({ color: navy });
+    await branded(navy);
+  });
+
+  test("fits a telephone in every language", async () => {
+    const { page, context } = await visitor(browser, { javaScriptEnabled: false });
+    await page.setViewportSize({ width: 320, height: 800 });
+    const supported = await (await fetch(`${dev.provider}/.well-known/openid-configuration`)).json();
+    assert.equal(supported.ui_locales_supported.length, 10);
+    for (const language of supported.ui_locales_supported) {
+      for (const address of [authorization(dev, { ui_locales: language }).url, `${dev.provider}/logout?ui_locales=${language}`]) {
+        await page.goto(address);
+        assert.equal(await page.locator("html").getAttribute("lang"), language);
+        assert.ok((await overflow(page)) <= 0, `${address} is wider than a telephone`);
+      }
+    }
+    await context.close();
+  });
+
+  // The pages that look the same to everybody who is signed in.
+  async function sharedSteps(page, step, suffix = "") {
+    await step(`chooser${suffix}`, () => page.goto(authorization(dev, { prompt: "select_account" }).url));
+    await step(`form-post${suffix}`, async () => {
+      await page.goto(authorization(dev, { response_mode: "form_post" }).url);
+      await page.locator("form[action$='/callback'] button").waitFor();
+    });
+    await step(`error${suffix}`, () => page.goto(`${dev.provider}/login?r=broken`));
+    await step(`error-for-developers${suffix}`, () => page.goto(authorization(dev, { redirect_uri: "https://x.example/" }).url));
+    await step(`not-found${suffix}`, () => page.goto(`${dev.provider}/nothing-here`));
+    await step(`home${suffix}`, () => page.goto(`${dev.provider}/`));
+    await step(`logout${suffix}`, () => page.goto(`${dev.provider}/logout`));
+    await step(`signed-out${suffix}`, async () => {
       await decide(page, "sign_out");
-      await page.getByRole("heading", { name: /signed out/i }).waitFor();
+      await page.locator("button[name=decision]").waitFor({ state: "detached" });
     });
-  });
+  }
 
-  test("form_post, where its script does not run", async () => {
-    const other = await visitor(browser);
-    await other.page.route("**/form-post.js*", (route) => route.abort());
-    await other.page.goto(`${dev.demo}/sign-in?response_mode=form_post`);
-    await enterPassword(other.page, alice);
-    await other.page.locator("form[action$='/callback'] button").waitFor();
-    await looked(other.page, "form-post");
-    await other.context.close();
-  });
+  // One walk: each page stands on the steps before it.
+  async function walked(walk, locale, steps) {
+    const { page, context, complaints } = await visitor(browser, { locale });
+    const devtools = await context.newCDPSession(page);
+    const scripts = (on) => devtools.send("Emulation.setScriptExecutionDisabled", { value: !on });
+    await steps(page, (name, reach) =>
+      walk.test(name, async () => {
+        await scripts(false);
+        await reach();
+        // The page is there, and its scripts are not; axe is one, too.
+        await scripts(true);
+        await looked(page, name, locale.slice(0, 2));
+      }),
+    );
+    await context.close();
+    assert.deepEqual(complaints, []);
+  }
 
-  async function looked(page, name) {
+  async function looked(page, name, language) {
+    // The demo application speaks English.
+    if (page.url().startsWith(dev.provider)) assert.equal(await page.locator("html").getAttribute("lang"), language);
     for (const { colorScheme, width } of looks) {
       // No transitions: a colour on its way is nobody's choice.
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -109,4 +160,90 @@ describe("every page", { timeout: 400_000 }, () => {
   function overflow(page) {
     return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   }
+
+  // Starts the same provider anew under a brand.
+  async function brand({ color }) {
+    const port = ["--listen", new URL(dev.provider).port];
+    await dev.stop();
+    await writeFile(join(directory, "logo.svg"), logo);
+    dev = await startDev(directory, port, {
+      GATEPOST_BRAND_NAME: "Acme & Söhne",
+      GATEPOST_BRAND_LOGO: join(directory, "logo.svg"),
+      GATEPOST_BRAND_COLOR: color,
+      GATEPOST_BRAND_PRIVACY_URL: "https://acme.example/privacy",
+      GATEPOST_BRAND_TERMS_URL: "https://acme.example/terms",
+    });
+  }
+
+  // What the settings say is what stands on the screen, and can be read.
+  async function branded(color) {
+    const { page, context, complaints } = await visitor(browser, { javaScriptEnabled: false });
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.goto(authorization(dev).url);
+      assert.match(await page.title(), / – Acme & Söhne$/);
+      const links = await page.locator("footer a").evaluateAll((all) => all.map(({ href }) => href));
+      assert.deepEqual(links, ["https://acme.example/privacy", "https://acme.example/terms"]);
+      const image = page.getByRole("img", { name: "Acme & Söhne" });
+      assert.equal(await image.evaluate(({ complete, naturalWidth }) => complete && naturalWidth), 120);
+      assert.ok((await share(await image.screenshot(), logoColor)) > 0.6, "the logo is not on the screen");
+      const button = page.locator("button.primary");
+      assert.ok((await share(await button.screenshot(), channels(color))) > 0.5, `the button is not ${color}, ${colorScheme}`);
+      for (const readable of [button, page.locator("button[value=cancel]"), page.locator("main a").first()]) {
+        const [ink, ground] = await readable.evaluate(colors);
+        assert.ok(contrast(ink, ground) >= 4.5, `${ink} on ${ground} under ${color}, ${colorScheme}`);
+      }
+      await screenshot(page, `brand-${color.slice(1)}-${colorScheme}`);
+    }
+    await context.close();
+    assert.deepEqual(complaints, []);
+  }
+
+  // Which part of a picture has a colour, give or take what smoothing does.
+  async function share(png, color) {
+    const { page, context } = await visitor(browser);
+    const part = await page.evaluate(
+      async ({ base64, color }) => {
+        const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+        const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+        const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+        canvas.drawImage(bitmap, 0, 0);
+        const { data } = canvas.getImageData(0, 0, bitmap.width, bitmap.height);
+        let same = 0;
+        for (let at = 0; at < data.length; at += 4) {
+          if (color.every((channel, index) => Math.abs(data[at + index] - channel) <= 3)) same += 1;
+        }
+        return same / (data.length / 4);
+      },
+      { base64: png.toString("base64"), color },
+    );
+    await context.close();
+    return part;
+  }
 });
+
+// Runs in the page: the colour of an element's text, and of the nearest ground under it.
+function colors(element) {
+  const rgb = (text) => text.match(/[\d.]+/g).map(Number);
+  let ground = element;
+  while (rgb(getComputedStyle(ground).backgroundColor)[3] === 0) ground = ground.parentElement;
+  return [rgb(getComputedStyle(element).color), rgb(getComputedStyle(ground).backgroundColor)];
+}
+
+function channels(color) {
+  return [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
+}
+
+// WCAG 2.2.
+function contrast(one, other) {
+  const [darker, lighter] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (lighter + 0.05) / (darker + 0.05);
+}
+
+function luminance(color) {
+  const [red, green, blue] = color.slice(0, 3).map((channel) => {
+    const value = channel / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

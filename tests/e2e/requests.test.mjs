@@ -143,7 +143,7 @@ describe("what a client asks for", { timeout: 300_000 }, () => {
     const { page } = someone;
     await page.goto(authorization(dev, { ui_locales: "de-AT en" }).url);
     await speaksGerman(page);
-    await enterPasswordInGerman(page, "wrong");
+    await enterPassword(page, { ...alice, password: "wrong" });
     assert.match(await page.getByRole("alert").innerText(), /Passwort/);
 
     const german = await visitor(browser, { locale: "de-DE" });
@@ -190,11 +190,5 @@ describe("what a client asks for", { timeout: 300_000 }, () => {
     assert.equal(await page.locator("html").getAttribute("lang"), "de");
     await page.getByRole("heading", { name: "Anmelden" }).waitFor();
     await page.getByLabel("Benutzername").waitFor();
-  }
-
-  async function enterPasswordInGerman(page, password) {
-    await page.getByLabel("Benutzername").fill("alice");
-    await page.getByLabel("Passwort", { exact: true }).fill(password);
-    await page.locator("button[type=submit]:not([name=decision])").click();
   }
 });

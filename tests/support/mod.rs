@@ -9,3 +9,4 @@ pub mod jwt;
 pub mod offline;
 pub mod postgres;
 pub mod proxy;
+pub mod signer;

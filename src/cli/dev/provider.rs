@@ -2,9 +2,10 @@
 //! what a newcomer sees is the product, and nothing here is a second way in.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,8 @@ use super::{Provided, Trouble, say};
 
 /// In `.gatepost/`: the number of the running `serve`.
 const PID_FILE: &str = "serve.pid";
+/// There, too: the settings, for other commands.
+const ENV_FILE: &str = "env";
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// `serve` drains for up to 10 s.
@@ -80,6 +83,19 @@ impl Provider {
         fs::write(&process.pid_file, process.child.id().to_string())
             .map_err(|error| trouble_with(&process.pid_file, &error))?;
         Ok(process)
+    }
+
+    /// Leaves the settings in a file with which the other commands work on this database.
+    pub(super) fn write_env_file(&self, project: &Project) -> Result<PathBuf, Trouble> {
+        let path = project.directory.join(ENV_FILE);
+        let lines = self.settings.iter().map(|(name, value)| format!("{name}={}\n", value.to_string_lossy()));
+        let mut file = OpenOptions::new();
+        let file = file.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(lines.collect::<String>().as_bytes()))
+            .map_err(|error| trouble_with(&path, &error))?;
+        // Short where the person stands beside it.
+        let short = Path::new(".gatepost").join(ENV_FILE);
+        Ok(if fs::canonicalize(&short).ok() == fs::canonicalize(&path).ok() { short } else { path })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -4,7 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use super::super::client::SigningAlgorithm;
 use super::super::client_secret::DigestAlgorithm;
+use super::super::jwt;
 use super::super::samples::{self, NOW};
 use super::super::secret::SecretBytes;
 use super::*;
@@ -34,6 +36,7 @@ fn registered(authentication: ClientAuthenticationMethod) -> Client {
 fn reason(verdict: ClientVerdict) -> Option<Reason> {
     match verdict {
         ClientVerdict::Authenticated => None,
+        ClientVerdict::ByAssertion(_) => panic!("an assertion nobody sent"),
         ClientVerdict::Refused(failure) => {
             assert_eq!(failure.error.code, TokenErrorCode::InvalidClient);
             assert_eq!(failure.error.reason.description(), Reason::WrongClientSecret.description());
@@ -159,11 +162,43 @@ fn only_guesses_are_counted() {
     let wrong = presented(Some(&basic("web:x")), &[]).unwrap();
     let failure = |verdict| match verdict {
         ClientVerdict::Refused(failure) => failure,
-        ClientVerdict::Authenticated => panic!("authenticated"),
+        ClientVerdict::Authenticated | ClientVerdict::ByAssertion(_) => panic!("authenticated"),
     };
     assert!(failure(wrong.judge(Some(&samples::client()), &[secret("s3cret")], NOW)).counts_as_guess());
     assert!(failure(wrong.judge(None, &[], NOW)).counts_as_guess());
     assert!(!presented(Some("Bearer x"), &[]).unwrap_err().counts_as_guess());
     let public = registered(ClientAuthenticationMethod::None);
     assert!(!failure(wrong.judge(Some(&public), &[], NOW)).counts_as_guess());
+}
+
+#[test]
+fn an_assertion_is_for_those_who_registered_keys_and_for_nobody_else() {
+    use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
+    let claims = [(String::from("sub"), serde_json::json!("web"))].into_iter().collect();
+    let input = jwt::signing_input(SigningAlgorithm::Es256, "k", "JWT", &claims);
+    let assertion = jwt::assemble(&input, b"signature");
+    let kind = ("client_assertion_type", super::super::assertion::CLIENT_ASSERTION_TYPE);
+    let pairs = [("client_assertion", assertion.as_str()), kind];
+    let sent = presented(None, &pairs).unwrap();
+    assert!(sent.client_id.as_str() == "web" && sent.secret.is_none() && !sent.header_used && sent.retry().is_none());
+    for authentication in [AnySecret, ClientSecretBasic, ClientSecretPost, Public] {
+        assert_eq!(judged(&sent, authentication), Some(Reason::WrongAuthenticationMethod), "{authentication:?}");
+    }
+    let verdict = sent.judge(Some(&registered(PrivateKeyJwt)), &[], NOW);
+    assert_eq!(verdict, ClientVerdict::ByAssertion(sent.assertion.clone().unwrap()));
+    let disabled = Client { enabled: false, ..registered(PrivateKeyJwt) };
+    assert_eq!(reason(sent.judge(Some(&disabled), &[], NOW)), Some(Reason::DisabledClientAtToken));
+    assert_eq!(reason(sent.judge(None, &[], NOW)), Some(Reason::UnknownClientAtToken));
+    assert_eq!(sent.judge_resource(&[secret("s3cret")], NOW).unwrap_err().error.reason, Reason::MissingClientSecret);
+
+    let several = ("invalid_request", Reason::SeveralAuthenticationMethods, 400);
+    assert_eq!(refusal(Some(&basic("web:s3cret")), &pairs), several);
+    assert_eq!(refusal(None, &[pairs[0], pairs[1], ("client_secret", "s3cret")]), several);
+    let mismatch = ("invalid_client", Reason::ClientIdMismatch, 400);
+    assert_eq!(refusal(None, &[pairs[0], pairs[1], ("client_id", "other")]), mismatch);
+    let half = ("invalid_client", Reason::MalformedClientAssertion, 400);
+    assert_eq!(refusal(None, &[pairs[0], ("client_id", "web")]), half);
+    assert_eq!(refusal(None, &[pairs[1], ("client_id", "web")]), half);
+    let repeated = ("invalid_request", Reason::RepeatedParameter, 400);
+    assert_eq!(refusal(None, &[pairs[0], pairs[0], pairs[1]]), repeated);
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::protocol::client::{Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage};
+use crate::protocol::key_set::KeySet;
 use crate::protocol::response_mode::ResponseMode;
 use crate::protocol::response_type::ResponseType;
 
@@ -12,7 +13,7 @@ use super::walker::Walker;
 type Rule = fn(&Client) -> Option<(&'static str, &'static str)>;
 
 /// Each answers with the key to mend and why.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 15] = [
     code_needs_its_grant,
     browser_tokens_need_implicit,
     grants_need_a_response_type,
@@ -26,6 +27,8 @@ const RULES: [Rule; 13] = [
     response_mode_must_be_usable,
     keys_come_one_way,
     private_key_jwt_needs_keys,
+    keys_need_private_key_jwt,
+    keys_fit_the_algorithm,
 ];
 
 /// Notes every contradiction; looks for none where a value could not be read.
@@ -138,4 +141,19 @@ fn private_key_jwt_needs_keys(client: &Client) -> Option<(&'static str, &'static
     let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
     let broken = by_key && client.jwks.is_none() && client.jwks_uri.is_none();
     broken.then_some(("token_endpoint_auth_method", "is private_key_jwt, which needs jwks or jwks_uri"))
+}
+
+/// Whoever registers keys means to prove itself by them; a public client would prove nothing.
+fn keys_need_private_key_jwt(client: &Client) -> Option<(&'static str, &'static str)> {
+    let broken = !client.is_confidential() && (client.jwks.is_some() || client.jwks_uri.is_some());
+    broken.then_some(("token_endpoint_auth_method", "must be private_key_jwt: keys are registered"))
+}
+
+fn keys_fit_the_algorithm(client: &Client) -> Option<(&'static str, &'static str)> {
+    if client.authentication != ClientAuthenticationMethod::PrivateKeyJwt {
+        return None;
+    }
+    let keys = KeySet::parse(client.jwks.as_ref()?)?;
+    let broken = !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg));
+    broken.then_some(("jwks", "has no key that fits token_endpoint_auth_signing_alg"))
 }

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
+use crate::protocol::key_set::{JwkReading, KeySet, read};
+
 use super::problem::Problem;
-use super::walker::{Walker, expected};
+use super::walker::Walker;
 
-/// Members that only private and symmetric keys have (RFC 7518 §6).
-const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-
-/// Reads a JWK set of public keys.
+/// Reads a JWK set of public keys. Keys for something else than signatures may be in it.
 pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
     let mut walker = Walker::open(value, path, &["keys"], problems)?;
     let keys = walker.items("keys").unwrap_or_default();
@@ -16,15 +15,15 @@ pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Op
         walker.problem("keys", "must be an array of at least one key");
     }
     for (place, key) in keys {
-        let Some(members) = key.as_object() else {
-            walker.note(place, expected("an object", key));
-            continue;
-        };
-        if PRIVATE_MEMBERS.iter().any(|member| members.contains_key(*member)) {
-            walker.note(place, "holds a private or symmetric key; register the public part only");
-        } else if !matches!(members.get("kty").and_then(Value::as_str), Some("RSA" | "EC" | "OKP")) {
-            walker.note(format!("{place}.kty"), "must be RSA, EC or OKP");
+        match read(key) {
+            JwkReading::Unfit(rule) => walker.note(place, rule),
+            JwkReading::Usable(..) | JwkReading::ForOtherUse => {}
         }
+    }
+    match KeySet::parse(value) {
+        Some(set) if set.has_ambiguous_names() => walker.problem("keys", "must give each key a kid of its own"),
+        Some(_) => {}
+        None => walker.problem("keys", "must not be more than 100"),
     }
     Some(value.clone())
 }

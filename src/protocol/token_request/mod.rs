@@ -42,10 +42,12 @@ pub const PARAMETERS: [&str; 22] = [
 
 /// Those of them that this build reads and that may stand in a form once only, also where the grant at hand does not read
 /// them.
-pub const SINGLE_PARAMETERS: [&str; 12] = [
+pub const SINGLE_PARAMETERS: [&str; 14] = [
     "grant_type",
     "client_id",
     "client_secret",
+    "client_assertion",
+    "client_assertion_type",
     "code",
     "redirect_uri",
     "code_verifier",

@@ -115,7 +115,9 @@ fn wrong_values_of_a_client_are_named_with_place_and_rule() {
         (json!({"jwks": {"keys": []}}), "jwks.keys", "at least one key"),
         (json!({"jwks": {"keys": [{"kty": "RSA", "d": "x"}]}}), "jwks.keys[0]", "public part only"),
         (json!({"jwks": {"keys": [{"kty": "oct", "k": "x"}]}}), "jwks.keys[0]", "public part only"),
-        (json!({"jwks": {"keys": [{}]}}), "jwks.keys[0].kty", "must be RSA"),
+        (json!({"jwks": {"keys": [{}]}}), "jwks.keys[0]", "must have a kty"),
+        (json!({"jwks": {"keys": [{"kty": "RSA", "n": "x".repeat(168), "e": "AQAB"}]}}), "jwks.keys[0]", "2048"),
+        (json!({"jwks": {"keys": [p256("k", "A"), p256("k", "E")]}}), "jwks.keys", "a kid of its own"),
         (json!({"jwks_uri": "http://a.example/jwks"}), "jwks_uri", "must be https"),
         (json!({"default_max_age": -1}), "default_max_age", "whole number"),
         (json!({"frontchannel_logout_uri": "http://a.example"}), "frontchannel_logout_uri", "must be https"),
@@ -233,6 +235,17 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
         ),
         (json!({"jwks": {"keys": [{"kty": "EC"}]}, "jwks_uri": "https://a.example/jwks"}), "jwks", "beside jwks_uri"),
         (
+            json!({"jwks_uri": "https://a.example/jwks", "secrets": public}),
+            "token_endpoint_auth_method",
+            "must be private_key_jwt",
+        ),
+        (
+            json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
+                   "jwks": {"keys": [p256("k", "A")]}, "secrets": public}),
+            "jwks",
+            "no key that fits",
+        ),
+        (
             json!({"default_response_mode": "query", "response_types": ["id_token"]}),
             "default_response_mode",
             "not allowed",
@@ -265,8 +278,13 @@ fn what_looks_like_a_contradiction_and_is_none_is_taken() {
                "refresh_token_usage": "reuse"}),
         json!({"client_id": "native", "application_type": "native", "redirect_uris": ["com.example:/cb", "http://127.0.0.1/cb"]}),
         json!({"client_id": "jwt", "redirect_uris": ["https://a.example"], "token_endpoint_auth_method": "private_key_jwt",
-               "jwks": {"keys": [{"kty": "EC", "crv": "P-256", "x": "x", "y": "y"}]}, "refresh_token_retry_window": 0}),
+               "jwks": {"keys": [p256("k", "A"), {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQ"}]}, "refresh_token_retry_window": 0}),
     ] {
         client(members);
     }
+}
+
+fn p256(kid: &str, letter: &str) -> Value {
+    let coordinate = letter.repeat(43);
+    json!({"kty": "EC", "crv": "P-256", "kid": kid, "x": coordinate, "y": coordinate})
 }

@@ -1,0 +1,140 @@
+//! JWTs of others, verified by their keys; and assertions, which are good once over all processes.
+
+use serde_json::{Map, Value};
+
+use super::App;
+use super::failure::Failure;
+use super::foreign_keys::KeySource;
+use crate::crypto::signing::verify;
+use crate::protocol::assertion::{Assertion, AssertionProblem, Expected, judge, verifying_key};
+use crate::protocol::client::SigningAlgorithm;
+use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
+use crate::protocol::instant::Instant;
+use crate::protocol::jwt::UnverifiedJws;
+use crate::protocol::key_set::KeySet;
+use crate::store::used_assertions;
+
+/// What was sent, judged; or what keeps us from judging it.
+type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
+
+impl App {
+    /// What `aud` of an assertion may be: the issuer or the token endpoint (RFC 7523 §3).
+    pub fn assertion_audiences(&self) -> [String; 2] {
+        [self.issuer().to_owned(), endpoint_url(self.issuer(), TOKEN_PATH)]
+    }
+
+    /// Verifies an assertion, judges its claims and takes it, so that it is never taken again. `algs` is what is
+    /// registered.
+    pub fn spend_assertion(
+        &self,
+        jws: &UnverifiedJws,
+        keys: KeySource<'_>,
+        algs: &[SigningAlgorithm],
+        expected: Expected<'_>,
+        now: Instant,
+    ) -> Judged<Assertion> {
+        let claims = match self.verified_claims(jws, keys, algs)? {
+            Ok(claims) => claims,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let assertion = match judge(&claims, expected, now) {
+            Ok(assertion) => assertion,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let is_new = used_assertions::take(&self.store, expected.issuer, &assertion.jti, assertion.forgotten_at)?;
+        Ok(if is_new { Ok(assertion) } else { Err(AssertionProblem::Replayed) })
+    }
+
+    /// The claims of a JWT that one of these keys signed, of whatever kind. A key that is not there may be new: then the
+    /// set is fetched again, at most once a minute.
+    pub fn verified_claims(
+        &self,
+        jws: &UnverifiedJws,
+        keys: KeySource<'_>,
+        algs: &[SigningAlgorithm],
+    ) -> Judged<Map<String, Value>> {
+        let set = match self.foreign_keys.find(&self.outbound, keys)? {
+            Some(set) => set,
+            None => return Ok(Err(AssertionProblem::KeysUnavailable)),
+        };
+        match verify_by(jws, &set, algs) {
+            Err(AssertionProblem::Key) => match self.foreign_keys.find_newer(&self.outbound, keys, &set)? {
+                Some(newer) => Ok(verify_by(jws, &newer, algs)),
+                None => Ok(Err(AssertionProblem::Key)),
+            },
+            other => Ok(other),
+        }
+    }
+}
+
+/// The claims, believed only because the signature is that of the one key that fits.
+fn verify_by(
+    jws: &UnverifiedJws,
+    keys: &KeySet,
+    algs: &[SigningAlgorithm],
+) -> Result<Map<String, Value>, AssertionProblem> {
+    let key = verifying_key(jws, keys, algs)?;
+    if !verify(key, jws.signing_input.as_bytes(), &jws.signature) {
+        return Err(AssertionProblem::Signature);
+    }
+    jws.unverified_claims().ok_or(AssertionProblem::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::json;
+
+    use super::*;
+    use crate::crypto::signing::{SigningKey, generate};
+    use crate::protocol::jwt::{assemble, signing_input};
+
+    fn key(algorithm: SigningAlgorithm) -> SigningKey {
+        SigningKey::from_pkcs8(algorithm, &generate(algorithm).unwrap()).unwrap()
+    }
+
+    fn signed(key: &SigningKey, kid: &str) -> UnverifiedJws {
+        let claims = [(String::from("sub"), json!("web"))].into_iter().collect();
+        let input = signing_input(key.algorithm(), kid, "JWT", &claims);
+        UnverifiedJws::parse(&assemble(&input, &key.sign(input.as_bytes()).unwrap())).unwrap()
+    }
+
+    fn set(keys: &[&SigningKey]) -> KeySet {
+        let jwks: Vec<Value> = keys.iter().map(|key| key.public_key().to_jwk()).collect();
+        KeySet::parse(&json!({ "keys": jwks })).unwrap()
+    }
+
+    #[test]
+    fn every_algorithm_is_verified_by_its_own_key_alone() {
+        for algorithm in SigningAlgorithm::ALL {
+            let (ours, foreign) = (key(algorithm), key(algorithm));
+            let jws = signed(&ours, ours.kid());
+            let keys = set(&[&ours, &foreign]);
+            assert_eq!(verify_by(&jws, &keys, &[algorithm]).unwrap().get("sub"), Some(&json!("web")));
+            assert_eq!(verify_by(&jws, &set(&[&foreign]), &[algorithm]), Err(AssertionProblem::Key));
+            assert_eq!(verify_by(&jws, &keys, &[]), Err(AssertionProblem::Algorithm));
+            // Under the name of another key of the set.
+            let renamed = signed(&ours, foreign.kid());
+            assert_eq!(verify_by(&renamed, &keys, &[algorithm]), Err(AssertionProblem::Signature));
+            let altered = UnverifiedJws { signing_input: format!("{}A", jws.signing_input), ..jws.clone() };
+            assert_eq!(verify_by(&altered, &keys, &[algorithm]), Err(AssertionProblem::Signature));
+            let short = UnverifiedJws { signature: jws.signature[1..].to_vec(), ..jws };
+            assert_eq!(verify_by(&short, &keys, &[algorithm]), Err(AssertionProblem::Signature));
+        }
+    }
+
+    #[test]
+    fn the_nothing_signature_of_ecdsa_is_no_signature() {
+        let ours = key(SigningAlgorithm::Es256);
+        let jws = UnverifiedJws { signature: vec![0; 64], ..signed(&ours, ours.kid()) };
+        assert_eq!(verify_by(&jws, &set(&[&ours]), &[SigningAlgorithm::Es256]), Err(AssertionProblem::Signature));
+    }
+
+    #[test]
+    fn the_hmac_that_takes_a_public_key_for_a_secret_is_not_even_read() {
+        let ours = key(SigningAlgorithm::Rs256);
+        let header = URL_SAFE_NO_PAD.encode(json!({ "alg": "HS256", "kid": ours.kid() }).to_string());
+        assert_eq!(UnverifiedJws::parse(&format!("{header}.e30.AAAA")), None);
+    }
+}

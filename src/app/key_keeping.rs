@@ -1,0 +1,114 @@
+//! Signing keys made, announced, erased and forgotten in time: by whichever process leads, and by commands.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::config::Config;
+use crate::crypto::sealing::Sealer;
+use crate::crypto::signing::{SigningKey, generate};
+use crate::protocol::client::SigningAlgorithm;
+use crate::protocol::instant::Instant;
+use crate::protocol::key_schedule::{KeySeasons, KeyStep, KeyTimes, ScheduledKey, due};
+use crate::protocol::registration::timestamp;
+use crate::protocol::secret::SecretBytes;
+use crate::store::audit_events::AuditEvent;
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::signing_keys::{self, SigningKeyRow};
+use crate::store::{Store, StoreError};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The seasons of a signing key as configured.
+pub fn seasons(config: &Config) -> KeySeasons {
+    let days = config.key_days;
+    KeySeasons {
+        announce: DAY * days.announce,
+        sign: DAY * days.sign,
+        publish: DAY * days.publish,
+        hint: DAY * days.hint,
+    }
+}
+
+/// A new key with its private part wrapped, ready to be stored.
+pub fn new_key(algorithm: SigningAlgorithm, times: KeyTimes, sealer: &Sealer) -> Result<SigningKeyRow, StoreError> {
+    let pkcs8 = generate(algorithm).map_err(StoreError::Refused)?;
+    key_of(algorithm, &pkcs8, times, sealer)
+}
+
+/// The row of a private key in PKCS#8. `Refused` when it is not one of that algorithm.
+pub fn key_of(
+    algorithm: SigningAlgorithm,
+    pkcs8: &SecretBytes,
+    times: KeyTimes,
+    sealer: &Sealer,
+) -> Result<SigningKeyRow, StoreError> {
+    let key = SigningKey::from_pkcs8(algorithm, pkcs8).map_err(StoreError::Refused)?;
+    Ok(SigningKeyRow {
+        kid: key.kid().to_owned(),
+        algorithm,
+        wrapped_private: Some(SecretBytes::new(sealer.seal(pkcs8.expose()))),
+        public_jwk: key.public_key().to_jwk(),
+        announced_at: times.announced_at,
+        activates_at: times.activates_at,
+        retires_at: times.retires_at,
+        unpublished_at: times.unpublished_at,
+        forgotten_at: times.forgotten_at,
+    })
+}
+
+/// As the core sees them.
+pub fn scheduled(keys: &[SigningKeyRow]) -> Vec<ScheduledKey> {
+    keys.iter().map(SigningKeyRow::to_core).collect()
+}
+
+/// Does what is due, one process at a time; a line for each thing done. Mostly one read that finds nothing.
+pub fn keep(store: &Store, sealer: &Sealer, seasons: &KeySeasons, now: Instant) -> Result<Vec<String>, StoreError> {
+    if due(&scheduled(&signing_keys::load(store)?.value), seasons, now).is_empty() {
+        return Ok(Vec::new());
+    }
+    store.change_registry(|writer| {
+        if !writer.leads()? {
+            return Ok(Vec::new());
+        }
+        // Another process may have done it in between.
+        let keys = writer.signing_keys()?;
+        let steps = due(&scheduled(&keys), seasons, now);
+        steps.iter().map(|step| perform(writer, step, &keys, sealer)).collect()
+    })
+}
+
+/// Does one thing, with the event that says so.
+pub fn perform(
+    writer: &mut RegistryWriter<'_>,
+    step: &KeyStep,
+    keys: &[SigningKeyRow],
+    sealer: &Sealer,
+) -> Result<String, StoreError> {
+    let (event, kid, line) = match step {
+        KeyStep::Make { algorithm, times } => {
+            let key = new_key(*algorithm, *times, sealer)?;
+            writer.insert_signing_key(&key)?;
+            let from = timestamp::format(times.activates_at);
+            let line = format!("made {} key {}, which signs from {from}", algorithm.as_str(), key.kid);
+            ("signing_key_made", key.kid, line)
+        }
+        KeyStep::Reschedule { kid, times } => {
+            if let Some(key) = keys.iter().find(|key| key.kid == *kid) {
+                writer.reschedule_signing_key(&key.rescheduled(*times))?;
+            }
+            let until = timestamp::format(times.retires_at);
+            ("signing_key_rescheduled", kid.clone(), format!("signing key {kid} signs until {until}"))
+        }
+        KeyStep::Erase { kid } => {
+            writer.rewrap_signing_key(kid, None)?;
+            ("signing_key_erased", kid.clone(), format!("erased the private part of signing key {kid}"))
+        }
+        KeyStep::Forget { kid } => {
+            writer.remove_signing_key(kid)?;
+            ("signing_key_forgotten", kid.clone(), format!("forgot signing key {kid}"))
+        }
+    };
+    writer.audit(&AuditEvent { event, detail: json!({"kid": kid}), ..AuditEvent::default() })?;
+    Ok(line)
+}

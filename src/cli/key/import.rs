@@ -1,0 +1,84 @@
+//! `gatepost key import`: a private key that somebody else made.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::rotate::Rotation;
+use crate::app::key_keeping::key_of;
+use crate::cli::arguments::Invocation;
+use crate::cli::command::{Command, CommandOption, Run};
+use crate::cli::failure::Failure;
+use crate::cli::operator::{Operator, audit_event};
+use crate::cli::output::{self, time};
+use crate::crypto::key_import::{self, ImportedKey};
+use crate::crypto::master::Purpose;
+use crate::crypto::sealing::Sealer;
+use crate::protocol::secret::SecretText;
+use crate::store::registry_writer::RegistryWriter;
+
+pub(in crate::cli) const IMPORT: Command = Command {
+    name: "key import",
+    values: &["FILE"],
+    options: &[CommandOption {
+        name: "--now",
+        value: None,
+        meaning: "sign with it at once and erase the old private part; otherwise it is announced first",
+    }],
+    summary: "Takes over a private key in PEM: PKCS#8, PKCS#1 or EC; RSA, P-256 or Ed25519 (- reads standard input).",
+    example: "gatepost key import - < key.pem",
+    run: Run::Once(run),
+};
+
+/// More than any key.
+const LONGEST: u64 = 65_536;
+
+fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let pem = read(invocation.value(0))?;
+    let key = key_import::read(&pem).map_err(Failure::Refused)?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::SigningKey);
+    let rotation = Rotation::open(&operator, sealer, invocation.has("--now"))?;
+    let line = operator.store.change_registry(|writer| import(writer, &rotation, &key))?;
+    output::line(&line)
+}
+
+fn import(writer: &mut RegistryWriter<'_>, rotation: &Rotation, key: &ImportedKey) -> Result<String, Failure> {
+    let rows = writer.signing_keys()?;
+    let row = key_of(key.algorithm, &key.pkcs8, rotation.times_of_new_key(), &rotation.sealer)?;
+    if rows.iter().any(|present| present.kid == row.kid) {
+        return Err(Failure::Refused(format!("signing key {} is there already", row.kid)));
+    }
+    writer.insert_signing_key(&row)?;
+    rotation.take_over(writer, &rows, &row)?;
+    let alg = key.algorithm.as_str();
+    writer.audit(&audit_event("signing_key_imported", json!({"kid": row.kid, "alg": alg})))?;
+    Ok(format!("{alg}: {} signs from {}", row.kid, time(row.activates_at)))
+}
+
+/// From standard input, or from a file that nobody else can read: a key that others had is none.
+fn read(file: &str) -> Result<SecretText, Failure> {
+    let name = if file == "-" { String::from("standard input") } else { file.escape_debug().to_string() };
+    let unread = |error: io::Error| Failure::Refused(format!("{name} cannot be read: {error}"));
+    let mut bytes = Vec::new();
+    if file == "-" {
+        io::stdin().lock().take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;
+    } else {
+        check_mode(Path::new(file)).map_err(unread)??;
+        fs::File::open(file).map_err(unread)?.take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
+    Ok(SecretText::new(text))
+}
+
+fn check_mode(path: &Path) -> io::Result<Result<(), Failure>> {
+    let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+    if mode & 0o037 == 0 {
+        return Ok(Ok(()));
+    }
+    let name = path.display();
+    Ok(Err(Failure::Refused(format!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"))))
+}

@@ -1,0 +1,118 @@
+//! `gatepost key rotate`, and how one key takes over from another.
+
+use serde_json::json;
+
+use crate::app::key_keeping::{self, new_key};
+use crate::cli::arguments::Invocation;
+use crate::cli::command::{Command, CommandOption, Run};
+use crate::cli::failure::Failure;
+use crate::cli::operator::{Operator, audit_event};
+use crate::cli::output::{self, time};
+use crate::crypto::master::Purpose;
+use crate::crypto::sealing::Sealer;
+use crate::protocol::client::SigningAlgorithm;
+use crate::protocol::instant::Instant;
+use crate::protocol::key_schedule::{KeySeasons, KeyTimes, announced, current};
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::signing_keys::SigningKeyRow;
+
+pub(in crate::cli) const ROTATE: Command = Command {
+    name: "key rotate",
+    values: &[],
+    options: &[
+        CommandOption {
+            name: "--algorithm",
+            value: Some("ALG"),
+            meaning: "RS256, ES256 or EdDSA alone; otherwise all",
+        },
+        CommandOption {
+            name: "--now",
+            value: None,
+            meaning: "sign with the new key at once and erase the old private part; some clients will fail until they have \
+                      read the new key set. After a leak: `gatepost key retire`",
+        },
+    ],
+    summary: "Makes the next signing key and announces it; it signs once everybody can know it. Happens by itself in time.",
+    example: "gatepost key rotate --algorithm ES256",
+    run: Run::Once(run),
+};
+
+fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let algorithms = super::algorithms(invocation)?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::SigningKey);
+    let rotation = Rotation::open(&operator, sealer, invocation.has("--now"))?;
+    let lines = operator.store.change_registry(|writer| {
+        algorithms.iter().map(|algorithm| rotation.perform(writer, *algorithm)).collect::<Result<Vec<_>, _>>()
+    })?;
+    output::line(&lines.join("\n"))
+}
+
+/// How keys follow each other here.
+pub(super) struct Rotation {
+    pub(super) seasons: KeySeasons,
+    pub(super) sealer: Sealer,
+    pub(super) now: Instant,
+    /// The new key signs at once, and the old one never again.
+    pub(super) at_once: bool,
+}
+
+impl Rotation {
+    pub(super) fn open(operator: &Operator, sealer: Sealer, at_once: bool) -> Result<Rotation, Failure> {
+        let seasons = key_keeping::seasons(&operator.config);
+        Ok(Rotation { seasons, sealer, now: operator.now()?, at_once })
+    }
+
+    fn perform(&self, writer: &mut RegistryWriter<'_>, algorithm: SigningAlgorithm) -> Result<String, Failure> {
+        let rows = writer.signing_keys()?;
+        let scheduled = key_keeping::scheduled(&rows);
+        let waiting = announced(&scheduled, algorithm, self.now);
+        let waiting = waiting.and_then(|key| rows.iter().find(|row| row.kid == key.kid));
+        let successor = match waiting {
+            Some(key) if !self.at_once => {
+                let (kid, from) = (&key.kid, time(key.activates_at));
+                return Ok(format!("{}: {kid} is announced already and signs from {from}", algorithm.as_str()));
+            }
+            // Some clients know it already: better than a key that nobody does.
+            Some(key) => {
+                let key = key.rescheduled(self.seasons.active_from(key.announced_at, self.now));
+                writer.reschedule_signing_key(&key)?;
+                key
+            }
+            None => {
+                let key = new_key(algorithm, self.times_of_new_key(), &self.sealer)?;
+                writer.insert_signing_key(&key)?;
+                key
+            }
+        };
+        self.take_over(writer, &rows, &successor)?;
+        let detail =
+            json!({"kid": successor.kid, "alg": algorithm.as_str(), "activates_at": time(successor.activates_at)});
+        writer.audit(&audit_event("signing_key_rotated", detail))?;
+        Ok(format!("{}: {} signs from {}", algorithm.as_str(), successor.kid, time(successor.activates_at)))
+    }
+
+    pub(super) fn times_of_new_key(&self) -> KeyTimes {
+        if self.at_once { self.seasons.active_at_once(self.now) } else { self.seasons.announced_at(self.now) }
+    }
+
+    /// The key that signed until now ends when the new one begins; at once means that it must never sign again.
+    pub(super) fn take_over(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        rows: &[SigningKeyRow],
+        successor: &SigningKeyRow,
+    ) -> Result<(), Failure> {
+        let scheduled = key_keeping::scheduled(rows);
+        let old = current(&scheduled, successor.algorithm, self.now);
+        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(()) };
+        // Of one instant, it never signed.
+        let ends = successor.activates_at.max(old.activates_at.plus(std::time::Duration::from_micros(1)));
+        let times = self.seasons.retiring_at(old.announced_at, old.activates_at, ends);
+        writer.reschedule_signing_key(&old.rescheduled(times))?;
+        if self.at_once {
+            writer.rewrap_signing_key(&old.kid, None)?;
+        }
+        Ok(())
+    }
+}

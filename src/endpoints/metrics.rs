@@ -1,0 +1,134 @@
+//! `/metrics` (admin listener only): what this process counts, and how it stands, in Prometheus' text format.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::app::App;
+use crate::http::{Body, Response};
+use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
+use crate::metrics::{Metrics, ServerFigures};
+use crate::store::table_sizes;
+
+/// A registry that the database has not confirmed for so long says that the database is away: it is not asked for sizes.
+const RECENT: Duration = Duration::from_secs(3);
+
+/// Tells everything. What only the house knows is left out until it is open; what only the database knows, while it is away.
+pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> Response {
+    let mut text = Exposition::default();
+    text.family("gatepost_build_info", Kind::Gauge, "Which build this is.");
+    text.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    process(&mut text);
+    server_figures(&mut text, server);
+    metrics.expose(&mut text);
+    text.single("gatepost_ready", Kind::Gauge, "Whether /readyz answers 200.", u8::from(is_ready(app)));
+    if let Some(app) = app {
+        house(&mut text, app);
+        keys(&mut text, app);
+        if app.registry.age() < RECENT {
+            tables(&mut text, app);
+        }
+    }
+    Response::with_body(200, CONTENT_TYPE, Body::Owned(text.into_text().into_bytes()))
+        .header("Cache-Control", "no-store")
+}
+
+fn is_ready(app: Option<&App>) -> bool {
+    app.is_some_and(|app| app.obstacle().is_none())
+}
+
+fn process(text: &mut Exposition) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+    if let Ok(kibibytes) = field("VmRSS:").trim_end_matches(" kB").parse::<u64>() {
+        text.single("process_resident_memory_bytes", Kind::Gauge, "Resident memory.", kibibytes.saturating_mul(1_024));
+    }
+    if let Ok(threads) = field("Threads:").parse::<u64>() {
+        text.single("process_threads", Kind::Gauge, "Threads.", threads);
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        text.single("process_open_fds", Kind::Gauge, "Open descriptors.", open.count());
+    }
+}
+
+fn server_figures(text: &mut Exposition, server: &ServerFigures) {
+    for (name, help, value) in [
+        ("gatepost_connections", "Connections open when last counted.", server.connections),
+        ("gatepost_requests_in_flight", "Requests received and not yet answered.", server.in_flight),
+        ("gatepost_bodies_awaited", "Requests of which the body is being waited for.", server.awaited),
+    ] {
+        text.single(name, Kind::Gauge, help, value);
+    }
+    for (name, help, value) in [
+        ("gatepost_requests_received_total", "Requests received, those too broken to route included.", server.received),
+        ("gatepost_connections_abandoned_total", "Connections given up with an unread body.", server.abandoned),
+        ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", server.panicked),
+        ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", server.recycles),
+    ] {
+        text.single(name, Kind::Counter, help, value);
+    }
+}
+
+fn house(text: &mut Exposition, app: &App) {
+    let pool = app.store.pool_figures();
+    for (name, help, value) in [
+        ("gatepost_database_connections", "Connections to the database.", u64::from(pool.connections)),
+        ("gatepost_database_connections_idle", "Of those, unused ones.", u64::from(pool.idle)),
+        ("gatepost_database_connections_max", "Connections at most.", u64::from(pool.most)),
+        ("gatepost_hashing_places_free", "Requests more that may wait for a password hash.", app.free_hashing_places()),
+        ("gatepost_outbound_places_free", "Requests more that may wait for other servers.", app.outbound.free_places()),
+        ("gatepost_registry_clients_cached", "Clients held in memory.", app.registry.cached_clients()),
+    ] {
+        text.single(name, Kind::Gauge, help, value);
+    }
+    text.single(
+        "gatepost_registry_age_seconds",
+        Kind::Gauge,
+        "Since the database last confirmed what is held in memory.",
+        app.registry.age().as_secs_f64(),
+    );
+    text.single(
+        "gatepost_clock_skew_seconds",
+        Kind::Gauge,
+        "How far this machine's clock is behind the database's.",
+        seconds(app.clock.skew_micros()),
+    );
+    text.single(
+        "gatepost_identity_providers_dropped_total",
+        Kind::Counter,
+        "Requests that named an identity provider which their client cannot have.",
+        app.dropped_identity_providers.load(Ordering::Relaxed),
+    );
+}
+
+fn keys(text: &mut Exposition, app: &App) {
+    let (snapshot, now) = (app.registry.snapshot(), app.now());
+    text.family(
+        "gatepost_signing_key_age_seconds",
+        Kind::Gauge,
+        "Since a published key began to sign; negative while it is only announced.",
+    );
+    for (kid, algorithm, activates_at) in snapshot.keys.ages(now) {
+        let age = now.micros().saturating_sub(activates_at.micros());
+        text.sample("", &[("kid", kid), ("alg", algorithm.as_str())], seconds(age));
+    }
+}
+
+fn tables(text: &mut Exposition, app: &App) {
+    // A scrape is no reason to fail: what cannot be measured now is left out.
+    let Ok(sizes) = table_sizes::read(&app.store) else { return };
+    text.family("gatepost_partitions", Kind::Gauge, "Partitions by table.");
+    for size in sizes.iter().filter(|size| size.partitions > 0) {
+        text.sample("", &[("table", &size.table)], size.partitions);
+    }
+    text.family("gatepost_table_bytes", Kind::Gauge, "Bytes on disk by table, indexes included.");
+    for size in &sizes {
+        text.sample("", &[("table", &size.table)], size.bytes);
+    }
+}
+
+/// Seconds from microseconds, as far as a float can tell.
+#[allow(clippy::cast_precision_loss, reason = "a metric needs no more digits than a float has")]
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1_000_000.0
+}

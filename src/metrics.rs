@@ -1,0 +1,191 @@
+//! What this process has done, counted for `/metrics`: answers by endpoint and status, how long they took, tokens by
+//! grant, failures by reason. Bounded: every label is one of ours or registered, never what a request brought.
+
+pub mod exposition;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use exposition::{Exposition, Kind};
+
+/// Upper bounds of the latency histogram, in seconds.
+const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// The counters. One per process; shared by reference.
+#[derive(Debug, Default)]
+pub struct Metrics(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// By endpoint and status.
+    answers: BTreeMap<(&'static str, u16), u64>,
+    /// By endpoint.
+    latencies: BTreeMap<&'static str, Histogram>,
+    /// By grant type.
+    token_answers: BTreeMap<String, u64>,
+    /// By reason code.
+    failures: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Histogram {
+    buckets: [u64; BOUNDS.len()],
+    count: u64,
+    sum: Duration,
+}
+
+/// What the server knows of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerFigures {
+    /// Connections open when last counted.
+    pub connections: u64,
+    /// Requests received and not yet answered.
+    pub in_flight: u64,
+    /// Requests in the body lane or in line before it.
+    pub awaited: u64,
+    /// Requests received, own probes aside.
+    pub received: u64,
+    /// Connections given up with an unread body.
+    pub abandoned: u64,
+    /// Handlers that panicked.
+    pub panicked: u64,
+    /// Times a successor was asked for.
+    pub recycles: u64,
+}
+
+/// One answer, as the metrics see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// Which endpoint or page, by a name of ours.
+    pub endpoint: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// From the handler's beginning to its end.
+    pub took: Duration,
+    /// The grant by which tokens were given; only names that are registered.
+    pub grant: Option<&'a str>,
+    /// The code of what went wrong, as `GP1207`.
+    pub reason: Option<&'static str>,
+}
+
+impl Metrics {
+    /// Counts an answer.
+    pub fn count(&self, answered: &Answered<'_>) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.answers.entry((answered.endpoint, answered.status)).or_default() += 1;
+        counts.latencies.entry(answered.endpoint).or_default().record(answered.took);
+        if let Some(grant) = answered.grant {
+            match counts.token_answers.get_mut(grant) {
+                Some(count) => *count += 1,
+                None => {
+                    counts.token_answers.insert(grant.to_owned(), 1);
+                }
+            }
+        }
+        if let Some(reason) = answered.reason {
+            *counts.failures.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Writes the counters.
+    pub fn expose(&self, exposition: &mut Exposition) {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        exposition.family("gatepost_http_requests_total", Kind::Counter, "Answers by endpoint and HTTP status.");
+        for ((endpoint, status), count) in &counts.answers {
+            exposition.sample("", &[("endpoint", endpoint), ("status", &status.to_string())], *count);
+        }
+        exposition.family(
+            "gatepost_http_request_duration_seconds",
+            Kind::Histogram,
+            "Time from a handler's beginning to its end, by endpoint.",
+        );
+        for (endpoint, histogram) in &counts.latencies {
+            histogram.expose(exposition, endpoint);
+        }
+        exposition.family(
+            "gatepost_token_responses_total",
+            Kind::Counter,
+            "Token responses by grant type (implicit: at the authorization endpoint).",
+        );
+        for (grant, count) in &counts.token_answers {
+            exposition.sample("", &[("grant_type", grant)], *count);
+        }
+        exposition.family("gatepost_failures_total", Kind::Counter, "Refused requests by reason code.");
+        for (reason, count) in &counts.failures {
+            exposition.sample("", &[("reason", reason)], *count);
+        }
+    }
+}
+
+impl Histogram {
+    fn record(&mut self, took: Duration) {
+        let seconds = took.as_secs_f64();
+        // The last bucket is not stored: it is the count.
+        if let Some(bucket) = BOUNDS.iter().zip(&mut self.buckets).find(|(bound, _)| seconds <= **bound) {
+            *bucket.1 += 1;
+        }
+        self.count += 1;
+        self.sum = self.sum.saturating_add(took);
+    }
+
+    fn expose(&self, exposition: &mut Exposition, endpoint: &str) {
+        let mut below = 0;
+        for (bound, count) in BOUNDS.iter().zip(&self.buckets) {
+            below += count;
+            exposition.sample("_bucket", &[("endpoint", endpoint), ("le", &bound.to_string())], below);
+        }
+        exposition.sample("_bucket", &[("endpoint", endpoint), ("le", "+Inf")], self.count);
+        exposition.sample("_sum", &[("endpoint", endpoint)], self.sum.as_secs_f64());
+        exposition.sample("_count", &[("endpoint", endpoint)], self.count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exposed(metrics: &Metrics) -> String {
+        let mut exposition = Exposition::default();
+        metrics.expose(&mut exposition);
+        exposition.into_text()
+    }
+
+    fn answered(took_millis: u64) -> Answered<'static> {
+        Answered {
+            endpoint: "token",
+            status: 400,
+            took: Duration::from_millis(took_millis),
+            grant: None,
+            reason: Some("GP1207"),
+        }
+    }
+
+    #[test]
+    fn answers_are_counted_by_endpoint_and_status() {
+        let metrics = Metrics::default();
+        metrics.count(&answered(1));
+        metrics.count(&answered(1));
+        metrics.count(&Answered { status: 200, grant: Some("refresh_token"), reason: None, ..answered(1) });
+        let text = exposed(&metrics);
+        assert!(text.contains("gatepost_http_requests_total{endpoint=\"token\",status=\"400\"} 2\n"), "{text}");
+        assert!(text.contains("gatepost_http_requests_total{endpoint=\"token\",status=\"200\"} 1\n"), "{text}");
+        assert!(text.contains("gatepost_token_responses_total{grant_type=\"refresh_token\"} 1\n"), "{text}");
+        assert!(text.contains("gatepost_failures_total{reason=\"GP1207\"} 2\n"), "{text}");
+    }
+
+    #[test]
+    fn buckets_hold_all_that_took_no_longer() {
+        let metrics = Metrics::default();
+        for millis in [1, 2, 30, 11_000] {
+            metrics.count(&answered(millis));
+        }
+        let text = exposed(&metrics);
+        for (bound, count) in [("0.001", 1), ("0.0025", 2), ("0.025", 2), ("0.05", 3), ("10", 3), ("+Inf", 4)] {
+            let line = format!("_bucket{{endpoint=\"token\",le=\"{bound}\"}} {count}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+        assert!(text.contains("gatepost_http_request_duration_seconds_sum{endpoint=\"token\"} 11.033\n"), "{text}");
+        assert!(text.contains("gatepost_http_request_duration_seconds_count{endpoint=\"token\"} 4\n"), "{text}");
+    }
+}

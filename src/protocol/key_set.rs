@@ -1,0 +1,311 @@
+//! Public keys of others (RFC 7517): clients that authenticate by them, issuers of assertions, upstream providers. What
+//! is weak or not for signatures is left out; one key alone must answer to a name and an algorithm, or none does.
+
+use serde_json::{Map, Value};
+
+use super::client::SigningAlgorithm;
+use super::jwks::PublicKey;
+
+/// Keys read from one set; whoever has more has made a mistake.
+const MOST_KEYS: usize = 100;
+
+/// Members that only private and symmetric keys have (RFC 7518 §6).
+const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
+
+/// The usable keys of a JWK set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeySet(Vec<NamedKey>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedKey {
+    kid: Option<String>,
+    key: PublicKey,
+}
+
+/// What a set holds for a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyChoice<'a> {
+    /// The key.
+    One(&'a PublicKey),
+    /// None; a newer set may have it.
+    Unknown,
+    /// More than one, and guessing is not verifying.
+    Ambiguous,
+}
+
+/// What one JWK is to us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JwkReading {
+    /// A key that verifies signatures, for the one algorithm that fits its kind; and its name in a set.
+    Usable(PublicKey, Option<String>),
+    /// For encryption, or for algorithms we do not use: not ours to judge (RFC 7517 §5).
+    ForOtherUse,
+    /// It must not be used; the rule it breaks.
+    Unfit(&'static str),
+}
+
+impl KeySet {
+    /// Reads a JWK set. `None` when it is none, or holds more keys than anybody needs.
+    pub fn parse(value: &Value) -> Option<KeySet> {
+        let jwks = value.as_object()?.get("keys")?.as_array()?;
+        if jwks.len() > MOST_KEYS {
+            return None;
+        }
+        let mut set = KeySet::default();
+        for jwk in jwks {
+            match read(jwk) {
+                JwkReading::Usable(key, kid) => set.add(NamedKey { kid, key }),
+                JwkReading::ForOtherUse | JwkReading::Unfit(_) => {}
+            }
+        }
+        Some(set)
+    }
+
+    /// The same key twice is one key.
+    fn add(&mut self, key: NamedKey) {
+        if !self.0.contains(&key) {
+            self.0.push(key);
+        }
+    }
+
+    /// The key for `alg` that is called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key
+    /// that the set gives no name goes by its thumbprint (RFC 7638).
+    pub fn choose(&self, alg: SigningAlgorithm, kid: Option<&str>) -> KeyChoice<'_> {
+        let mut fitting =
+            self.0.iter().filter(|key| key.key.algorithm() == alg && kid.is_none_or(|kid| key.goes_by(kid)));
+        match (fitting.next(), fitting.next()) {
+            (None, _) => KeyChoice::Unknown,
+            (Some(only), None) => KeyChoice::One(&only.key),
+            (Some(_), Some(_)) => KeyChoice::Ambiguous,
+        }
+    }
+
+    /// Whether there is a key for this algorithm.
+    pub fn has_key_for(&self, alg: SigningAlgorithm) -> bool {
+        self.0.iter().any(|key| key.key.algorithm() == alg)
+    }
+
+    /// Whether two keys share name and algorithm, so that neither can ever be chosen.
+    pub fn has_ambiguous_names(&self) -> bool {
+        let named = |key: &NamedKey| key.kid.as_deref().map(|kid| self.choose(key.key.algorithm(), Some(kid)));
+        self.0.iter().any(|key| named(key) == Some(KeyChoice::Ambiguous))
+    }
+}
+
+impl NamedKey {
+    fn goes_by(&self, name: &str) -> bool {
+        match &self.kid {
+            Some(kid) => kid == name,
+            None => self.key.thumbprint() == name,
+        }
+    }
+}
+
+/// Reads one JWK.
+pub fn read(jwk: &Value) -> JwkReading {
+    match jwk.as_object().map(usable) {
+        Some(Ok(Some((key, kid)))) => JwkReading::Usable(key, kid),
+        Some(Ok(None)) => JwkReading::ForOtherUse,
+        Some(Err(rule)) => JwkReading::Unfit(rule),
+        None => JwkReading::Unfit("must be an object"),
+    }
+}
+
+/// A key that signs, with its name; `None` for one that is for something else.
+type Usable = Option<(PublicKey, Option<String>)>;
+
+fn usable(jwk: &Map<String, Value>) -> Result<Usable, &'static str> {
+    let kty = text(jwk, "kty")?.ok_or("must have a kty")?;
+    if kty == "oct" || PRIVATE_MEMBERS.iter().any(|member| jwk.contains_key(*member)) {
+        return Err("holds a private or symmetric key; register the public part only");
+    }
+    let kid = text(jwk, "kid")?;
+    let is_ours = matches!((kty, text(jwk, "crv")?), ("RSA", _) | ("EC", Some("P-256")) | ("OKP", Some("Ed25519")));
+    if !is_ours || !is_for_signatures(jwk)? {
+        return Ok(None);
+    }
+    let key = PublicKey::from_jwk(&Value::Object(jwk.clone())).ok_or("is not a well-formed public key")?;
+    check_strength(&key)?;
+    let is_meant = text(jwk, "alg")?.is_none_or(|alg| alg == key.algorithm().as_str());
+    Ok(is_meant.then(|| (key, kid.map(str::to_owned))))
+}
+
+/// `use` and `key_ops` (RFC 7517 §4.2, §4.3).
+fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
+    let operations = match jwk.get("key_ops") {
+        None => true,
+        Some(Value::Array(operations)) => operations.iter().any(|operation| operation == "verify"),
+        Some(_) => return Err("has key_ops that are no array"),
+    };
+    Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purpose == "sig"))
+}
+
+/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1 signs nothing.
+fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
+    let PublicKey::Rsa { n, e } = key else { return Ok(()) };
+    if !(2_048..=8_192).contains(&bits(n)) {
+        return Err("is an RSA key of fewer than 2048 or more than 8192 bits");
+    }
+    let odd = |number: &[u8]| number.last().is_some_and(|byte| byte % 2 == 1);
+    if !(2..=33).contains(&bits(e)) || !odd(e) || !odd(n) {
+        return Err("is not a well-formed RSA key");
+    }
+    Ok(())
+}
+
+/// The length of a big-endian number without leading zeros.
+fn bits(number: &[u8]) -> u32 {
+    let mut significant = number.iter().skip_while(|byte| **byte == 0);
+    let first = significant.next().map_or(0, |byte| u8::BITS - byte.leading_zeros());
+    u32::try_from(significant.count()).unwrap_or(u32::MAX).saturating_mul(u8::BITS).saturating_add(first)
+}
+
+fn text<'a>(jwk: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, &'static str> {
+    match jwk.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err("has a member that should be a string and is none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn rsa(bits: usize) -> Value {
+        let n = vec![0xff; bits / 8];
+        json!({ "kty": "RSA", "n": URL_SAFE_NO_PAD.encode(n), "e": "AQAB" })
+    }
+
+    fn p256(byte: u8) -> Value {
+        PublicKey::P256 { x: [byte; 32], y: [byte; 32] }.to_jwk()
+    }
+
+    fn with(mut jwk: Value, name: &str, value: Value) -> Value {
+        jwk[name] = value;
+        jwk
+    }
+
+    fn set(keys: &[Value]) -> KeySet {
+        KeySet::parse(&json!({ "keys": keys })).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_found_by_name_and_algorithm() {
+        let (one, two) = (with(p256(1), "kid", json!("one")), with(p256(2), "kid", json!("two")));
+        let set = set(&[one.clone(), two, with(rsa(2_048), "kid", json!("one"))]);
+        let expected = PublicKey::from_jwk(&one).unwrap();
+        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("one")), KeyChoice::One(&expected));
+        assert!(matches!(set.choose(SigningAlgorithm::Rs256, Some("one")), KeyChoice::One(PublicKey::Rsa { .. })));
+        assert!(matches!(set.choose(SigningAlgorithm::Rs256, None), KeyChoice::One(PublicKey::Rsa { .. })));
+        assert_eq!(set.choose(SigningAlgorithm::Rs256, Some("two")), KeyChoice::Unknown);
+        assert_eq!(set.choose(SigningAlgorithm::EdDsa, None), KeyChoice::Unknown);
+        assert_eq!(set.choose(SigningAlgorithm::Es256, None), KeyChoice::Ambiguous);
+        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("")), KeyChoice::Unknown);
+    }
+
+    #[test]
+    fn a_key_without_a_name_goes_by_its_thumbprint_alone() {
+        let mut jwk = p256(1);
+        let thumbprint = jwk.as_object_mut().unwrap().remove("kid").unwrap();
+        let set = set(&[jwk]);
+        assert!(matches!(set.choose(SigningAlgorithm::Es256, thumbprint.as_str()), KeyChoice::One(_)));
+        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("other")), KeyChoice::Unknown);
+    }
+
+    #[test]
+    fn two_keys_of_one_name_are_none() {
+        let twins = set(&[with(p256(1), "kid", json!("k")), with(p256(2), "kid", json!("k"))]);
+        assert_eq!(twins.choose(SigningAlgorithm::Es256, Some("k")), KeyChoice::Ambiguous);
+        assert!(twins.has_ambiguous_names());
+        let same = set(&[p256(1), p256(1)]);
+        assert!(matches!(same.choose(SigningAlgorithm::Es256, None), KeyChoice::One(_)));
+        assert!(!same.has_ambiguous_names());
+        let kinds = set(&[with(p256(1), "kid", json!("k")), with(rsa(2_048), "kid", json!("k"))]);
+        assert!(!kinds.has_ambiguous_names());
+    }
+
+    #[test]
+    fn what_is_for_something_else_is_left_alone() {
+        for jwk in [
+            with(p256(1), "use", json!("enc")),
+            with(p256(1), "key_ops", json!(["encrypt"])),
+            with(p256(1), "key_ops", json!([])),
+            with(p256(1), "alg", json!("ES384")),
+            with(rsa(2_048), "alg", json!("PS256")),
+            with(rsa(2_048), "alg", json!("RSA-OAEP")),
+            with(p256(1), "crv", json!("P-384")),
+            json!({ "kty": "OKP", "crv": "X25519", "x": "AA" }),
+            json!({ "kty": "OKP", "crv": "Ed448", "x": "AA" }),
+            json!({ "kty": "AKP", "alg": "ML-DSA-44" }),
+        ] {
+            assert_eq!(read(&jwk), JwkReading::ForOtherUse, "{jwk}");
+            assert_eq!(set(&[jwk]), KeySet::default());
+        }
+        assert!(matches!(read(&with(p256(1), "key_ops", json!(["verify"]))), JwkReading::Usable(..)));
+        assert!(matches!(read(&with(rsa(2_048), "alg", json!("RS256"))), JwkReading::Usable(..)));
+    }
+
+    #[test]
+    fn weak_private_and_malformed_keys_are_refused() {
+        for jwk in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({ "kty": 7 }),
+            json!({ "kty": "oct", "k": "c2VjcmV0" }),
+            json!({ "kty": "oct" }),
+            with(rsa(2_048), "d", json!("AQ")),
+            with(p256(1), "d", json!("AQ")),
+            rsa(1_024),
+            rsa(2_040),
+            rsa(8_200),
+            with(rsa(2_048), "e", json!("AQ")),
+            with(rsa(2_048), "e", json!("AA")),
+            with(rsa(2_048), "e", json!("")),
+            with(rsa(2_048), "e", json!("BA")),
+            with(rsa(2_048), "e", json!("////////")),
+            with(rsa(2_048), "e", json!(65_537)),
+            with(rsa(2_048), "n", json!("not base64url!")),
+            with(rsa(2_048), "n", json!("")),
+            with(p256(1), "x", json!("AA")),
+            with(p256(1), "y", json!(null)),
+            with(p256(1), "kid", json!(1)),
+            with(p256(1), "use", json!(["sig"])),
+            with(p256(1), "key_ops", json!("verify")),
+            with(p256(1), "alg", json!(null)),
+            json!({ "kty": "OKP", "crv": "Ed25519", "x": "AA" }),
+        ] {
+            assert!(matches!(read(&jwk), JwkReading::Unfit(_)), "{jwk}");
+            assert_eq!(set(&[jwk]), KeySet::default());
+        }
+        // Leading zeros make no key longer.
+        let padded = URL_SAFE_NO_PAD.encode([vec![0; 128], vec![0xff; 128]].concat());
+        assert!(matches!(read(&with(rsa(2_048), "n", json!(padded))), JwkReading::Unfit(_)));
+        assert!(matches!(read(&rsa(2_048)), JwkReading::Usable(..)));
+        assert!(matches!(read(&rsa(8_192)), JwkReading::Usable(..)));
+    }
+
+    #[test]
+    fn what_is_no_set_is_none() {
+        let many: Vec<Value> = (0..=MOST_KEYS).map(|_| p256(1)).collect();
+        for value in
+            [json!(null), json!([]), json!({}), json!({ "keys": {} }), json!({ "keys": null }), json!({ "keys": many })]
+        {
+            assert_eq!(KeySet::parse(&value), None);
+        }
+        assert_eq!(KeySet::parse(&json!({ "keys": [], "more": 1 })), Some(KeySet::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_members_make_it_panic(kty in "RSA|EC|OKP|oct|.{0,3}", crv in "P-256|Ed25519|.{0,3}", n in "[A-Za-z0-9_-]{0,400}", e in "[A-Za-z0-9_-]{0,8}") {
+            let _ = KeySet::parse(&json!({ "keys": [{ "kty": kty, "crv": crv, "n": n, "e": e, "x": n, "y": e }] }));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `/metrics` on the admin listener: well-formed by Prometheus' rules, true, and silent about what requests brought.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use support::flow::{assert_refused, basic, redeem, signed_in};
+use support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+
+/// Serves with an admin listener, of which this is the address.
+fn start() -> (Gatepost, String) {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    (Gatepost::start_with(&document(), &[("GATEPOST_ADMIN_LISTEN", &address)]), address)
+}
+
+fn ask(address: &str, request: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+/// Every sample by its name and labels, after checking the text by the rules of the format (version 0.0.4).
+fn scrape(address: &str) -> BTreeMap<String, f64> {
+    let (head, text) = ask(address, "GET /metrics");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(head.contains("text/plain; version=0.0.4; charset=utf-8"), "{head}");
+    assert!(text.ends_with('\n'));
+    let (mut samples, mut families, mut family) = (BTreeMap::new(), BTreeSet::new(), (String::new(), String::new()));
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, words) = help.split_once(' ').unwrap();
+            assert!(families.insert(name.to_owned()), "{name} comes twice");
+            assert!(words.ends_with('.'), "{line}");
+            family = (name.to_owned(), String::new());
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').unwrap();
+            assert_eq!(name, family.0, "help and type belong together");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            family.1 = kind.to_owned();
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            let suffix = name.strip_prefix(&family.0).unwrap_or_else(|| panic!("{line} is not of {family:?}"));
+            let allowed: &[&str] = if family.1 == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            assert!(allowed.contains(&suffix), "{line}");
+            let value: f64 = value.parse().unwrap();
+            assert!(samples.insert(series.to_owned(), value).is_none(), "{series} comes twice");
+        }
+    }
+    samples
+}
+
+fn requests(samples: &BTreeMap<String, f64>, endpoint: &str, status: u16) -> f64 {
+    let series = format!("gatepost_http_requests_total{{endpoint=\"{endpoint}\",status=\"{status}\"}}");
+    samples.get(&series).copied().unwrap_or_default()
+}
+
+fn client_credentials(gatepost: &Gatepost, secret: &str) -> support::http::Answer {
+    let authorization = basic("conf1", secret);
+    gatepost.post("/connect/token", &[("Authorization", &authorization)], &[("grant_type", "client_credentials")])
+}
+
+#[test]
+fn what_was_answered_is_counted_once() {
+    let (gatepost, address) = start();
+    let before = scrape(&address);
+    assert_eq!(requests(&before, "token", 200), 0.0);
+    for _ in 0..3 {
+        assert_eq!(client_credentials(&gatepost, CONF1_SECRET).status, 200);
+    }
+    assert_refused(&client_credentials(&gatepost, "wrong"), 401, "invalid_client", "wrong secret");
+    let hostile = "a\"} 1\nforged";
+    gatepost.post("/connect/token", &[], &[("grant_type", hostile), ("client_id", hostile)]);
+    assert_eq!(gatepost.get("/nowhere").status, 404);
+    let mut browser = signed_in(&gatepost);
+    let code = support::flow::code(&mut browser, &support::flow::authorize_path("conf1", RP1, &[]));
+    assert_eq!(redeem(&gatepost, &code).status, 200);
+    let after = scrape(&address);
+    assert_eq!(requests(&after, "token", 200), 4.0);
+    assert_eq!(requests(&after, "token", 401), 1.0);
+    assert_eq!(requests(&after, "none", 404), 1.0);
+    assert!(requests(&after, "authorize", 303) >= 1.0);
+    assert_eq!(after["gatepost_token_responses_total{grant_type=\"client_credentials\"}"], 3.0);
+    assert_eq!(after["gatepost_token_responses_total{grant_type=\"authorization_code\"}"], 1.0);
+    let failures: f64 =
+        after.iter().filter(|(series, _)| series.starts_with("gatepost_failures_total")).map(|(_, count)| count).sum();
+    assert!(failures >= 3.0, "{after:?}");
+    assert!(!after.keys().any(|series| series.contains("forged")), "a label is what a request brought");
+    let histogram = |suffix: &str| after[&format!("gatepost_http_request_duration_seconds{suffix}")];
+    let answered = [200, 400, 401].map(|status| requests(&after, "token", status)).iter().sum::<f64>();
+    assert_eq!(histogram("_count{endpoint=\"token\"}"), answered);
+    assert_eq!(histogram("_bucket{endpoint=\"token\",le=\"+Inf\"}"), answered);
+}
+
+#[test]
+fn the_house_is_told_of_as_it_stands() {
+    let (gatepost, address) = start();
+    client_credentials(&gatepost, CONF1_SECRET);
+    let samples = scrape(&address);
+    assert_eq!(samples["gatepost_ready"], 1.0);
+    assert_eq!(samples[&format!("gatepost_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))], 1.0);
+    for table in ["grants", "sessions", "audit_events"] {
+        let partitions = samples[&format!("gatepost_partitions{{table=\"{table}\"}}")];
+        assert!((3.0..=13.0).contains(&partitions), "{table}: {partitions}");
+    }
+    assert!(samples["gatepost_table_bytes{table=\"clients\"}"] >= 8_192.0);
+    assert!(!samples.contains_key("gatepost_partitions{table=\"clients\"}"));
+    let published = gatepost.get("/.well-known/openid-configuration/jwks").json()["keys"].as_array().unwrap().len();
+    let keys: Vec<&String> = samples.keys().filter(|series| series.starts_with("gatepost_signing_key_age")).collect();
+    assert_eq!(keys.len(), published, "{keys:?}");
+    let connections = samples["gatepost_database_connections"];
+    assert!(connections >= 1.0 && connections <= samples["gatepost_database_connections_max"]);
+    assert!(samples["gatepost_hashing_places_free"] >= 1.0 && samples["gatepost_outbound_places_free"] >= 1.0);
+    assert!(samples["gatepost_registry_clients_cached"] >= 1.0);
+    assert!(samples["process_resident_memory_bytes"] > 1_000_000.0 && samples["process_open_fds"] > 5.0);
+}
+
+#[test]
+fn metrics_are_the_operators_alone_and_go_on_without_the_database() {
+    let (mut gatepost, address) = start();
+    assert_eq!(gatepost.get("/metrics").status, 404, "not on the main listener");
+    assert!(ask(&address, "POST /metrics").0.starts_with("HTTP/1.1 404 "));
+    gatepost.stop();
+    let url = "postgresql://nobody@127.0.0.1:1/nowhere";
+    gatepost.set("GATEPOST_DATABASE_URL", url);
+    gatepost.launch();
+    let samples = (0..100)
+        .find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            TcpStream::connect(&address).is_ok().then(|| scrape(&address))
+        })
+        .unwrap();
+    assert_eq!(samples["gatepost_ready"], 0.0);
+    assert!(!samples.keys().any(|series| series.starts_with("gatepost_table_bytes")));
+    assert!(ask(&address, "GET /readyz").0.starts_with("HTTP/1.1 503 "));
+}
+
+#[test]
+fn a_request_is_one_line_of_json_with_its_fields() {
+    let (mut gatepost, _) = start();
+    gatepost.stop();
+    gatepost.set("GATEPOST_LOG_FORMAT", "json");
+    gatepost.serve();
+    let authorization = basic("conf1", CONF1_SECRET);
+    let form = [("grant_type", "client_credentials"), ("scope", "nope")];
+    let refused = gatepost.post("/connect/token", &[("Authorization", &authorization)], &form);
+    assert_refused(&refused, 400, "invalid_scope", "unknown scope");
+    let log = gatepost.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let line = lines.into_iter().find(|line| line["path"] == "/connect/token").unwrap();
+    assert_eq!((&line["status"], &line["method"], &line["client_id"]), (&400.into(), &"POST".into(), &"conf1".into()));
+    assert!(line["id"].as_str().is_some_and(|id| id.len() == 16) && line["ms"].is_u64(), "{line}");
+    assert!(line["reason"].as_str().is_some_and(|reason| reason.starts_with("GP")), "{line}");
+}
