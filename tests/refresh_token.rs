@@ -262,6 +262,19 @@ fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
 }
 
 #[test]
+fn what_belongs_to_another_grant_is_ignored_each_time() {
+    let (gatepost, mut browser) = start();
+    let mut tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let foreign =
+        [("code_verifier", "x"), ("code", "gpc_x"), ("username", "bob"), ("redirect_uri", "https://x.example")];
+    for further in [&foreign[..], &foreign[..1], &foreign[1..]] {
+        let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
+        assert_eq!(answer.status, 200, "{further:?}: {}", answer.text());
+        tokens = answer.json();
+    }
+}
+
+#[test]
 fn a_narrower_answer_leaves_the_grant_whole() {
     let (gatepost, mut browser) = start();
     let scope = "openid profile orders.read stock.read offline_access";
