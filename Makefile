@@ -14,7 +14,7 @@ test: ## Run all Rust tests, against a throw-away Postgres
 	@tests/with-postgres cargo test --no-fail-fast
 
 e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
-	@tests/need rust compiler postgres chromium node python
+	@tests/need rust compiler postgres chromium node python openssl nginx systemd
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
 

@@ -88,6 +88,17 @@ CREATE TABLE users (
     UNIQUE (tenant, username_key)
 );
 
+-- Who somebody is elsewhere: by issuer and subject there, which never change hands as names and addresses do.
+CREATE TABLE linked_identities (
+    issuer text NOT NULL,
+    upstream_subject text NOT NULL,
+    sub text NOT NULL REFERENCES users ON DELETE CASCADE,
+    provider text, -- the identity provider that stands for it, where one does
+    linked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (issuer, upstream_subject)
+);
+CREATE INDEX linked_identities_by_user ON linked_identities (sub);
+
 -- A subject that was removed is never given to somebody else.
 CREATE TABLE removed_subjects (
     sub text PRIMARY KEY,
@@ -124,14 +135,20 @@ CREATE TABLE sessions (
 -- For the account page: a person's own sessions, among those of a day or two.
 CREATE INDEX sessions_by_sub ON sessions (sub);
 
+-- Clients with a logout URI that got something in a session; once it has ended, the queue of back-channel calls.
 CREATE TABLE session_clients (
     day int4 NOT NULL, -- the session's
     sid text NOT NULL,
     client_id text NOT NULL,
+    sub text NOT NULL, -- the session's
     first_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    due_at timestamptz, -- the next call; null while the session lives, and when nothing is left to do
+    tries int4 NOT NULL DEFAULT 0,
     notified_at timestamptz,
     PRIMARY KEY (day, sid, client_id)
 ) PARTITION BY RANGE (day);
+CREATE INDEX session_clients_by_sub ON session_clients (sub);
+CREATE INDEX session_clients_by_due_at ON session_clients (due_at) WHERE due_at IS NOT NULL;
 
 CREATE TABLE grants (
     day int4 NOT NULL,

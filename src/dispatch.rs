@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, check_session, consent, device, device_authorization, discovery, health, home, introspection,
-    jwks, login, logout, revocation, static_files, token, userinfo,
+    account, authorize, check_session, consent, device, device_authorization, discovery, end_session, health, home,
+    introspection, jwks, login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
@@ -27,6 +27,7 @@ enum Route<'a> {
     Discovery,
     Jwks,
     Authorize,
+    EndSession,
     CheckSession,
     Token,
     Revocation,
@@ -69,6 +70,7 @@ impl<'a> Route<'a> {
             metadata::CONFIGURATION_PATH => Some(Route::Discovery),
             metadata::JWKS_PATH => Some(Route::Jwks),
             metadata::AUTHORIZE_PATH => Some(Route::Authorize),
+            metadata::END_SESSION_PATH => Some(Route::EndSession),
             metadata::CHECK_SESSION_PATH => Some(Route::CheckSession),
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
@@ -92,6 +94,7 @@ impl<'a> Route<'a> {
             Route::Discovery => "discovery",
             Route::Jwks => "jwks",
             Route::Authorize => "authorize",
+            Route::EndSession => "endsession",
             Route::CheckSession => "checksession",
             Route::Token => "token",
             Route::Revocation => "revocation",
@@ -107,12 +110,12 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// The methods for `Allow`. HEAD goes wherever GET does, but for an authorization request: that one has effects.
+    /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
     fn allow(self) -> &'static str {
         match self {
             Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
-            Route::Authorize => "GET, POST",
+            Route::Authorize | Route::EndSession => "GET, POST",
             Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
             Route::Token | Route::Revocation | Route::DeviceAuthorization => "POST, OPTIONS",
             Route::Introspection => "POST",
@@ -128,6 +131,7 @@ impl<'a> Route<'a> {
         match self {
             Route::Home
             | Route::Authorize
+            | Route::EndSession
             | Route::CheckSession
             | Route::Login
             | Route::Consent
@@ -154,6 +158,7 @@ impl<'a> Route<'a> {
             | Route::Health
             | Route::Introspection
             | Route::Authorize
+            | Route::EndSession
             | Route::CheckSession
             | Route::Login
             | Route::Consent
@@ -251,6 +256,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Discovery
         | Route::Jwks
         | Route::Authorize
+        | Route::EndSession
         | Route::Token
         | Route::Revocation
         | Route::Introspection
@@ -268,6 +274,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Discovery => discovery::handle(app),
         Route::Jwks => jwks::handle(app),
         Route::Authorize => authorize::handle(app, request),
+        Route::EndSession => end_session::handle(app, request),
         Route::Token => token::handle(app, request),
         Route::Revocation => revocation::handle(app, request),
         Route::Introspection => introspection::handle(app, request),

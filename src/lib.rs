@@ -10,6 +10,8 @@
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
 //! dispatch      (method, path) -> handler; failures -> responses; one log line per request
 //! endpoints     shell: one file per endpoint or page: load, ask the core, write, answer
+//! back_channel_logout
+//!               tells clients that a session is over, from a queue in the database, beside the requests
 //! grants        shell: one plain function per grant type; `issue` makes every token
 //! pages         pure: a view in, HTML out
 //! app           what a handler may touch, passed by reference
@@ -35,6 +37,7 @@
 //! `visit.rs` sends the answer on its way by `protocol/authorize_response.rs`.
 
 pub mod app;
+pub mod back_channel_logout;
 pub mod cli;
 pub mod clock;
 pub mod config;

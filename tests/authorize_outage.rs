@@ -28,6 +28,8 @@ fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
             browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")])
         }),
     ];
+    let dutch = browser.get(&authorize_path("conf1", RP1, &[("ui_locales", "nl-BE")]));
+    assert!(dutch.text().contains("<h1>We kunnen op dit moment niet antwoorden</h1>"), "{}", dutch.text());
     for (what, answer) in &answers {
         answer.assert_error_page(503, "GP1901", what);
         assert!(answer.header("retry-after").is_some(), "{what}");

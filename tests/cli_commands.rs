@@ -423,7 +423,10 @@ fn every_command_stands_in_the_help_the_man_page_and_the_completions() {
     for name in &commands {
         let words: Vec<&str> = name.split(' ').collect();
         let help = installation.done(&[words.as_slice(), &["--help"]].concat(), "");
-        assert!(help.starts_with(&format!("Usage: gatepost {name}")), "{help}");
+        assert!(
+            help.starts_with(&format!("Usage: gatepost {name}")) && help.contains("\nExample:\n  gatepost "),
+            "{help}"
+        );
         assert!(man.contains(&format!("\n.SS gatepost {}", name.replace('-', "\\-"))), "{name}");
         let (before, last) = name.rsplit_once(' ').unwrap_or(("", name));
         assert!(
@@ -432,14 +435,13 @@ fn every_command_stands_in_the_help_the_man_page_and_the_completions() {
         );
         assert!(fish.contains(&format!("complete -c gatepost -n '__gatepost_at {before}' -a '{last}' -d '")), "{name}");
     }
-    // The same number of brackets, quotes and ends as of beginnings.
-    for (open, close) in [("case $typed in", "esac"), ("{\n", "}\n")] {
-        assert!(zsh.matches(open).count() <= zsh.matches(close).count() + 1, "{open}");
-    }
-    let begins =
-        |text: &str| ["function ", "for ", "if ", "switch "].iter().any(|word| text.trim_start().starts_with(word));
-    let ends = fish.lines().filter(|line| line.trim() == "end").count();
-    assert_eq!(fish.lines().filter(|line| begins(line)).count(), ends);
+    // As many ends as beginnings, and all quotes in pairs.
+    let count = |script: &str, holds: &dyn Fn(&str) -> bool| script.lines().filter(|line| holds(line.trim())).count();
+    assert_eq!(count(&zsh, &|line| line.starts_with("case ")), count(&zsh, &|line| line == "esac"));
+    let loops = count(&zsh, &|line| line.starts_with("for "));
+    assert_eq!(loops, count(&zsh, &|line| line == "done"));
+    let begins = |line: &str| ["function ", "for ", "if ", "switch "].iter().any(|word| line.starts_with(word));
+    assert_eq!(count(&fish, &begins), count(&fish, &|line| line == "end"));
     for script in [&zsh, &fish] {
         let unescaped = script.replace("'\\''", "");
         assert!(unescaped.lines().all(|line| line.starts_with('#') || line.matches('\'').count() % 2 == 0));
@@ -464,7 +466,7 @@ fn bash_completes_commands_options_and_files() {
     let bash = |line: &str| {
         let output =
             std::process::Command::new("bash").arg("-c").arg(line).current_dir(&installation.directory).output();
-        let output = output.expect("bash is installed");
+        let output = output.unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     };

@@ -18,11 +18,10 @@ fn document() -> Value {
     json!({
         "tenants": [{"name": "acme"}],
         "identity_scopes": [{"name": "roles", "claims": ["role"]}],
-        "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}],
+        "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}, {"name": "orders.write"}],
         "resources": [{"name": "orders", "secrets": [{"value": SECRET}]}],
         "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": SECRET}],
         "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
-        "extension_grants": [{"name": "urn:example:key", "function": "legacy.redeem"}],
         "clients": [
             {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
              "secrets": [{"value": SECRET}], "access_token_lifetime": 120, "claims": {"level": 1e2}},
@@ -75,9 +74,9 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     let mut other = document();
     other["clients"][1]["scope"] = json!("openid roles");
     other["clients"][1]["redirect_uris"] = json!(["https://spa.example/cb", "https://spa.example/other"]);
-    other["clients"][0]["secrets"] = json!([{"value": "another one"}]);
+    other["clients"][0]["secrets"] = json!([{"value": "another secret, longer"}]);
     other["users"][0]["claims"]["name"] = json!("Alice \u{9b}31m Smith");
-    other["identity_providers"][0]["client_secret"] = json!("another one");
+    other["identity_providers"][0]["client_secret"] = json!("another secret, longer");
     let answer = plan(&installation, &other, &[]);
     for line in [
         "~ client spa\n    redirect_uris: +\"https://spa.example/other\"\n    scope: \"openid\" -> \"openid roles\"\n",
@@ -119,17 +118,17 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
     let mut kept = document();
     kept["clients"] = json!([kept["clients"][0]]);
     kept["users"] = json!([{"username": "alice", "claims": {"name": "Alice", "role": ["admin"]}}]);
-    kept["extension_grants"] = json!([]);
+    kept["resource_scopes"] = json!([kept["resource_scopes"][0]]);
     assert_eq!(numbers(&planned(&installation, &kept, &[])), [0, 0, 0, 8]);
     let answer = plan(&installation, &kept, &["--prune"]);
     assert_eq!(answer.code, 3);
     let first = "--prune removes 3; what is removed, its tokens and its secrets do not come back:\n\n\
-                 - user bob (sub bob-1)\n- client spa\n- extension_grant urn:example:key\n";
+                 - user bob (sub bob-1)\n- client spa\n- resource_scope orders.write\n";
     assert!(answer.stdout.starts_with(first), "{answer:?}");
     let done = installation.run_with(&["apply", "-", "--prune"], &kept.to_string());
     assert_eq!(
         done.stdout,
-        "removed user bob\nremoved client spa\nremoved extension_grant urn:example:key\n0 added, 0 changed, 8 unchanged, 3 removed\n"
+        "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n0 added, 0 changed, 8 unchanged, 3 removed\n"
     );
     assert_eq!(installation.run_with(&["plan", "-", "--prune"], &kept.to_string()).code, 0);
     let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
@@ -269,7 +268,8 @@ fn at_a_terminal(installation: &Installation, line: &str) -> String {
     let settings = installation.command(&[]);
     command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null()).env_remove("NO_COLOR").env("TERM", "xterm");
     command.envs(settings.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let output = command.output().expect("script, of util-linux, is installed");
+    // `script` is of util-linux, which every Debian has.
+    let output = command.output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

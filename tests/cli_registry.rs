@@ -165,7 +165,7 @@ fn what_only_the_database_can_refuse_leaves_nothing_behind_either() {
 fn names_in_the_database_count_as_there() {
     let installation = Installation::migrated();
     assert_eq!(installation.apply(&document()).code, 0);
-    let good = json!({"clients": [{"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [{"value": "s"}], "scope": "orders.read"}]});
+    let good = json!({"clients": [{"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [{"value": "a-secret-of-20-chars"}], "scope": "orders.read"}]});
     assert_eq!(installation.apply(&good).code, 0);
     for (document, place) in [
         (json!({"resources": [{"name": "web"}]}), "resources[0].name: is the client_id of a client"),

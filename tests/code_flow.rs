@@ -17,7 +17,7 @@ fn a_person_signs_in_and_the_client_learns_who_it_is() {
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(answer.location().starts_with(&format!("{RP1}?")), "{}", answer.location());
     let parameters = answer.query();
-    assert_eq!(parameters.keys().collect::<Vec<_>>(), ["code", "iss", "state"]);
+    assert_eq!(parameters.keys().collect::<Vec<_>>(), ["code", "iss", "session_state", "state"]);
     assert_eq!((parameters["state"].as_str(), &parameters["iss"]), ("the-state", &gatepost.base_url));
 
     let tokens = redeem(&gatepost, &parameters["code"]);

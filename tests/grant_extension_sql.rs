@@ -394,9 +394,7 @@ impl Readme {
     }
 
     fn superuser(&self, url: &str, sql: &str) {
-        for statement in [sql] {
-            Client::connect(url, NoTls).unwrap().batch_execute(statement).unwrap();
-        }
+        Client::connect(url, NoTls).unwrap().batch_execute(sql).unwrap();
     }
 
     /// The cluster's URL, leading to the database of this test.

@@ -26,7 +26,7 @@ const ROWS: [&[&str]; 11] = [
     &["cli"],
     &["supervisor", "server"],
     &["dispatch"],
-    &["endpoints"],
+    &["endpoints", "back_channel_logout"],
     &["grants", "pages", "federation"],
     &["app"],
     &["registry"],

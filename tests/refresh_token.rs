@@ -63,8 +63,12 @@ fn only_offline_access_and_the_grant_type_together_give_a_refresh_token() {
     let (gatepost, mut browser) = start();
     let without_scope = CONF1.tokens(&gatepost, &mut browser, "openid profile");
     assert_eq!(without_scope.get("refresh_token"), None);
-    let without_grant = PLAIN.tokens(&gatepost, &mut browser, "openid offline_access");
-    assert_eq!(without_grant.get("refresh_token"), None);
+    // A client has both or neither: the registration of one alone is refused.
+    for change in [json!({"scope": "openid profile"}), json!({"grant_types": ["authorization_code"]})] {
+        let mut document = document();
+        client(&mut document, "reuse").as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        assert!(!gatepost.run(&["apply", "-"], &document.to_string()).status.success(), "{change}");
+    }
     let of_itself = CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]);
     assert_eq!((of_itself.status, of_itself.json().get("refresh_token")), (200, None));
 }
@@ -337,6 +341,7 @@ fn what_a_token_stands_on_is_looked_at_each_time() {
     client(&mut narrower, "conf1")["scope"] = json!("openid profile offline_access");
     let mut no_grant = document();
     client(&mut no_grant, "conf1")["grant_types"] = json!(["authorization_code", "client_credentials"]);
+    client(&mut no_grant, "conf1")["scope"] = json!("openid profile orders.read");
     let mut disabled = document();
     client(&mut disabled, "conf1")["enabled"] = json!(false);
     let held = CONF1.tokens(&gatepost, &mut browser, OFFLINE);

@@ -48,7 +48,11 @@ fn a_client_gets_an_access_token_and_nothing_else() {
 fn a_scope_narrows_and_a_wrong_one_is_refused() {
     let with = [
         ("speechless", json!({"scope": "openid profile", "grant_types": ["authorization_code", "client_credentials"]})),
-        ("reader", json!({"scope": "orders.read offline_access openid"})),
+        (
+            "reader",
+            json!({"scope": "orders.read offline_access openid",
+                   "grant_types": ["authorization_code", "client_credentials", "refresh_token"]}),
+        ),
     ];
     let gatepost = Gatepost::start_with(&with_clients(document(), &with), &[]);
     for (asked, granted) in [

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use support::gatepost::{BOB_PASSWORD, Gatepost, RP1};
 use support::http::Browser;
-use support::offline::{CONF1, CONF2, Party, REUSE, access, client, document, refresh};
+use support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, refresh};
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -23,6 +23,8 @@ struct Scene {
     code: String,
     online: Value,
     offline: Value,
+    /// An access token that came through the browser, and names no grant.
+    through_browser: String,
     of_other_client: Value,
     of_other_user: Value,
 }
@@ -34,23 +36,42 @@ struct Left {
     code: bool,
     grant: bool,
     offline: bool,
+    through_browser: bool,
     of_other_client: bool,
     of_other_user: bool,
 }
 
-const ALL: Left =
-    Left { session: true, code: true, grant: true, offline: true, of_other_client: true, of_other_user: true };
+const ALL: Left = Left {
+    session: true,
+    code: true,
+    grant: true,
+    offline: true,
+    through_browser: true,
+    of_other_client: true,
+    of_other_user: true,
+};
+
+/// Everything that hangs on alice's session at `conf1` is over.
+const SIGNED_OUT: Left = Left { session: false, code: false, grant: false, through_browser: false, ..ALL };
 
 /// Everything of alice is over.
-const ALICE_GONE: Left =
-    Left { session: false, code: false, grant: false, offline: false, of_other_client: false, of_other_user: true };
+const ALICE_GONE: Left = Left { offline: false, of_other_client: false, ..SIGNED_OUT };
 
 /// Everything of `conf1` is over.
-const CLIENT_GONE: Left =
-    Left { session: true, code: false, grant: false, offline: false, of_other_client: true, of_other_user: false };
+const CLIENT_GONE: Left = Left { session: true, offline: false, of_other_user: false, ..SIGNED_OUT };
 
 /// Everything that `conf1` has of alice is over.
 const PAIR_GONE: Left = Left { of_other_user: true, ..CLIENT_GONE };
+
+/// `conf1` also gets tokens through the browser.
+fn document() -> Value {
+    let mut document = offline::document();
+    let conf1 = client(&mut document, "conf1");
+    conf1["response_types"] = json!(["code", "id_token token"]);
+    conf1["grant_types"].as_array_mut().unwrap().push(json!("implicit"));
+    conf1["allow_access_tokens_via_browser"] = json!(true);
+    document
+}
 
 fn scene() -> Scene {
     let gatepost = Gatepost::start_with(&document(), &[]);
@@ -61,9 +82,11 @@ fn scene() -> Scene {
     let of_other_user = CONF1.tokens(&gatepost, &mut bobs, OFFLINE);
     let online = CONF1.tokens(&gatepost, &mut browser, ONLINE);
     let offline = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let implicit = [("response_type", "id_token token"), ("prompt", "none")];
+    let through_browser = browser.get(&authorize_path("conf1", RP1, &implicit)).fragment()["access_token"].clone();
     let of_other_client = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     let code = CONF1.code(&mut browser, &[]);
-    Scene { gatepost, browser, code, online, offline, of_other_client, of_other_user }
+    Scene { gatepost, browser, code, online, offline, through_browser, of_other_client, of_other_user }
 }
 
 impl Scene {
@@ -79,6 +102,7 @@ impl Scene {
             code: CONF1.redeem(&self.gatepost, &self.code).status == 200,
             grant: userinfo(&self.gatepost, access(&self.online)).status == 200,
             offline: self.lives(CONF1, &self.offline),
+            through_browser: userinfo(&self.gatepost, &self.through_browser).status == 200,
             of_other_client: self.lives(CONF2, &self.of_other_client),
             of_other_user: self.lives(CONF1, &self.of_other_user),
         }
@@ -126,7 +150,7 @@ fn signing_out_ends_the_session_and_all_but_offline_grants() {
     let page = scene.browser.get("/logout");
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
     scene.browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
-    assert_eq!(scene.left(), Left { session: false, code: false, grant: false, ..ALL });
+    assert_eq!(scene.left(), SIGNED_OUT);
 }
 
 #[test]
@@ -138,13 +162,14 @@ fn ending_a_session_by_command_does_the_same() {
     assert_eq!(scene.list(&["session", "list", "--user", "alice"]).len(), 0);
     assert_eq!(scene.list(&["session", "list"]).len(), 1);
     assert_eq!(scene.events("session_ended"), 1);
-    assert_eq!(scene.left(), Left { session: false, code: false, grant: false, ..ALL });
+    assert_eq!(scene.left(), SIGNED_OUT);
 }
 
 #[test]
 fn a_session_that_runs_out_leaves_what_it_gave() {
     let mut scene = scene();
-    scene.run("UPDATE sessions SET expires_at = clock_timestamp()");
+    // A server tells the time to a few milliseconds.
+    scene.run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
     assert_eq!(scene.left(), Left { session: false, ..ALL });
 }
 
@@ -271,7 +296,8 @@ fn revoking_an_access_token_ends_that_token_alone() {
     CONF1.revoke(&scene.gatepost, access(&scene.offline));
     assert_eq!(userinfo(&scene.gatepost, access(&scene.offline)).status, 401);
     scene.offline = CONF1.refresh(&scene.gatepost, refresh(&scene.offline)).json();
-    assert_eq!(scene.left(), Left { grant: false, ..ALL });
+    CONF1.revoke(&scene.gatepost, &scene.through_browser);
+    assert_eq!(scene.left(), Left { grant: false, through_browser: false, ..ALL });
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct Vault {
     pub authorization_codes: Sealer,
     /// Reference access tokens.
     pub access_tokens: Sealer,
-    /// Authorization requests in page addresses.
+    /// Requests in page addresses.
     pub authorize_requests: Sealer,
     /// Refresh tokens.
     pub refresh_tokens: Mac,

@@ -133,6 +133,10 @@ fn secret(invocation: &Invocation) -> Result<(), Failure> {
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description).map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
     let (operator, installation) = Operator::open_installed(invocation)?;
+    let now = operator.now()?;
+    if expires_at.is_some_and(|expires_at| expires_at <= now) {
+        return Err(Failure::Refused(String::from("--expires-at is in the past: the secret would never be good")));
+    }
     let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::ClientSecret);
     let client_id = ClientId::new(invocation.value(0));
     let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));

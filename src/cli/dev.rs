@@ -44,6 +44,8 @@ pub struct Provided {
     pub database: bool,
     /// `GATEPOST_SECRET_FILE` (or the credential) is set: no secret under `.gatepost/`.
     pub secret: bool,
+    /// `GATEPOST_OUTBOUND_ALLOW` is set: otherwise the demo application on this machine is allowed.
+    pub outbound_allow: bool,
 }
 
 /// Why the command ended before it was asked to: one sentence for the person who typed it, with what to do about it.
@@ -77,7 +79,12 @@ pub(super) const COMMAND: CommandLine = CommandLine {
 
 fn run_as_configured(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
     let source = Source::from_environment(None, &[])?;
-    Ok(run(arguments, Provided { database: source.names_database(), secret: source.names_secret() }))
+    let provided = Provided {
+        database: source.names_database(),
+        secret: source.names_secret(),
+        outbound_allow: source.names_outbound_allow(),
+    };
+    Ok(run(arguments, provided))
 }
 
 /// Runs the command with the arguments that follow `dev`, until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when

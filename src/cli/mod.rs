@@ -55,6 +55,8 @@ const COMMANDS: &[&Command] = &[
     &user::ENABLE,
     &user::REMOVE,
     &user::REVOKE,
+    &user::LINK,
+    &user::UNLINK,
     &client::LIST,
     &client::SHOW,
     &client::SECRET,
@@ -167,7 +169,7 @@ mod tests {
             (&["keys", "list"], "the nearest is \"key list\""),
             (&["migrate", "--chek"], "the nearest is --check"),
             (&["migrate", "--lisen", "x"], "the nearest is --listen"),
-            (&["client"], "there is `gatepost client list`, `gatepost client secret`"),
+            (&["client"], "there is `gatepost client list`, `gatepost client show`"),
             (&[], "no command given"),
             (&["migrate", "-x"], "is not a flag"),
         ] {

@@ -19,6 +19,7 @@ use super::failure::Failure;
 use super::logging;
 use crate::app::extension_grant::ExtensionGrant;
 use crate::app::{App, Extensions, LoadError};
+use crate::back_channel_logout::keep_calling;
 use crate::config::{Config, ListenAddress};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
@@ -130,10 +131,8 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
         let app = open(house, (&store, extensions), &master, is_successor, verdict);
-        if let Err(error) = thread::Builder::new().name(String::from("housekeeper")).spawn(|| keep_house(app)) {
-            log::error!("a thread cannot be started: {error}");
-            process::exit(1);
-        }
+        start("housekeeper", app, keep_house);
+        start("logout-calls", app, keep_calling);
         keep(app)
     });
     let watch = thread::Builder::new().name(String::from("store-watch")).spawn(move || watch(&watched));
@@ -160,6 +159,14 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
             Err(refused) => Response::empty(refused.status),
         },
     )
+}
+
+/// Starts a thread that runs as long as the process, which is nothing without it.
+fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
+    if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(move || work(app)) {
+        log::error!("a thread cannot be started: {error}");
+        process::exit(1);
+    }
 }
 
 fn figures(stats: &ServerStats) -> ServerFigures {

@@ -1,6 +1,7 @@
 //! `gatepost user`: people who sign in.
 
 mod change;
+mod link;
 mod show;
 
 use base64::Engine;
@@ -22,6 +23,7 @@ use super::operator::{Operator, audit_event};
 use super::{output, prompt};
 
 pub(super) use change::{DISABLE, ENABLE, REMOVE, ROLE};
+pub(super) use link::{LINK, UNLINK};
 pub(super) use show::SHOW;
 
 pub(super) const ADD: Command = Command {

@@ -39,7 +39,7 @@ pub(super) const BASE_URL: Setting = Setting::text(
     "GATEPOST_BASE_URL",
     Required,
     "the issuer, byte for byte; may have a path; https, or http on `127.0.0.1`, `[::1]` or `localhost`. Frozen in the \
-     database at the first start",
+     database at the first start; `gatepost migrate --rename-issuer` moves it",
 );
 pub(super) const LISTEN: Setting = Setting::text(
     "GATEPOST_LISTEN",

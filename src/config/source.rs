@@ -83,6 +83,11 @@ impl Source {
             || self.credential("gatepost-secret").is_some()
     }
 
+    /// Whether somebody said which addresses our own requests may reach.
+    pub fn names_outbound_allow(&self) -> bool {
+        self.given("GATEPOST_OUTBOUND_ALLOW").is_some()
+    }
+
     /// The path of a systemd credential, where this process was given one of that name.
     pub(super) fn credential(&self, name: &str) -> Option<PathBuf> {
         let path = self.credentials_directory.as_ref()?.join(name);

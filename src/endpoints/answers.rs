@@ -1,5 +1,7 @@
 //! How endpoints answer: pages with their headers, JSON, redirects. Header sets of wire behaviour live here, once.
 
+use std::collections::BTreeSet;
+
 use maud::Markup;
 
 use crate::app::App;
@@ -11,6 +13,7 @@ use crate::pages::language::Language;
 use crate::pages::{error, form_post};
 use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::authorize_response::{self, Delivery, error_parameters};
+use crate::protocol::end_session::FRAMES_SECONDS;
 use crate::protocol::errors::TokenError;
 use crate::protocol::extension_grant::{Description, Refusal};
 use crate::protocol::reason::Reason;
@@ -72,6 +75,23 @@ pub fn plain_page(status: u16, markup: Markup) -> Response {
         .header("Content-Security-Policy", PAGE_POLICY)
         .header("X-Frame-Options", "DENY")
         .header("Referrer-Policy", "no-referrer")
+}
+
+/// The page after a sign-out: it may frame these origins, and goes on by itself where there is somewhere to go. That
+/// is said by a header: an element would be shown to people as part of the page.
+pub fn framing_page(markup: Markup, origins: &BTreeSet<&str>, goes_on_to: Option<&str>) -> Response {
+    let frames: Vec<&str> = origins.iter().copied().collect();
+    let page = match frames.is_empty() {
+        true => plain_page(200, markup),
+        false => html(200, markup)
+            .header("Content-Security-Policy", format!("{PAGE_POLICY}; frame-src {}", frames.join(" ")))
+            .header("X-Frame-Options", "DENY")
+            .header("Referrer-Policy", "no-referrer"),
+    };
+    match goes_on_to {
+        Some(location) => page.header("Refresh", format!("{FRAMES_SECONDS};url={location}")),
+        None => page,
+    }
 }
 
 /// A page that any site may frame: it shows nothing and has no form.

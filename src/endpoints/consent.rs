@@ -85,8 +85,11 @@ fn allow(
 ) -> Result<Response, Failure> {
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember").map_err(Failure::bad_request)?.is_some();
-    let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue)
-        .map_err(|refusal| Failure::bad_request(refusal.reason))?;
+    let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(|refusal| {
+        // Nothing ticked is an answer for the client; a tick that the page does not have is none.
+        let is_answer = refusal.code == AuthorizeErrorCode::AccessDenied;
+        if is_answer { visit.refuse(refusal) } else { Failure::bad_request(refusal.reason) }
+    })?;
     if visit.client.client.allow_remember_consent && wants_it_remembered {
         remember(app, request, visit, present, &granted)?;
     }

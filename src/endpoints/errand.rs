@@ -199,7 +199,10 @@ impl<'a> Errand<'a> {
 
     /// The address of one of our pages for this.
     pub fn page(self, app: &App, page: &str) -> String {
-        sealed_address::page(app, page, self.sealed())
+        match self {
+            Errand::Authorize(visit) => visit.page(app, page),
+            Errand::Account(visit) => sealed_address::page(app, page, &visit.sealed),
+        }
     }
 
     /// The person changed their mind.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::answers::{self, Presentation};
 use super::cookies;
 use super::granted;
+use super::id_token_hint;
 use super::present_session::PresentSession;
 use super::sealed_address::{self, Opened};
 use crate::app::App;
@@ -23,7 +24,6 @@ use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Subject;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
-use crate::protocol::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
@@ -32,7 +32,7 @@ use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::secret::SecretText;
 use crate::protocol::session_state::session_state;
 use crate::registry::{RegisteredClient, Snapshot};
-use crate::store::consents;
+use crate::store::{consents, session_clients};
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -180,11 +180,7 @@ impl Visit {
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
     fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
         let Some(hint) = &self.request.unverified_id_token_hint else { return Ok(None) };
-        let genuine = UnverifiedJws::parse(hint.expose())
-            .filter(|jws| jws.typ.as_deref() == Some(ID_TOKEN_TYP) && self.snapshot.keys.verifies(jws));
-        let claims = genuine.and_then(|jws| jws.unverified_claims());
-        let claims =
-            claims.filter(|claims| claims.get("iss").and_then(serde_json::Value::as_str) == Some(app.issuer()));
+        let claims = id_token_hint::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
@@ -197,6 +193,7 @@ impl Visit {
         present: &PresentSession,
         (scope, now): (ScopeSet, Instant),
     ) -> Result<Response, Failure> {
+        self.enter_session(app, present)?;
         let issued = granted::issue(app, self, present, (&scope, now))?;
         let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
         let session_state = self.session_state(&browser_state);
@@ -217,6 +214,15 @@ impl Visit {
             Some(_) => response,
             None => cookies::set_browser_state(&app.config, response, &browser_state),
         })
+    }
+
+    /// Notes that the client has a part in the session, where it wants to hear of its end.
+    fn enter_session(&self, app: &App, present: &PresentSession) -> Result<(), Failure> {
+        let client = &self.client.client;
+        if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
+            session_clients::enter(&app.store, present.row.day, &present.row.sid, &client.client_id)?;
+        }
+        Ok(())
     }
 
     /// For OpenID requests of clients that run in a browser.

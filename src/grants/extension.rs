@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::issue::{self, Additions, Issue, IssueGrant, IssueUser};
-use super::{GrantContext, sql_function, token_exchange};
+use super::{GrantContext, jwt_bearer, sql_function, token_exchange};
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
@@ -32,8 +32,10 @@ use crate::store::grants::{self, NewGrant};
 use crate::store::users::{self, UserRow};
 
 /// Extension grants of the standards, in the one table.
-const BUILT_IN: [ExtensionGrant; 1] =
-    [ExtensionGrant { name: "urn:ietf:params:oauth:grant-type:token-exchange", handle: token_exchange::handle }];
+const BUILT_IN: [ExtensionGrant; 2] = [
+    ExtensionGrant { name: "urn:ietf:params:oauth:grant-type:token-exchange", handle: token_exchange::handle },
+    ExtensionGrant { name: "urn:ietf:params:oauth:grant-type:jwt-bearer", handle: jwt_bearer::handle },
+];
 
 /// Asks the grant, judges what it proposes, and issues that.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<TokenResponse, Failure> {

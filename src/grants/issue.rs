@@ -1,7 +1,9 @@
-//! Where every token is made: authorization codes, access tokens in either form, ID tokens.
+//! Where every token is made: authorization codes, access tokens in either form, ID tokens, logout tokens.
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::authorization_code::PREFIX as CODE_PREFIX;
@@ -16,9 +18,10 @@ use crate::protocol::claims::{self, ClaimNames};
 use crate::protocol::client::{AccessTokenType, Client, SigningAlgorithm};
 use crate::protocol::delegation::Delegation;
 use crate::protocol::id_token::IdToken;
-use crate::protocol::identifiers::GrantId;
+use crate::protocol::identifiers::{GrantId, Sid, Subject};
 use crate::protocol::instant::Instant;
-use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP};
+use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
+use crate::protocol::logout_token::LogoutToken;
 use crate::protocol::reference_token;
 use crate::protocol::refresh_token::RefreshHandle;
 use crate::protocol::response_type::ResponseType;
@@ -253,6 +256,20 @@ fn sign(
     let input = jwt::signing_input(alg, key.kid(), typ, claims);
     let signature = key.sign(input.as_bytes()).map_err(Failure::Internal)?;
     Ok(SecretText::new(jwt::assemble(&input, &signature)))
+}
+
+/// Makes the token that tells a client of a session's end, signed as its ID tokens are.
+pub fn logout_token(
+    app: &App,
+    snapshot: &Snapshot,
+    client: &Client,
+    (subject, sid): (&Subject, &Sid),
+) -> Result<SecretText, Failure> {
+    let jti = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    let now = app.now();
+    let token =
+        LogoutToken { issuer: app.issuer(), client_id: &client.client_id, subject, sid, jti: &jti, issued_at: now };
+    sign(snapshot, now, (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP), &token.claims())
 }
 
 /// Seals an authorization code. `None` when it would be longer than a code may be.

@@ -7,6 +7,7 @@ pub mod client_credentials;
 pub mod device_code;
 pub mod extension;
 pub mod issue;
+pub mod jwt_bearer;
 pub mod password;
 pub mod presented_token;
 pub mod refresh_token;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document, web_link};
+use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document};
 
 /// Everything the sign-out question shows.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,19 @@ pub struct SignedOutView<'a> {
     pub chrome: Chrome<'a>,
     /// The application to go back to.
     pub back: Option<BackLink<'a>>,
+    /// The applications' own pages that end their parts of the sign-in.
+    pub frames: &'a [ClientFrame<'a>],
+    /// Whether the page goes on to `back` by itself.
+    pub goes_on: bool,
+}
+
+/// A page of an application, loaded unseen (OpenID Connect Front-Channel Logout §2).
+#[derive(Clone, Copy, Debug)]
+pub struct ClientFrame<'a> {
+    /// The application.
+    pub client_name: &'a str,
+    /// Its registered address, with what the standard adds.
+    pub address: &'a str,
 }
 
 /// A link back to an application.
@@ -35,7 +48,7 @@ pub struct SignedOutView<'a> {
 pub struct BackLink<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Where the link leads; shown as a link only if it is an address on the web.
+    /// Where the link leads: an address that the application registered and the request matched.
     pub uri: &'a str,
 }
 
@@ -77,11 +90,14 @@ pub fn signed_out_page(view: &SignedOutView<'_>) -> Markup {
         texts.signed_out_title,
         html! {
             h1 { (texts.signed_out_title) }
+            @if !view.frames.is_empty() { p { (texts.applications_sign_out) } }
             p { (texts.signed_out_hint) }
+            @for frame in view.frames {
+                iframe src=(frame.address) title=(texts.signing_out_of.fill(frame.client_name)) hidden {}
+            }
             @if let Some(back) = view.back {
-                @if let Some(uri) = web_link(Some(back.uri)) {
-                    div .actions { a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, back.name)) } }
-                }
+                @if view.goes_on { p { (about(texts.going_back_to, back.name)) } }
+                div .actions { a .button href=(back.uri) rel="noreferrer" { (about(texts.back_to_client, back.name)) } }
             }
         },
     )

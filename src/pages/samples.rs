@@ -9,7 +9,7 @@ use super::frame::{Account, Chrome, Client};
 use super::home;
 use super::language::Language;
 use super::login::{self, LoginProblem, LoginView};
-use super::logout::{self, BackLink, LogoutView, SignedOutView};
+use super::logout::{self, BackLink, ClientFrame, LogoutView, SignedOutView};
 
 pub(super) const ACTION: &str = "/auth/login?request=AAAA&x='\"<>";
 pub(super) const PAYLOADS: [&str; 7] = [
@@ -93,7 +93,13 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     add("logout", logout::page(&logout));
     add("logout again", logout::page(&LogoutView { drawn_again: true, client: None, ..logout }));
     let back = BackLink { name, uri: "https://client.example/" };
-    add("signed out", logout::signed_out_page(&SignedOutView { chrome, back: Some(back) }));
+    let signed_out = SignedOutView { chrome, back: Some(back), frames: &[], goes_on: false };
+    add("signed out", logout::signed_out_page(&signed_out));
+    let frames = [ClientFrame { client_name: name, address: "https://client.example/out?iss=i&sid=s" }];
+    add(
+        "signed out with frames",
+        logout::signed_out_page(&SignedOutView { frames: &frames, goes_on: true, ..signed_out }),
+    );
     for problem in FAILURES {
         let view =
             ErrorView { chrome, problem, reason_code: Some("GP1207"), reason_text: Some(name), home: Some("/auth/") };

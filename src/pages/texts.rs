@@ -125,6 +125,10 @@ pub struct Texts {
     pub signed_out_hint: &'static str,
     pub back_to_client: Template,
 
+    // Signing out of the applications as well
+    pub applications_sign_out: &'static str,
+    pub signing_out_of: Template,
+    pub going_back_to: Template,
     // The account
     pub to_see_your_account: &'static str,
     pub account_title: &'static str,

@@ -1,7 +1,7 @@
 //! User claims (OpenID Connect Core §5): which of them go out for which scopes, and in what shape. A claim that has no
 //! usable value is left out; a name that the protocol itself speaks is never taken from a user's attributes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -92,6 +92,7 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
         display_name: (*display_name).to_owned(),
         description: (*description).to_owned(),
         claims: claims.iter().map(|claim| (*claim).to_owned()).collect(),
+        renamed: BTreeMap::new(),
         required: *name == OPENID,
         emphasize: *name == OFFLINE_ACCESS,
         show_in_discovery: true,
@@ -104,22 +105,40 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Names that the identity scopes among `scope` release, and those asked for one by one.
-pub fn identity_claim_names<'a>(
-    scope: &ScopeSet,
-    requested: &'a [String],
-    catalogue: &'a Catalogue,
-) -> BTreeSet<&'a str> {
-    let released = scopes_of_kind(scope, ScopeKind::Identity, catalogue).flat_map(|registered| &registered.claims);
-    released.chain(requested).map(String::as_str).collect()
+/// Claims on their way out: each name, and the user's claim that it is filled from.
+pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
+
+/// Claims that the identity scopes among `scope` release, and those asked for one by one. Where two scopes fill one name
+/// from different claims, the first does.
+pub fn identity_claims<'a>(scope: &ScopeSet, requested: &'a [String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
+    let mut sources = ClaimSources::new();
+    for registered in scopes_of_kind(scope, ScopeKind::Identity, catalogue) {
+        add_sources(&mut sources, &registered.claims, &registered.renamed);
+    }
+    let identity = || catalogue.scopes.values().filter(|registered| registered.kind == ScopeKind::Identity);
+    for name in requested {
+        let source = identity().find_map(|registered| registered.renamed.get(name)).unwrap_or(name);
+        sources.entry(name).or_insert(source);
+    }
+    sources
 }
 
-/// Names that an access token carries: those of its resource scopes and of the resources it is meant for.
-pub fn resource_claim_names<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
-    let of_scopes = scopes_of_kind(scope, ScopeKind::Resource, catalogue).flat_map(|registered| &registered.claims);
-    let resources = catalogue.resources.values().filter(|resource| audience.contains(&resource.name));
-    let of_resources = resources.flat_map(|resource| &resource.claims);
-    of_scopes.chain(of_resources).map(String::as_str).collect()
+/// Claims that an access token carries: those of its resource scopes and of the resources it is meant for.
+pub fn resource_claims<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
+    let mut sources = ClaimSources::new();
+    for registered in scopes_of_kind(scope, ScopeKind::Resource, catalogue) {
+        add_sources(&mut sources, &registered.claims, &registered.renamed);
+    }
+    for resource in catalogue.resources.values().filter(|resource| audience.contains(&resource.name)) {
+        add_sources(&mut sources, &resource.claims, &resource.renamed);
+    }
+    sources
+}
+
+fn add_sources<'a>(sources: &mut ClaimSources<'a>, claims: &'a [String], renamed: &'a BTreeMap<String, String>) {
+    for name in claims {
+        sources.entry(name).or_insert(renamed.get(name).unwrap_or(name));
+    }
 }
 
 fn scopes_of_kind<'a>(
@@ -131,10 +150,11 @@ fn scopes_of_kind<'a>(
     granted.into_iter().filter(move |registered| registered.kind == kind)
 }
 
-/// The user's claims of those names, each in its standard shape; what has none is left out.
-pub fn mapped<'a>(user: &User, names: impl IntoIterator<Item = &'a str>) -> Map<String, Value> {
-    let open = names.into_iter().filter(|name| !is_reserved(name));
-    open.filter_map(|name| Some((name.to_owned(), claim_shape::shaped(name, user.claims.get(name)?)?))).collect()
+/// The user's claims under those names, each in its standard shape; what has none is left out.
+pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
+    let open = sources.iter().filter(|(name, _)| !is_reserved(name));
+    open.filter_map(|(name, source)| Some(((*name).to_owned(), claim_shape::shaped(name, user.claims.get(*source)?)?)))
+        .collect()
 }
 
 /// What an id_token says about the user: the claims asked for by name, and those of the scopes where it is the only way
@@ -147,7 +167,7 @@ pub fn for_id_token(
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
     let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
-    mapped(user, identity_claim_names(&releasing, requested, catalogue))
+    mapped(user, &identity_claims(&releasing, requested, catalogue))
 }
 
 /// What an access token says beyond itself: the user's claims for its scopes and resources, and the client's own ones.
@@ -158,8 +178,8 @@ pub fn for_access_token(
     audience: &[String],
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
-    let names = resource_claim_names(scope, audience, catalogue);
-    let mut members = user.map(|user| mapped(user, names)).unwrap_or_default();
+    let sources = resource_claims(scope, audience, catalogue);
+    let mut members = user.map(|user| mapped(user, &sources)).unwrap_or_default();
     let of_client =
         client.claims.iter().filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
     add_unreserved(&mut members, of_client);
@@ -214,7 +234,7 @@ mod tests {
     fn scopes_release_their_own_claims_and_no_others() {
         let catalogue = catalogue();
         let released = |text: &str| -> Vec<String> {
-            identity_claim_names(&scope(text), &[], &catalogue).into_iter().map(str::to_owned).collect()
+            identity_claims(&scope(text), &[], &catalogue).into_keys().map(str::to_owned).collect()
         };
         assert_eq!(released("openid"), [""; 0]);
         assert_eq!(released("openid email roles"), ["email", "email_verified", "role"]);
@@ -225,14 +245,41 @@ mod tests {
     fn names_asked_for_one_by_one_are_released_too() {
         let catalogue = catalogue();
         let requested = names("name email");
-        let released = identity_claim_names(&scope("openid email"), &requested, &catalogue);
-        assert_eq!(Vec::from_iter(released), ["email", "email_verified", "name"]);
+        let released = identity_claims(&scope("openid email"), &requested, &catalogue);
+        assert_eq!(Vec::from_iter(released.into_keys()), ["email", "email_verified", "name"]);
+    }
+
+    #[test]
+    fn a_claim_goes_out_under_the_name_that_scope_and_resource_give_it() {
+        let mut catalogue = catalogue();
+        let renamed = BTreeMap::from([(String::from("dept"), String::from("department"))]);
+        for name in ["roles", "orders.read"] {
+            let scope = catalogue.scopes.get_mut(name).unwrap();
+            (scope.claims, scope.renamed) = (names("dept"), renamed.clone());
+        }
+        let stock = catalogue.resources.get_mut("stock").unwrap();
+        (stock.claims, stock.renamed) =
+            (names("role"), BTreeMap::from([(String::from("role"), String::from("groups"))]));
+        let user = user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
+        let told = |scopes: &str, requested: &str| {
+            Value::Object(for_id_token(&user, &scope(scopes), &names(requested), true, &catalogue))
+        };
+        assert_eq!(told("openid roles", ""), json!({"dept": "it"}));
+        assert_eq!(told("openid", "dept"), json!({"dept": "it"}));
+        assert_eq!(told("openid", "department"), json!({"department": "it"}));
+        let access = |scopes: &str, audience: &str| {
+            let client = samples::client();
+            Value::Object(for_access_token(Some(&user), &client, &scope(scopes), &names(audience), &catalogue))
+        };
+        assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
+        assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
     }
 
     #[test]
     fn absent_claims_are_left_out() {
         let user = user(json!({ "name": "Alice", "nickname": "", "email": null, "role": [] }));
-        let members = mapped(&user, ["name", "nickname", "email", "role", "phone_number"]);
+        let names = ["name", "nickname", "email", "role", "phone_number"];
+        let members = mapped(&user, &names.map(|name| (name, name)).into());
         assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
     }
 
@@ -245,7 +292,7 @@ mod tests {
             "userinfo_claims": ["x"], "active": true, "events": {"x": {}}, "name": "Alice"
         });
         let user = user(attributes);
-        let members = mapped(&user, user.claims.keys().map(String::as_str));
+        let members = mapped(&user, &user.claims.keys().map(|name| (name.as_str(), name.as_str())).collect());
         assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
     }
 

@@ -124,12 +124,6 @@ fn flows(client: &Client) -> Vec<Finding> {
     if client.allows_grant(&GrantType::AuthorizationCode) && client.redirect_uris.is_empty() {
         findings.push(Finding::broken("the code flow without redirect_uris"));
     }
-    let refreshes = client.allows_grant(&GrantType::RefreshToken);
-    let offline = client.scope.contains("offline_access");
-    if refreshes != offline {
-        let text = "refresh tokens take both: grant type refresh_token and scope offline_access";
-        findings.push(Finding::new(if refreshes { Verdict::Broken } else { Verdict::Weak }, text));
-    }
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
@@ -197,7 +191,6 @@ mod tests {
                 "no key signs with EdDSA",
             ),
             (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "PKCE is not required"),
-            (json!({"scope": "openid offline_access"}), vec![secret(None)], Verdict::Weak, "refresh tokens take both"),
         ] {
             let told = told(&adjust, &secrets, &[SigningAlgorithm::Rs256]);
             assert!(told.iter().any(|(seen, said)| *seen == verdict && said.contains(text)), "{adjust}: {told:?}");

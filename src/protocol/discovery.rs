@@ -21,6 +21,8 @@ pub const REVOCATION_PATH: &str = "/connect/revocation";
 pub const INTROSPECTION_PATH: &str = "/connect/introspect";
 /// Path of the device authorization endpoint.
 pub const DEVICE_AUTHORIZATION_PATH: &str = "/connect/deviceauthorization";
+/// Path of the end session endpoint.
+pub const END_SESSION_PATH: &str = "/connect/endsession";
 /// Path of the UserInfo endpoint.
 pub const USERINFO_PATH: &str = "/connect/userinfo";
 /// Path of the check-session frame.

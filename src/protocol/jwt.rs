@@ -12,6 +12,8 @@ use super::client::SigningAlgorithm;
 pub const ID_TOKEN_TYP: &str = "JWT";
 /// `typ` of an access token (RFC 9068 §2.1); the only one userinfo and introspection take.
 pub const ACCESS_TOKEN_TYP: &str = "at+jwt";
+/// `typ` of a logout token (OpenID Connect Back-Channel Logout §2.4).
+pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";
 
 /// The longest JWS that is looked at, in bytes.
 pub const MOST_BYTES: usize = 16 * 1_024;

@@ -55,12 +55,17 @@ pub mod device_authorization_request;
 pub mod device_code;
 pub mod extension_grant;
 pub mod function_answer;
+pub mod jwt_bearer;
 pub mod refresh_token;
 pub mod sealed_code;
 pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
 pub mod user_scope;
+
+// The way out
+pub mod end_session;
+pub mod logout_token;
 
 // Tokens and who may use them
 pub mod access_token;

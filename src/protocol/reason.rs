@@ -100,6 +100,11 @@ pub enum Reason {
     NoWayToSignIn,
     /// Tick only scopes that the page shows.
     ScopeOutsideRequest,
+    // End session endpoint
+    /// Send the client_id that the ID token was made for, or none.
+    HintOfAnotherClient,
+    /// Register exactly this URI in post_logout_redirect_uris; the log names both.
+    UnregisteredPostLogoutRedirectUri,
     // Token endpoint
     /// Send grant_type.
     MissingGrantType,
@@ -235,6 +240,25 @@ pub enum Reason {
     MissingClientSecret,
     /// Introspect as a resource with a secret, or as a confidential client.
     PublicClientIntrospection,
+    // JWT bearer grant
+    /// Send the JWT as assertion.
+    MissingAssertion,
+    /// Register its issuer under assertion_issuers, and the client among those that may redeem its assertions.
+    UnknownAssertionIssuer,
+    /// Sign with a registered alg and key; give each key a kid of its own.
+    AssertionKey,
+    /// Sign with the private part of the registered key.
+    AssertionSignature,
+    /// Set sub, jti, exp at most 10 minutes ahead, and aud to this issuer or its token endpoint alone.
+    AssertionClaims,
+    /// Get a new assertion for each request.
+    AssertionReplayed,
+    /// Let the issuer's jwks_uri answer 200 with a JWK set; the log says what it did instead.
+    AssertionKeysUnavailable,
+    /// Link the subject to a user with `gatepost user link`, or check the user name.
+    AssertionSubject,
+    /// Ask for scopes of the issuer's registration, without offline_access.
+    ScopeBeyondAssertion,
     // Client authentication by keys
     /// Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type.
     MalformedClientAssertion,
@@ -354,6 +378,8 @@ impl Reason {
         Reason::UnmetAuthenticationRequirements,
         Reason::NoWayToSignIn,
         Reason::ScopeOutsideRequest,
+        Reason::HintOfAnotherClient,
+        Reason::UnregisteredPostLogoutRedirectUri,
         Reason::MissingGrantType,
         Reason::UnsupportedGrantType,
         Reason::UnregisteredGrantType,
@@ -420,6 +446,15 @@ impl Reason {
         Reason::DisabledClientAtToken,
         Reason::MissingClientSecret,
         Reason::PublicClientIntrospection,
+        Reason::MissingAssertion,
+        Reason::UnknownAssertionIssuer,
+        Reason::AssertionKey,
+        Reason::AssertionSignature,
+        Reason::AssertionClaims,
+        Reason::AssertionReplayed,
+        Reason::AssertionKeysUnavailable,
+        Reason::AssertionSubject,
+        Reason::ScopeBeyondAssertion,
         Reason::MalformedClientAssertion,
         Reason::ClientAssertionAlgorithm,
         Reason::ClientAssertionKey,
@@ -515,6 +550,9 @@ impl Reason {
             Reason::UnmetAuthenticationRequirements => row("GP1136", "The authentication requirements cannot be met.", "Ask for an acr value that discovery lists."),
             Reason::NoWayToSignIn => row("GP1138", "There is no way to sign in for this application.", "Allow the client an identity provider that this server has; local is the password login."),
             Reason::ScopeOutsideRequest => row("GP1137", "The form names a scope that was not asked for.", "Tick only scopes that the page shows."),
+            // End session endpoint
+            Reason::HintOfAnotherClient => row("GP1160", "The id_token_hint was made for another client.", "Send the client_id that the ID token was made for, or none."),
+            Reason::UnregisteredPostLogoutRedirectUri => row("GP1161", "The post_logout_redirect_uri is not registered for this application.", "Register exactly this URI in post_logout_redirect_uris; the log names both."),
             // Token endpoint
             Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),
             Reason::UnsupportedGrantType => row("GP1202", "The grant_type is not supported.", "Use a grant type that discovery lists."),
@@ -585,6 +623,16 @@ impl Reason {
             Reason::DisabledClientAtToken => row("GP1310", "Client authentication failed.", "The client is disabled; enable it with `gatepost apply`."),
             Reason::MissingClientSecret => row("GP1311", "Client authentication failed.", "Send client_secret; an empty one counts as none."),
             Reason::PublicClientIntrospection => row("GP1312", "Client authentication failed.", "Introspect as a resource with a secret, or as a confidential client."),
+            // JWT bearer grant
+            Reason::MissingAssertion => row("GP1240", "The parameter assertion is missing.", "Send the JWT as assertion."),
+            Reason::UnknownAssertionIssuer => row("GP1241", "The grant is not valid.", "Register its issuer under assertion_issuers, and the client among those that may redeem its assertions."),
+            Reason::AssertionKey => row("GP1242", "The grant is not valid.", "Sign with a registered alg and key; give each key a kid of its own."),
+            Reason::AssertionSignature => row("GP1243", "The grant is not valid.", "Sign with the private part of the registered key."),
+            Reason::AssertionClaims => row("GP1244", "The grant is not valid.", "Set sub, jti, exp at most 10 minutes ahead, and aud to this issuer or its token endpoint alone."),
+            Reason::AssertionReplayed => row("GP1245", "The grant is not valid.", "Get a new assertion for each request."),
+            Reason::AssertionKeysUnavailable => row("GP1246", "The grant is not valid.", "Let the issuer's jwks_uri answer 200 with a JWK set; the log says what it did instead."),
+            Reason::AssertionSubject => row("GP1247", "The grant is not valid.", "Link the subject to a user with `gatepost user link`, or check the user name."),
+            Reason::ScopeBeyondAssertion => row("GP1248", "The scope is wider than what such an assertion can give.", "Ask for scopes of the issuer's registration, without offline_access."),
             // Client authentication by keys
             Reason::MalformedClientAssertion => row("GP1230", "Client authentication failed.", "Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type."),
             Reason::ClientAssertionAlgorithm => row("GP1231", "Client authentication failed.", "Sign with the registered token_endpoint_auth_signing_alg."),

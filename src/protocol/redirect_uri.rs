@@ -1,4 +1,4 @@
-//! Where an authorization response may go. A registered URI is held to the rules here twice: when it is registered and
+//! Where an authorization response may go, or a person who signed out. A registered URI is held to the rules here twice: when it is registered and
 //! again when a request names it. Only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
 //!
 //! URIs are compared byte for byte (RFC 9700 §2.1); nothing is normalised, so the splitter only has to be strict.
@@ -37,7 +37,7 @@ const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 /// Hosts whose port a native application cannot know beforehand (RFC 8252 §7.3). `localhost` is a name: not one of them.
 const ANY_PORT_HOSTS: [&str; 2] = ["127.0.0.1", "[::1]"];
 
-/// A place that the client registered for itself. Made by [`RedirectTarget::match_registered`] and nothing else.
+/// A place that the client registered for itself. Made by the two functions that match, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectTarget {
     uri: String,
@@ -49,6 +49,13 @@ impl RedirectTarget {
         check_registered(sent, !client.is_confidential()).ok()?;
         let known =
             client.redirect_uris.iter().any(|registered| registered == sent || is_same_but_port(registered, sent));
+        known.then(|| RedirectTarget { uri: sent.to_owned() })
+    }
+
+    /// The target that `sent` names among the client's registered `post_logout_redirect_uris`: exactly one of them.
+    pub fn match_post_logout(sent: &str, client: &Client) -> Option<RedirectTarget> {
+        check_registered(sent, !client.is_confidential()).ok()?;
+        let known = client.post_logout_redirect_uris.iter().any(|registered| registered == sent);
         known.then(|| RedirectTarget { uri: sent.to_owned() })
     }
 

@@ -109,6 +109,7 @@ pub(crate) fn registered_scope(name: &str, kind: ScopeKind, claims: &[&str], res
         display_name: name.to_owned(),
         description: String::new(),
         claims: claims.iter().map(|claim| claim.to_string()).collect(),
+        renamed: BTreeMap::new(),
         required: false,
         emphasize: false,
         show_in_discovery: true,
@@ -121,6 +122,7 @@ fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
         name: name.to_owned(),
         display_name: name.to_owned(),
         claims: claims.iter().map(|claim| claim.to_string()).collect(),
+        renamed: BTreeMap::new(),
     }
 }
 

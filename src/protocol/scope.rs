@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::registration::assertion_issuer::AssertionIssuer;
 use super::registration::extension_grant::ExtensionGrant;
 
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
@@ -87,8 +88,10 @@ pub struct RegisteredScope {
     pub display_name: String,
     /// `description`
     pub description: String,
-    /// `claims`: names of user claims it releases.
+    /// `claims`: names of user claims it releases, as they go out.
     pub claims: Vec<String>,
+    /// Those of them that have another name among the user's claims: that name by theirs.
+    pub renamed: BTreeMap<String, String>,
     /// `required`: cannot be unticked on the consent page.
     pub required: bool,
     /// `emphasize`: shown as sensitive on the consent page.
@@ -106,8 +109,10 @@ pub struct RegisteredResource {
     pub name: String,
     /// `display_name`
     pub display_name: String,
-    /// `claims`: names of user claims its access tokens carry.
+    /// `claims`: names of user claims its access tokens carry, as they go out.
     pub claims: Vec<String>,
+    /// Those of them that have another name among the user's claims: that name by theirs.
+    pub renamed: BTreeMap<String, String>,
 }
 
 /// One registered tenant.
@@ -132,6 +137,8 @@ pub struct Catalogue {
     pub identity_providers: BTreeMap<String, Value>,
     /// Registered extension grants by name: the SQL functions that answer them.
     pub extension_grants: BTreeMap<String, ExtensionGrant>,
+    /// Issuers whose assertions some clients may redeem, by issuer.
+    pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
     /// Whether some client may use the `plain` PKCE method: discovery tells.
     pub plain_pkce: bool,
 }

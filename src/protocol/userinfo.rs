@@ -38,8 +38,8 @@ pub fn judge<'a>(
 
 /// The answer: `sub`, and the claims that the token's identity scopes and requested names release.
 pub fn response(token: &AccessToken, user: &User, catalogue: &Catalogue) -> Map<String, Value> {
-    let names = claims::identity_claim_names(&token.scope, &token.userinfo_claims, catalogue);
-    let mut members = claims::mapped(user, names);
+    let sources = claims::identity_claims(&token.scope, &token.userinfo_claims, catalogue);
+    let mut members = claims::mapped(user, &sources);
     members.insert(String::from("sub"), json!(user.subject.as_str()));
     members
 }

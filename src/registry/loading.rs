@@ -80,7 +80,10 @@ fn add(catalogue: &mut Catalogue, row: CatalogueRow) -> Result<(), StoreError> {
             let grant = registration::extension_grant::from_json(&document, "extension_grant").map_err(unfit)?;
             catalogue.extension_grants.insert(name, grant);
         }
-        CatalogueKind::AssertionIssuer => {}
+        CatalogueKind::AssertionIssuer => {
+            let issuer = registration::assertion_issuer::from_json(&document, "assertion_issuer").map_err(unfit)?;
+            catalogue.assertion_issuers.insert(name, issuer);
+        }
     }
     Ok(())
 }

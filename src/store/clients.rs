@@ -123,6 +123,8 @@ const REVOKE: &str = "
 WITH revoked AS (
     UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') WHERE client_id = $1::text
     RETURNING client_id
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp() WHERE client_id = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -131,8 +133,8 @@ WITH revoked AS (
 )
 SELECT client_id FROM revoked";
 
-/// Ends all that was granted or issued to this client until now; `false` when there is no such client. The registration
-/// stays as it is, so its version does, too.
+/// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
+/// when there is no such client. The registration stays as it is, so its version does, too.
 pub fn revoke(store: &Store, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
     let audit = audit.parameter_of(store);
     Ok(store.write(|connection| connection.query_opt(REVOKE, &[&client_id.as_str(), &audit]))?.is_some())

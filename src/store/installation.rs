@@ -84,6 +84,8 @@ impl RegistryWriter<'_> {
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
     UPDATE installation SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') RETURNING id
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )
 INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
 SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,

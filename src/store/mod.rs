@@ -21,12 +21,14 @@ pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
 pub mod installation;
+pub mod linked_identities;
 pub mod migrate;
 pub mod partitions;
 pub mod password_change;
 pub mod registry_batches;
 pub mod registry_writer;
 pub mod revoked_tokens;
+pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;
 pub mod signing_keys;
@@ -53,12 +55,14 @@ pub fn all_queries() -> Vec<NamedQuery> {
         grant_refresh::QUERIES,
         grants::QUERIES,
         installation::QUERIES,
+        linked_identities::QUERIES,
         migrate::QUERIES,
         partitions::QUERIES,
         password_change::QUERIES,
         registry_batches::QUERIES,
         registry_writer::QUERIES,
         revoked_tokens::QUERIES,
+        session_clients::QUERIES,
         sessions::QUERIES,
         sign_in_failures::QUERIES,
         signing_keys::QUERIES,

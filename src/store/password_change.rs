@@ -1,9 +1,9 @@
-//! A person's own change of password: one statement that stores the new hash, ends what hung on the old password, and keeps
-//! the session it was changed in, under a new handle.
+//! A person's own change of password: one statement that stores the new hash, ends what hung on the old password, has the
+//! clients of the sessions that end with it called, and keeps the session it was changed in, under a new handle.
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{column, sid};
+use super::values::column;
 use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject};
 use crate::protocol::instant::{Day, Instant};
@@ -22,15 +22,6 @@ pub struct PasswordChange<'a> {
     pub session: (Day, &'a Sid),
     /// The hash of its new handle.
     pub handle_hash: [u8; 32],
-}
-
-/// What it did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PasswordChanged {
-    /// The session that stays counts as begun then, just after the mark that ends everything else.
-    pub kept_since: Instant,
-    /// The sessions that ended.
-    pub ended: Vec<(Day, Sid)>,
 }
 
 /// Nothing happens unless the session lives: whoever is signed out meanwhile changes nothing any more.
@@ -53,6 +44,9 @@ WITH own AS (
     UPDATE sessions s SET ended_at = clock_timestamp()
     FROM changed WHERE s.sub = changed.sub AND s.sid <> $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -60,17 +54,18 @@ WITH own AS (
     FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a, changed,
          (SELECT NULL AS event, NULL AS sid UNION ALL SELECT 'session_ended', ended.sid FROM ended) AS e
 )
-SELECT kept.kept_since, ended.day, ended.sid FROM kept LEFT JOIN ended ON true";
+SELECT kept_since FROM kept";
 
-/// Changes the password; `None` when session or user no longer stood.
+/// Changes the password. The session that stays counts as begun at the instant it answers, just after the mark that ends
+/// everything else; `None` when session or user no longer stood.
 pub fn change(
     store: &Store,
     change: &PasswordChange<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<PasswordChanged>, StoreError> {
+) -> Result<Option<Instant>, StoreError> {
     let audit = audit.parameter_of(store);
-    let rows = store.write(|connection| {
-        connection.query(
+    let row = store.write(|connection| {
+        connection.query_opt(
             CHANGE,
             &[
                 &change.sub.as_str(),
@@ -83,10 +78,7 @@ pub fn change(
             ],
         )
     })?;
-    let Some(first) = rows.first() else { return Ok(None) };
-    let ended = rows.iter().filter_map(|row| Some((column::<Option<Day>>(row, "day").transpose()?, row)));
-    let ended = ended.map(|(day, row)| Ok((day?, sid(row, "sid")?))).collect::<Result<_, StoreError>>()?;
-    Ok(Some(PasswordChanged { kept_since: column(first, "kept_since")?, ended }))
+    row.as_ref().map(|row| column(row, "kept_since")).transpose()
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[("password_change::CHANGE", CHANGE)];

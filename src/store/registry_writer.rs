@@ -73,14 +73,19 @@ fn busy(error: StoreError) -> StoreError {
 const RAISE_MARKS: &str = "
 WITH raised AS (
     UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
-    WHERE sub = ANY($1::text[]) AND tokens_valid_after > transaction_timestamp()
+    WHERE sub = ANY($1::text[]) AND tokens_valid_after > transaction_timestamp() RETURNING sub
+), ended AS (
+    SELECT client_id FROM clients WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp()
+    WHERE (sub IN (SELECT sub FROM raised) OR client_id IN (SELECT client_id FROM ended)) AND due_at IS NULL AND tries = 0
 )
 UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
 WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()";
 
 impl RegistryWriter<'_> {
     /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. They are
-    /// told by lying ahead of its beginning.
+    /// told by lying ahead of its beginning. The clients concerned are called.
     fn raise_marks(&mut self) -> Result<(), StoreError> {
         if !self.changed_users.is_empty() || !self.disabled_clients.is_empty() {
             self.transaction.execute(RAISE_MARKS, &[&self.changed_users, &self.disabled_clients])?;
@@ -209,7 +214,8 @@ SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant
 WHERE sub = $1::text";
 
 const REMOVE_USER: &str = "
-WITH removed AS (DELETE FROM users WHERE sub = $1::text RETURNING sub)
+WITH removed AS (DELETE FROM users WHERE sub = $1::text RETURNING sub),
+     called AS (UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0)
 INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
 
 /// A user as it shall be.

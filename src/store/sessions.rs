@@ -193,7 +193,10 @@ pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result
 const END: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp()
-    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL RETURNING sid
+    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL RETURNING day, sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -202,7 +205,7 @@ WITH ended AS (
 )
 SELECT sid FROM ended";
 
-/// Ends a session; `false` when it is not there or had ended before.
+/// Ends a session, and has its clients called; `false` when it is not there or had ended before.
 pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
     let audit = audit.parameter_of(store);
     Ok(store.write(|connection| connection.query_opt(END, &[&day, &sid.as_str(), &audit]))?.is_some())

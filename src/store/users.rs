@@ -143,6 +143,8 @@ WITH changed AS (
     UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(),
                      tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
     WHERE sub = $1::text RETURNING sub
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -151,7 +153,7 @@ WITH changed AS (
 )
 SELECT sub FROM changed";
 
-/// Gives a user another password and ends what was signed in with the old one; `false` when there is no such user.
+/// Gives a user another password and ends what was signed in with the old one, the clients of their sessions called; `false` when there is no such user.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
@@ -169,6 +171,8 @@ pub fn set_password(
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') WHERE sub = $1::text RETURNING sub
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -177,7 +181,7 @@ WITH revoked AS (
 )
 SELECT sub FROM revoked";
 
-/// Ends all that was signed in, granted or issued for this user until now; `false` when there is no such user.
+/// Ends all that was signed in, granted or issued for this user until now, the clients of their sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
     let audit = audit.parameter_of(store);
     Ok(store.write(|connection| connection.query_opt(REVOKE, &[&sub.as_str(), &audit]))?.is_some())

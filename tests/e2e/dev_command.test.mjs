@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { newProject, pidIn, removeProject, runs, startDev } from "./gatepost.mjs";
+import { binary, newProject, pidIn, removeProject, runs, startDev } from "./gatepost.mjs";
 
 describe("gatepost dev", { timeout: 300_000 }, () => {
   let directory, dev;
@@ -51,6 +51,15 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
     dev = await startDev(directory);
     assert.ok(!runs(postgres) && !runs(serve), dev.output);
     assert.equal((await fetch(`${dev.provider}/.well-known/openid-configuration`)).status, 200);
+  });
+
+  test("leaves settings with which the other commands work on its database", async () => {
+    dev = await startDev(directory);
+    const [, file] = dev.output.match(/gatepost user list --env-file (\S+)/);
+    const list = spawnSync(binary, ["user", "list", "--env-file", file], { cwd: directory, encoding: "utf8" });
+    assert.equal(list.status, 0, list.stderr);
+    assert.match(list.stdout, /^alice /m);
+    assert.equal((await stat(join(directory, file))).mode & 0o777, 0o600);
   });
 
   test("a second one in the same directory is refused", async () => {

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
-const binary =
+export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+export const binary =
   process.env.GATEPOST_BINARY ?? join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/gatepost");
 
 const startPatience = 90_000;
@@ -106,4 +106,15 @@ export function runs(pid) {
   } catch {
     return false;
   }
+}
+
+// The address of a new empty database in the private Postgres that `gatepost dev` runs.
+export async function newDatabase(directory, name) {
+  const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
+  const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0");
+  const present = settings.find((line) => line.startsWith("GATEPOST_DATABASE_URL=")).slice("GATEPOST_DATABASE_URL=".length);
+  run("psql", ["-q", "-d", present, "-c", `CREATE DATABASE ${name}`]);
+  const address = present.replace(/dbname='?\w+'?/, `dbname=${name}`);
+  if (address === present) throw new Error("the address names no database");
+  return address;
 }

@@ -118,7 +118,7 @@ describe("signing in to the demo application", { timeout: 300_000 }, () => {
   test("the second sign-in is silent: the session and the remembered consent answer", async () => {
     const { page } = someone;
     await signInKnown(page);
-    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
     await page.getByRole("link", { name: "Sign in", exact: true }).click();
     await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
 
@@ -217,7 +217,7 @@ describe("signing in to the demo application", { timeout: 300_000 }, () => {
   test("after signing out at the provider the password is asked for again", async () => {
     const { page } = someone;
     await signInKnown(page);
-    await page.getByRole("link", { name: "Sign out at the provider" }).click();
+    await page.goto(`${dev.provider}/logout`);
     await decide(page, "sign_out");
     await page.getByRole("heading", { name: /signed out/i }).waitFor();
     await page.goto(`${dev.demo}/sign-in`);

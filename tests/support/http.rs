@@ -86,6 +86,24 @@ impl Answer {
         self.attribute("form method=\"post\"", "action").unwrap_or_else(|| panic!("no form in {}", self.text()))
     }
 
+    /// How an authorization response travels to `redirect_uri` (a `response_mode`), and what it says: in that place, and
+    /// in no other.
+    pub fn response_to(&self, redirect_uri: &str) -> (&'static str, BTreeMap<String, String>) {
+        if self.status == 200 {
+            assert_eq!((self.header("location"), self.action().as_str()), (None, redirect_uri));
+            return ("form_post", self.fields());
+        }
+        assert_eq!((self.status, self.body.len()), (303, 0), "{}", self.text());
+        let encoded = self.location().strip_prefix(redirect_uri).unwrap_or_else(|| panic!("to {}", self.location()));
+        let (mark, encoded) = encoded.split_at(1);
+        assert!(!encoded.contains(['?', '#']), "{encoded}");
+        match mark {
+            "#" => ("fragment", decode(encoded)),
+            "?" | "&" => ("query", decode(encoded)),
+            other => panic!("{other} in {}", self.location()),
+        }
+    }
+
     /// Asserts an error page with that reason code: nothing redirects, nothing posts.
     pub fn assert_error_page(&self, status: u16, reason_code: &str, what: &str) {
         let text = self.text();

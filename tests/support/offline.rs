@@ -29,7 +29,7 @@ pub const CONF2: Party = Party { client_id: "conf2", secret: Some(CONF2_SECRET),
 pub const PUB1: Party = Party { client_id: "pub1", secret: None, redirect_uri: RPS };
 /// Confidential, reference access tokens, refresh tokens that stay.
 pub const REUSE: Party = Party { client_id: "reuse", secret: Some(CONF1_SECRET), redirect_uri: RP1 };
-/// Confidential, no refresh tokens although `offline_access` is allowed.
+/// Confidential, without refresh tokens.
 pub const PLAIN: Party = Party { client_id: "plain", secret: Some(CONF1_SECRET), redirect_uri: RP1 };
 
 /// The usual document, with refresh tokens and with secrets of the resources.
@@ -55,7 +55,9 @@ pub fn document() -> Value {
     let mut reuse = further("reuse", json!(["authorization_code", "refresh_token"]));
     reuse["refresh_token_usage"] = json!("reuse");
     clients.push(reuse);
-    clients.push(further("plain", json!(["authorization_code"])));
+    let mut plain = further("plain", json!(["authorization_code"]));
+    plain["scope"] = json!("openid profile orders.read");
+    clients.push(plain);
     document
 }
 

@@ -10,7 +10,7 @@ use crate::crypto::sealing::Sealer;
 use crate::protocol::client_secret::{DigestAlgorithm, SecretDigest};
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::Problem;
-use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource};
+use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource, check_own};
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{GivenSecret, GivenSecrets};
 use crate::protocol::secret::{SecretBytes, SecretText};
@@ -70,7 +70,11 @@ fn hash_all(
 
 fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> {
     let (algorithm, digest) = match &secret.material {
-        SecretMaterial::Text(source) => (DigestAlgorithm::Sha256, sha256(&fetch(source, place)?)),
+        SecretMaterial::Text(source) => {
+            let text = fetch(source, place)?;
+            check_own(text.expose()).map_err(|rule| Problem::new(place, rule))?;
+            (DigestAlgorithm::Sha256, sha256(&text))
+        }
         SecretMaterial::Sha256(digest) => (DigestAlgorithm::Sha256, digest.clone()),
         SecretMaterial::Sha512(digest) => (DigestAlgorithm::Sha512, digest.clone()),
     };

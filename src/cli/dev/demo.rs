@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use authorization::{Attempt, SignInRequest};
 use back_channel::{Metadata, TokenResponse};
-use id_token::Expected;
+use id_token::{Expected, Parties};
 use maud::Markup;
 use serde_json::Value;
 use visitors::{SignedIn, Visitors};
@@ -46,6 +46,10 @@ pub(super) struct RelyingParty {
 impl RelyingParty {
     fn redirect_uri(&self) -> String {
         format!("{}/callback", self.base_url)
+    }
+
+    fn post_logout_redirect_uri(&self) -> String {
+        format!("{}/", self.base_url)
     }
 }
 
@@ -96,7 +100,7 @@ impl Demo {
 
     fn work(&self, server: &tiny_http::Server) {
         while let Ok(request) = server.recv() {
-            web::answer(request, &self.cookie_name(), |incoming| self.route(incoming));
+            web::answer(request, &self.relying_party.issuer, &self.cookie_name(), |incoming| self.route(incoming));
         }
     }
 
@@ -112,6 +116,8 @@ impl Demo {
             (Method::Get, "/sign-in") => self.sign_in(incoming),
             (Method::Get | Method::Post, "/callback") => self.callback(incoming),
             (Method::Post, "/sign-out") => self.sign_out(incoming),
+            (Method::Post, "/sign-out-everywhere") => self.sign_out_everywhere(incoming),
+            (Method::Post, "/back-channel-logout") => self.back_channel_logout(incoming),
             (Method::Get, "/demo.css") => Outgoing::stylesheet(STYLESHEET),
             (Method::Get | Method::Post | Method::Other, _) => {
                 let setback = Setback::new("There is no such page", "The demo application has one page: the first.");
@@ -123,7 +129,7 @@ impl Demo {
     fn home(&self, incoming: &Incoming) -> Outgoing {
         let signed_in = incoming.cookie.as_deref().and_then(|handle| self.visitors().signed_in(handle));
         match signed_in {
-            Some(signed_in) => page(200, views::signed_in(&self.relying_party, &signed_in)),
+            Some(signed_in) => page(200, views::signed_in(&signed_in)),
             None => page(200, views::welcome(&self.relying_party)),
         }
     }
@@ -180,15 +186,14 @@ impl Demo {
 
     fn verified(&self, metadata: &Metadata, tokens: &TokenResponse, attempt: &Attempt) -> Result<Value, Setback> {
         let keys = back_channel::keys(&self.agent, metadata)?;
-        let expected = Expected {
-            issuer: &self.relying_party.issuer,
-            client_id: &self.relying_party.client_id,
-            nonce: &attempt.nonce,
-            access_token: &tokens.access_token,
-            now: seconds_now(),
-        };
-        id_token::verify(&tokens.id_token, &keys, &expected)
+        let expected = Expected { nonce: &attempt.nonce, access_token: &tokens.access_token };
+        id_token::verify(&tokens.id_token, &keys, &self.parties(), &expected)
             .map_err(|refusal| Setback::new("The ID token was refused", refusal.to_string()))
+    }
+
+    fn parties(&self) -> Parties<'_> {
+        let RelyingParty { issuer, client_id, .. } = &self.relying_party;
+        Parties { issuer, client_id, now: seconds_now() }
     }
 
     fn sign_out(&self, incoming: &Incoming) -> Outgoing {
@@ -196,6 +201,36 @@ impl Demo {
             self.visitors().forget(handle);
         }
         Outgoing::redirect("/").without_cookie(&self.cookie_name())
+    }
+
+    /// Signs the visitor out here, and sends them to the provider for the rest.
+    fn sign_out_everywhere(&self, incoming: &Incoming) -> Outgoing {
+        let signed_in = incoming.cookie.as_deref().and_then(|handle| self.visitors().signed_in(handle));
+        let done = self.sign_out(incoming);
+        let Some(signed_in) = signed_in else { return done };
+        match self.metadata() {
+            Ok(metadata) => {
+                let endpoint = &metadata.end_session_endpoint;
+                let location = authorization::end_session_url(endpoint, &self.relying_party, &signed_in.id_token_hint);
+                Outgoing::redirect(&location).without_cookie(&self.cookie_name())
+            }
+            Err(setback) => page(502, views::setback(&setback)),
+        }
+    }
+
+    /// The provider says that a session is over, however that came.
+    fn back_channel_logout(&self, incoming: &Incoming) -> Outgoing {
+        let mut form = form_urlencoded::parse(incoming.body.as_bytes());
+        let token = form.find(|(name, _)| name == "logout_token").map(|(_, value)| value).unwrap_or_default();
+        let keys = self.metadata().and_then(|metadata| back_channel::keys(&self.agent, &metadata));
+        let Ok(keys) = keys else { return Outgoing::empty(503) };
+        match id_token::verify_logout(&token, &keys, &self.parties()) {
+            Ok(sid) => {
+                self.visitors().forget_session(&sid);
+                Outgoing::empty(200)
+            }
+            Err(_) => Outgoing::empty(400),
+        }
     }
 
     fn metadata(&self) -> Result<Metadata, Setback> {

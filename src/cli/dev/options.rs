@@ -15,7 +15,10 @@ Starts a private Postgres, the provider and a demo application for trying out.
   --demo-listen ADDRESS  where the demo application does  (default 127.0.0.1:8081)
 
 ADDRESS is IP:PORT or PORT, on the loopback interface; port 0 takes a free one.
-With GATEPOST_DATABASE_URL set, that database is used instead of a private one.";
+With GATEPOST_DATABASE_URL set, that database is used instead of a private one.
+
+Example:
+  gatepost dev --listen 9000";
 
 /// Where the two servers listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

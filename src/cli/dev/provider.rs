@@ -58,6 +58,9 @@ impl Provider {
         if !provided.secret {
             settings.push(("GATEPOST_SECRET_FILE", project.secret_file()?.into_os_string()));
         }
+        if !provided.outbound_allow {
+            settings.push(("GATEPOST_OUTBOUND_ALLOW", OsString::from("127.0.0.0/8,::1/128")));
+        }
         Ok(Provider { binary, settings })
     }
 

@@ -1,19 +1,20 @@
 //! `gatepost user show`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, JSON, Run, TENANT};
 use crate::cli::failure::Failure;
 use crate::cli::operator::Operator;
 use crate::cli::output;
+use crate::store::linked_identities::{self, LinkedIdentity};
 use crate::store::{grants, sessions};
 
 pub(in crate::cli) const SHOW: Command = Command {
     name: "user show",
     values: &["USERNAME"],
     options: &[TENANT, JSON],
-    summary: "Shows one user: names, claims, and how many sessions and grants of theirs live.",
+    summary: "Shows one user: names, claims, identities elsewhere, and how many sessions and grants of theirs live.",
     example: "gatepost user show alice",
     run: Run::Once(run),
 };
@@ -26,10 +27,17 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let user = super::named(&operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), MOST)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, MOST)?;
+    let identities = linked_identities::of_user(&operator.store, &user.sub)?;
+    let identities: Vec<Value> = identities.iter().map(identity).collect();
     let (_, mut value) = super::row(&user);
     if let Some(members) = value.as_object_mut() {
         members.insert(String::from("sessions"), json!(sessions.len()));
         members.insert(String::from("grants"), json!(grants.len()));
+        members.insert(String::from("identities"), json!(identities));
     }
     output::object(invocation.has(JSON.name), &value)
+}
+
+fn identity(identity: &LinkedIdentity) -> Value {
+    json!({"issuer": identity.issuer, "subject": identity.upstream_subject, "provider": identity.provider})
 }

@@ -75,7 +75,7 @@ fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Respons
     let Change { app, request, present, .. } = change;
     let password_hash = app.take_hashing_turn()?.hash(new)?;
     let handle = SessionHandle::new(present.row.day, random::bytes());
-    let changed = password_change::change(
+    let kept_since = password_change::change(
         &app.store,
         &PasswordChange {
             sub: &user.sub,
@@ -87,8 +87,8 @@ fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Respons
         &change.event("password_changed", &present.row.sid),
     )?;
     // Revoked or signed out while the hash was made: the next look will find no session.
-    let Some(changed) = changed else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
-    let row = SessionRow { created_at: changed.kept_since, ..present.row.clone() };
+    let Some(kept_since) = kept_since else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
+    let row = SessionRow { created_at: kept_since, ..present.row.clone() };
     let kept = PresentSession { handle, row, user: user.clone(), browser_state: present.browser_state.clone() };
     let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
     Ok(cookies::set_session(&app.config, response, &kept.handle))

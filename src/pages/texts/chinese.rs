@@ -117,6 +117,10 @@ pub const SIMPLIFIED_CHINESE: Texts = Texts {
     signed_out_hint: "如果还有其他人使用此设备，请同时关闭所有浏览器窗口。",
     back_to_client: Template("返回 {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "您通过此登录使用过的应用也正在退出登录。",
+    signing_out_of: Template("正在退出 {}"),
+    going_back_to: Template("即将返回 {}。"),
     to_see_your_account: "以查看您的账号",
     account_title: "您的账号",
     sessions_heading: "您的登录位置",

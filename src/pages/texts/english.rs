@@ -125,6 +125,10 @@ pub const ENGLISH: Texts = Texts {
     signed_out_hint: "If others use this device, close all browser windows as well.",
     back_to_client: Template("Back to {}"),
 
+    // Signing out of the applications as well
+    applications_sign_out: "The applications that you used with this sign-in are being signed out, too.",
+    signing_out_of: Template("Signing out of {}"),
+    going_back_to: Template("You will be taken back to {} in a moment."),
     to_see_your_account: "to see your account",
     account_title: "Your account",
     sessions_heading: "Where you are signed in",

@@ -127,6 +127,7 @@ fn scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> Re
         display_name: name.to_owned(),
         description: String::new(),
         claims: owned(claims),
+        renamed: std::collections::BTreeMap::new(),
         required: false,
         emphasize: false,
         show_in_discovery: true,
@@ -135,7 +136,12 @@ fn scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> Re
 }
 
 fn resource(name: &str) -> RegisteredResource {
-    RegisteredResource { name: name.to_owned(), display_name: name.to_owned(), claims: Vec::new() }
+    RegisteredResource {
+        name: name.to_owned(),
+        display_name: name.to_owned(),
+        claims: Vec::new(),
+        renamed: std::collections::BTreeMap::new(),
+    }
 }
 
 /// A request in the making.

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::identifiers::TenantName;
+use crate::protocol::key_set::KeySet;
 use crate::protocol::scope::ScopeSet;
 
 use super::keys::jwks;
 use super::names::{plain_name, token_name};
-use super::problem::Problem;
+use super::problem::{Problem, all_or_problems};
 use super::provider::{issuer, protected_url};
 use super::walker::Walker;
 
@@ -46,6 +47,11 @@ pub enum AssertionSubject {
 
 const KEYS: [&str; 8] = ["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
 
+/// Reads a stored assertion issuer.
+pub fn from_json(document: &Value, path: &str) -> Result<AssertionIssuer, Vec<Problem>> {
+    all_or_problems(|problems| entry(document, path, problems))
+}
+
 /// Reads one of `assertion_issuers`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
     let mut walker = Walker::open(value, path, &KEYS, problems)?;
@@ -58,13 +64,19 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     }
     let algs = walker.filled_strings("algs", algorithm, "must not be empty");
     let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
-    let scope = walker.checked("scope", scope_names).unwrap_or_default();
+    let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect();
+    let jwks = walker.nested("jwks", jwks);
+    let keys = jwks.as_ref().filter(|_| walker.values_hold).and_then(KeySet::parse);
+    if keys.is_some_and(|keys| !algs.iter().any(|alg| keys.has_key_for(*alg))) {
+        walker.problem("jwks", "has no key that fits algs");
+    }
+    let scope = walker.required("scope", scope_names);
     let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
     Some(AssertionIssuer {
         issuer,
-        jwks: walker.nested("jwks", jwks),
+        jwks,
         jwks_uri: walker.checked("jwks_uri", protected_url),
-        algs: algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect(),
+        algs,
         clients: walker.strings("clients", token_name).map(BTreeSet::from_iter).unwrap_or_default(),
         scope: ScopeSet::parse(&scope).unwrap_or_default(),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),

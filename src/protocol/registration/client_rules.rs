@@ -7,13 +7,14 @@ use crate::protocol::key_set::KeySet;
 use crate::protocol::response_mode::ResponseMode;
 use crate::protocol::response_type::ResponseType;
 
+use super::super::scope::OFFLINE_ACCESS;
 use super::super::session::LOCAL;
 use super::walker::Walker;
 
 type Rule = fn(&Client) -> Option<(&'static str, &'static str)>;
 
 /// Each answers with the key to mend and why.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 19] = [
     code_needs_its_grant,
     browser_tokens_need_implicit,
     grants_need_a_response_type,
@@ -22,6 +23,10 @@ const RULES: [Rule; 15] = [
     password_needs_local,
     client_credentials_need_a_secret,
     token_exchange_needs_a_secret,
+    token_exchange_says_what,
+    offline_access_needs_refresh_token,
+    refresh_token_needs_offline_access,
+    refresh_token_needs_a_user,
     reuse_needs_a_secret,
     public_clients_need_pkce,
     response_mode_must_be_usable,
@@ -109,6 +114,39 @@ fn client_credentials_need_a_secret(client: &Client) -> Option<(&'static str, &'
 fn token_exchange_needs_a_secret(client: &Client) -> Option<(&'static str, &'static str)> {
     let broken = client.allows_grant(&GrantType::TokenExchange) && !client.is_confidential();
     broken.then_some(("grant_types", "has token exchange, which is for confidential clients only"))
+}
+
+fn token_exchange_says_what(client: &Client) -> Option<(&'static str, &'static str)> {
+    let broken = client.allows_grant(&GrantType::TokenExchange) && client.token_exchange.is_none();
+    broken.then_some(("token_exchange", "is required: grant_types has token exchange, and nothing says whose tokens"))
+}
+
+fn offline_access_needs_refresh_token(client: &Client) -> Option<(&'static str, &'static str)> {
+    let broken = client.scope.contains(OFFLINE_ACCESS) && !client.allows_grant(&GrantType::RefreshToken);
+    let rule =
+        "must contain refresh_token: scope has offline_access, which asks for a refresh token that nobody could use";
+    broken.then_some(("grant_types", rule))
+}
+
+fn refresh_token_needs_offline_access(client: &Client) -> Option<(&'static str, &'static str)> {
+    let broken = client.allows_grant(&GrantType::RefreshToken) && !client.scope.contains(OFFLINE_ACCESS);
+    let rule = "must contain offline_access: grant_types has refresh_token, and no refresh token is issued without it";
+    broken.then_some(("scope", rule))
+}
+
+/// Client credentials, token exchange and assertions give none (RFC 6749 §4.4.3), nor does the browser (§4.2.2).
+fn refresh_token_needs_a_user(client: &Client) -> Option<(&'static str, &'static str)> {
+    let brings_one = |grant_type: &GrantType| match grant_type {
+        GrantType::AuthorizationCode | GrantType::Password | GrantType::DeviceCode | GrantType::Extension(_) => true,
+        GrantType::Implicit
+        | GrantType::RefreshToken
+        | GrantType::ClientCredentials
+        | GrantType::TokenExchange
+        | GrantType::JwtBearer => false,
+    };
+    let broken = client.allows_grant(&GrantType::RefreshToken) && !client.grant_types.iter().any(brings_one);
+    broken
+        .then_some(("grant_types", "has refresh_token beside grants that never give one: there is nothing to refresh"))
 }
 
 fn reuse_needs_a_secret(client: &Client) -> Option<(&'static str, &'static str)> {

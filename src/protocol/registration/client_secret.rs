@@ -10,7 +10,7 @@ use crate::protocol::secret::{SecretBytes, SecretText};
 use super::names::display_text;
 use super::problem::Problem;
 use super::timestamp;
-use super::walker::Walker;
+use super::walker::{Check, Walker};
 
 /// One of a client's or resource's secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     }
     let sha256 = digest(&mut walker, "sha256", 32).map(SecretMaterial::Sha256);
     let sha512 = digest(&mut walker, "sha512", 64).map(SecretMaterial::Sha512);
-    let material = sha256.or(sha512).or_else(|| source(&mut walker).map(SecretMaterial::Text));
+    let material = sha256.or(sha512).or_else(|| source(&mut walker, check_own).map(SecretMaterial::Text));
     let expires_at = walker.string("expires_at").map(timestamp::parse);
     if expires_at == Some(None) {
         walker.problem("expires_at", "must be a time as in RFC 3339, such as 2027-01-31T00:00:00Z");
@@ -80,11 +80,11 @@ pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem
         walker.note(path.to_owned(), "must be a string, or have exactly one of value, env and file");
         return None;
     }
-    source(&mut walker)
+    source(&mut walker, secret_text)
 }
 
-fn source(walker: &mut Walker<'_, '_>) -> Option<SecretSource> {
-    let value = walker.checked("value", secret_text).map(|text| SecretSource::Value(SecretText::new(text)));
+fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
+    let value = walker.checked("value", check).map(|text| SecretSource::Value(SecretText::new(text)));
     let environment = walker.checked("env", variable_name).map(SecretSource::Environment);
     let file = walker.checked("file", file_name).map(SecretSource::File);
     value.or(environment).or(file)
@@ -120,6 +120,18 @@ fn secret_text(text: &str) -> Result<(), &'static str> {
         return Ok(());
     }
     Err("must be 1 to 256 characters")
+}
+
+/// The fewest characters of a secret that proves somebody to us.
+pub const SHORTEST: usize = 16;
+
+/// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash would cost more than a
+/// token; what stands between a short one and whoever guesses is then only the limit of guesses per source.
+pub fn check_own(text: &str) -> Result<(), &'static str> {
+    if (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0') {
+        return Ok(());
+    }
+    Err("must be 16 to 256 characters: a shorter secret can be guessed; `gatepost client secret` makes a long one")
 }
 
 fn variable_name(name: &str) -> Result<(), &'static str> {
@@ -162,14 +174,15 @@ mod tests {
         for (value, path, rule) in [
             (json!({}), "s[0]", "exactly one"),
             (json!({"value": hunter, "env": "X"}), "s[0]", "exactly one"),
-            (json!({"value": ""}), "s[0].value", "1 to 256"),
+            (json!({"value": ""}), "s[0].value", "16 to 256"),
+            (json!({"value": "fifteen chars.."}), "s[0].value", "16 to 256"),
             (json!({"value": 7}), "s[0].value", "expected a string"),
             (json!({"sha256": hunter}), "s[0].sha256", "32 bytes"),
             (json!({"sha256": "zz".repeat(32)}), "s[0].sha256", "32 bytes"),
             (json!({"sha512": "00".repeat(32)}), "s[0].sha512", "64 bytes"),
             (json!({"env": "A B"}), "s[0].env", "environment variable"),
-            (json!({"value": hunter, "expires_at": "soon"}), "s[0].expires_at", "RFC 3339"),
-            (json!({"value": hunter, "expires": 1}), "s[0]", "expires_at"),
+            (json!({"value": "hunter2-hunter2-hunter2", "expires_at": "soon"}), "s[0].expires_at", "RFC 3339"),
+            (json!({"value": "hunter2-hunter2-hunter2", "expires": 1}), "s[0]", "expires_at"),
             (json!(hunter), "s[0]", "expected an object, found a string"),
         ] {
             let (_, problems) = read(&value);

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod problem;
 pub mod provider;
 pub mod references;
+mod released_claims;
 pub mod resource;
 pub mod scope;
 pub mod tenant;

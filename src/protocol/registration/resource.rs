@@ -7,6 +7,7 @@ use crate::protocol::scope::RegisteredResource;
 use super::client_secret::{self, RegisteredSecret};
 use super::names::{display_text, own_claim, token_name};
 use super::problem::{Problem, all_or_problems};
+use super::released_claims::released_claims;
 use super::walker::Walker;
 
 /// A resource and what it authenticates with at introspection.
@@ -27,9 +28,11 @@ pub fn from_json(document: &Value, path: &str) -> Result<RegisteredResource, Vec
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<ResourceEntry> {
     let mut walker = Walker::open(value, path, &["name", "display_name", "secrets", "claims"], problems)?;
     let name = walker.required("name", token_name);
+    let (claims, renamed) = released_claims(&mut walker, own_claim);
     let resource = RegisteredResource {
         display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
-        claims: walker.strings("claims", own_claim).unwrap_or_default(),
+        claims,
+        renamed,
         name,
     };
     Some(ResourceEntry { resource, secrets: walker.list("secrets", client_secret::parse) })

@@ -6,6 +6,7 @@ use crate::protocol::scope::{RegisteredScope, ScopeKind};
 
 use super::names::{BUILT_IN_SCOPES, display_text, is_invisible, released_claim, token_name};
 use super::problem::{Problem, all_or_problems};
+use super::released_claims::released_claims;
 use super::walker::Walker;
 
 const SCOPE_KEYS: [&str; 7] =
@@ -41,11 +42,13 @@ pub(super) fn resource_entry(value: &Value, path: &str, problems: &mut Vec<Probl
 
 fn scope(walker: &mut Walker<'_, '_>, kind: ScopeKind) -> RegisteredScope {
     let name = walker.required("name", token_name);
+    let (claims, renamed) = released_claims(walker, released_claim);
     RegisteredScope {
         kind,
         display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
         description: walker.checked("description", description).unwrap_or_default(),
-        claims: walker.strings("claims", released_claim).unwrap_or_default(),
+        claims,
+        renamed,
         required: walker.flag("required").unwrap_or(false),
         emphasize: walker.flag("emphasize").unwrap_or(false),
         show_in_discovery: walker.flag("show_in_discovery").unwrap_or(true),

@@ -60,13 +60,14 @@ pub const SINGLE_PARAMETERS: [&str; 14] = [
 ];
 
 /// The grants the token endpoint serves, in the order of the metadata.
-pub const SERVED_GRANT_TYPES: [GrantType; 6] = [
+pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
     GrantType::AuthorizationCode,
     GrantType::RefreshToken,
     GrantType::ClientCredentials,
     GrantType::Password,
     GrantType::DeviceCode,
     GrantType::TokenExchange,
+    GrantType::JwtBearer,
 ];
 
 /// A well-formed request of an authenticated client for a grant it may use.

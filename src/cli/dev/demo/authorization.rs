@@ -74,6 +74,15 @@ pub(super) fn url(
     format!("{authorization_endpoint}?{}", query.finish())
 }
 
+/// The request to sign out (OpenID Connect RP-Initiated Logout §2), with the ID token as proof that it is the visitor's.
+pub(super) fn end_session_url(end_session_endpoint: &str, relying_party: &RelyingParty, id_token: &str) -> String {
+    let mut query = Serializer::new(String::new());
+    query
+        .append_pair("id_token_hint", id_token)
+        .append_pair("post_logout_redirect_uri", &relying_party.post_logout_redirect_uri());
+    format!("{end_session_endpoint}?{}", query.finish())
+}
+
 /// The authorization response, not yet believed.
 #[derive(Debug, Default)]
 pub(super) struct Answer {

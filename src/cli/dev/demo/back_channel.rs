@@ -19,6 +19,7 @@ pub(super) struct Metadata {
     pub(super) authorization_endpoint: String,
     token_endpoint: String,
     userinfo_endpoint: String,
+    pub(super) end_session_endpoint: String,
     jwks_uri: String,
 }
 

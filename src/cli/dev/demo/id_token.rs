@@ -1,4 +1,5 @@
-//! How a relying party checks an ID token (OpenID Connect Core §3.1.3.7). Pure: keys and time are arguments.
+//! How a relying party checks an ID token (OpenID Connect Core §3.1.3.7) and a logout token (OpenID Connect Back-Channel
+//! Logout §2.6). Pure: keys and time are arguments.
 
 use std::fmt;
 
@@ -8,17 +9,24 @@ use sha2::{Digest, Sha256};
 
 use super::json_web_token::{UnverifiedToken, base64url, decode, signed_part};
 
-/// What the token must say.
-#[derive(Debug)]
-pub(super) struct Expected<'a> {
+/// Who must have made a token, for whom, and what time it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parties<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
-    pub(super) nonce: &'a str,
-    /// The access token beside it, for `at_hash`.
-    pub(super) access_token: &'a str,
     /// Seconds since the Unix epoch.
     pub(super) now: u64,
 }
+
+/// What an ID token must say besides.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    pub(super) nonce: &'a str,
+    /// The access token beside it, for `at_hash`.
+    pub(super) access_token: &'a str,
+}
+
+const LOGOUT_EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
 /// Why a token was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +40,7 @@ pub(super) enum Refusal {
     Expired,
     Nonce,
     AccessTokenHash,
+    NoLogout,
 }
 
 impl fmt::Display for Refusal {
@@ -46,12 +55,39 @@ impl fmt::Display for Refusal {
             Refusal::Expired => "It has expired.",
             Refusal::Nonce => "Its `nonce` is not that of this sign-in.",
             Refusal::AccessTokenHash => "Its `at_hash` belongs to another access token.",
+            Refusal::NoLogout => "It does not say that a session is over.",
         })
     }
 }
 
-/// The claims of a token that stands every check; `keys` is the provider's key set (RFC 7517 §5).
-pub(super) fn verify(token: &str, keys: &Value, expected: &Expected<'_>) -> Result<Value, Refusal> {
+/// The claims of an ID token that stands every check; `keys` is the provider's key set (RFC 7517 §5).
+pub(super) fn verify(
+    token: &str,
+    keys: &Value,
+    parties: &Parties<'_>,
+    expected: &Expected<'_>,
+) -> Result<Value, Refusal> {
+    let claims = genuine(token, keys, parties)?.payload;
+    if text(&claims, "nonce") != Some(expected.nonce) {
+        return Err(Refusal::Nonce);
+    }
+    match text(&claims, "at_hash") {
+        Some(hash) if hash != left_half_hash(expected.access_token) => Err(Refusal::AccessTokenHash),
+        Some(_) | None => Ok(claims),
+    }
+}
+
+/// The `sid` of a logout token that stands every check.
+pub(super) fn verify_logout(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<String, Refusal> {
+    let UnverifiedToken { header, payload, .. } = genuine(token, keys, parties)?;
+    let is_logout = text(&header, "typ") == Some("logout+jwt")
+        && payload.get("nonce").is_none()
+        && payload.get("events").is_some_and(|events| events.get(LOGOUT_EVENT).is_some_and(Value::is_object));
+    text(&payload, "sid").filter(|_| is_logout).map(str::to_owned).ok_or(Refusal::NoLogout)
+}
+
+/// A token of this provider for this client, signed and still good.
+fn genuine(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<UnverifiedToken, Refusal> {
     let parsed = UnverifiedToken::parse(token).ok_or(Refusal::Malformed)?;
     if text(&parsed.header, "alg") != Some("RS256") {
         return Err(Refusal::Algorithm);
@@ -59,27 +95,21 @@ pub(super) fn verify(token: &str, keys: &Value, expected: &Expected<'_>) -> Resu
     let key = published_key(keys, text(&parsed.header, "kid")).ok_or(Refusal::UnknownKey)?;
     key.verify(&RSA_PKCS1_2048_8192_SHA256, signed_part(token).as_bytes(), &parsed.signature)
         .map_err(|_| Refusal::Signature)?;
-    check_claims(&parsed.payload, expected)?;
-    Ok(parsed.payload)
+    check_claims(&parsed.payload, parties)?;
+    Ok(parsed)
 }
 
-fn check_claims(claims: &Value, expected: &Expected<'_>) -> Result<(), Refusal> {
-    if text(claims, "iss") != Some(expected.issuer) {
+fn check_claims(claims: &Value, parties: &Parties<'_>) -> Result<(), Refusal> {
+    if text(claims, "iss") != Some(parties.issuer) {
         return Err(Refusal::Issuer);
     }
-    if !is_for(claims.get("aud"), expected.client_id) {
+    if !is_for(claims.get("aud"), parties.client_id) {
         return Err(Refusal::Audience);
     }
-    if claims.get("exp").and_then(Value::as_u64).is_none_or(|expires| expires <= expected.now) {
+    if claims.get("exp").and_then(Value::as_u64).is_none_or(|expires| expires <= parties.now) {
         return Err(Refusal::Expired);
     }
-    if text(claims, "nonce") != Some(expected.nonce) {
-        return Err(Refusal::Nonce);
-    }
-    match text(claims, "at_hash") {
-        Some(hash) if hash != left_half_hash(expected.access_token) => Err(Refusal::AccessTokenHash),
-        Some(_) | None => Ok(()),
-    }
+    Ok(())
 }
 
 fn published_key(keys: &Value, kid: Option<&str>) -> Option<RsaPublicKeyComponents<Vec<u8>>> {
@@ -146,15 +176,42 @@ pub(super) mod tests {
         json!({"alg": "RS256", "kid": "k1", "typ": "JWT"})
     }
 
+    const PARTIES: Parties<'_> = Parties { issuer: "http://op", client_id: "demo", now: 999 };
+
     fn claims() -> Value {
         let at_hash = left_half_hash("the-access-token");
         json!({"iss": "http://op", "aud": "demo", "exp": 1_000, "nonce": "n", "sub": "s", "at_hash": at_hash})
     }
 
     fn judged(token: &str, keys: &Value) -> Result<Value, Refusal> {
-        let expected =
-            Expected { issuer: "http://op", client_id: "demo", nonce: "n", access_token: "the-access-token", now: 999 };
-        verify(token, keys, &expected)
+        verify(token, keys, &PARTIES, &Expected { nonce: "n", access_token: "the-access-token" })
+    }
+
+    #[test]
+    fn only_a_token_that_says_so_ends_a_session() {
+        let key = SigningKey::generate();
+        let logout_header = json!({"alg": "RS256", "kid": "k1", "typ": "logout+jwt"});
+        let logout =
+            json!({"iss": "http://op", "aud": "demo", "exp": 1_000, "sid": "s1", "events": {LOGOUT_EVENT: {}}});
+        let judged =
+            |header: &Value, claims: &Value| verify_logout(&key.sign(header, claims), &key.key_set(), &PARTIES);
+        assert_eq!(judged(&logout_header, &logout), Ok(String::from("s1")));
+        assert_eq!(judged(&header(), &logout), Err(Refusal::NoLogout));
+        assert_eq!(judged(&logout_header, &claims()), Err(Refusal::NoLogout));
+        let cases = [
+            ("nonce", json!("n"), Refusal::NoLogout),
+            ("sid", Value::Null, Refusal::NoLogout),
+            ("events", json!({"another": {}}), Refusal::NoLogout),
+            ("events", json!({LOGOUT_EVENT: true}), Refusal::NoLogout),
+            ("iss", json!("http://evil"), Refusal::Issuer),
+            ("aud", json!("other"), Refusal::Audience),
+            ("exp", json!(999), Refusal::Expired),
+        ];
+        for (member, value, refusal) in cases {
+            let mut wrong = logout.clone();
+            wrong[member] = value;
+            assert_eq!(judged(&logout_header, &wrong), Err(refusal), "{member}");
+        }
     }
 
     #[test]

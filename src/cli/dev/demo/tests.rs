@@ -75,6 +75,7 @@ fn metadata(base: &str) -> Value {
         "authorization_endpoint": format!("{base}/authorize"),
         "token_endpoint": format!("{base}/token"),
         "userinfo_endpoint": format!("{base}/userinfo"),
+        "end_session_endpoint": format!("{base}/end"),
         "jwks_uri": format!("{base}/keys"),
     })
 }
@@ -168,6 +169,32 @@ fn signing_out_forgets_the_visitor() {
     sign_out.method = Method::Post;
     assert!(header_of(&demo.route(&sign_out), "Set-Cookie").contains("Max-Age=0"));
     assert!(demo.route(&get("/", "", Some(&signed_in))).body.contains("/sign-in"));
+}
+
+#[test]
+fn signing_out_everywhere_leads_to_the_provider_and_back() {
+    let provider = FakeProvider::start("alice-sub");
+    let demo = Demo::new(relying_party(&provider.issuer));
+    let (authorization_url, cookie) = begin(&demo);
+    provider.nonce.send(parameter(&authorization_url, "nonce")).unwrap();
+    let answer = answer_query(&provider.issuer, &authorization_url);
+    let signed_in = cookie_of(&demo.route(&get("/callback", &answer, Some(&cookie))));
+    let post = |path: &str, body: &str| Incoming {
+        method: Method::Post,
+        body: body.to_owned(),
+        ..get(path, "", Some(&signed_in))
+    };
+    for forged in ["", "logout_token=", "logout_token=a.b.c"] {
+        assert_eq!(demo.route(&post("/back-channel-logout", forged)).status, 400, "{forged}");
+    }
+    let outgoing = demo.route(&post("/sign-out-everywhere", ""));
+    let location = header_of(&outgoing, "Location");
+    assert!(location.starts_with(&format!("{}/end?", provider.issuer)), "{location}");
+    assert_eq!(parameter(location, "post_logout_redirect_uri"), "http://localhost:8081/");
+    assert_eq!(parameter(location, "id_token_hint").split('.').count(), 3);
+    assert!(demo.route(&get("/", "", Some(&signed_in))).body.contains("/sign-in"));
+    // Who is not signed in has nothing to be signed out of.
+    assert_eq!(header_of(&demo.route(&post("/sign-out-everywhere", "")), "Location"), "/");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
 }
 
 /// The first page, for somebody who is.
-pub(super) fn signed_in(relying_party: &RelyingParty, signed_in: &SignedIn) -> Markup {
+pub(super) fn signed_in(signed_in: &SignedIn) -> Markup {
     let name = signed_in.claims.get("name").or(signed_in.claims.get("sub")).map(shown).unwrap_or_default();
     frame(
         "Signed in · Demo application",
@@ -41,7 +41,7 @@ pub(super) fn signed_in(relying_party: &RelyingParty, signed_in: &SignedIn) -> M
             h1 { "Signed in as " (name) }
             div class="actions" {
                 form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
-                a href=(format!("{}/logout", relying_party.issuer)) { "Sign out at the provider" }
+                form method="post" action="/sign-out-everywhere" { button type="submit" { "Sign out at the provider" } }
             }
             (claims(&signed_in.claims))
             section {

@@ -19,6 +19,8 @@ const MOST_ATTEMPTS: usize = 8;
 pub(super) struct SignedIn {
     /// From UserInfo.
     pub(super) claims: Value,
+    /// The ID token as it came: it asks for the sign-out.
+    pub(super) id_token_hint: String,
     pub(super) id_token: Option<UnverifiedToken>,
     /// None for a reference token.
     pub(super) access_token: Option<UnverifiedToken>,
@@ -31,11 +33,19 @@ impl SignedIn {
     pub(super) fn new(claims: Value, tokens: &TokenResponse) -> SignedIn {
         SignedIn {
             claims,
+            id_token_hint: tokens.id_token.clone(),
             id_token: UnverifiedToken::parse(&tokens.id_token),
             access_token: UnverifiedToken::parse(&tokens.access_token),
             scope: tokens.scope.clone().unwrap_or_default(),
             expires_in: tokens.expires_in,
         }
+    }
+}
+
+impl SignedIn {
+    /// The provider's session.
+    fn sid(&self) -> Option<&str> {
+        self.id_token.as_ref()?.payload.get("sid")?.as_str()
     }
 }
 
@@ -86,6 +96,14 @@ impl Visitors {
         self.by_handle.get(handle)?.signed_in.clone()
     }
 
+    /// Signs out whoever signed in by that session of the provider.
+    pub(super) fn forget_session(&mut self, sid: &str) {
+        for visitor in self.by_handle.values_mut() {
+            let is_over = visitor.signed_in.as_ref().is_some_and(|signed_in| signed_in.sid() == Some(sid));
+            visitor.signed_in = visitor.signed_in.take().filter(|_| !is_over);
+        }
+    }
+
     /// Signs the visitor out.
     pub(super) fn forget(&mut self, handle: &str) {
         self.remove(handle);
@@ -119,7 +137,19 @@ mod tests {
     }
 
     fn signed_in() -> SignedIn {
-        SignedIn { claims: json!({}), id_token: None, access_token: None, scope: String::new(), expires_in: None }
+        signed_in_by("s1")
+    }
+
+    fn signed_in_by(sid: &str) -> SignedIn {
+        let id_token = UnverifiedToken { header: json!({}), payload: json!({ "sid": sid }), signature: Vec::new() };
+        SignedIn {
+            claims: json!({}),
+            id_token_hint: String::new(),
+            id_token: Some(id_token),
+            access_token: None,
+            scope: String::new(),
+            expires_in: None,
+        }
     }
 
     #[test]
@@ -151,6 +181,17 @@ mod tests {
         assert!(visitors.signed_in(&fresh).is_some());
         visitors.forget(&fresh);
         assert!(visitors.signed_in(&fresh).is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_session_signs_out_who_came_by_it_and_nobody_else() {
+        let mut visitors = Visitors::default();
+        for (handle, sid) in [("a", "s1"), ("b", "s2"), ("c", "s1")] {
+            visitors.remember(None, attempt(handle), handle.to_owned());
+            visitors.sign_in(handle, signed_in_by(sid), format!("{handle}{handle}"));
+        }
+        visitors.forget_session("s1");
+        assert_eq!(["aa", "bb", "cc"].map(|handle| visitors.signed_in(handle).is_some()), [false, true, false]);
     }
 
     #[test]

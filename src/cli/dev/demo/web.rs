@@ -6,9 +6,12 @@ use tiny_http::{Header, Request, Response};
 
 const LONGEST_BODY: u64 = 64 * 1024;
 
-/// Styles from here, forms to here, nothing else. The links to the provider are no business of a CSP.
-const CONTENT_SECURITY_POLICY: &str =
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Styles from here, nothing else. Forms to here, and by way of a redirect to the provider: signing out leads there.
+fn content_security_policy(issuer: &str) -> String {
+    format!(
+        "default-src 'none'; style-src 'self'; form-action 'self' {issuer}; base-uri 'none'; frame-ancestors 'none'"
+    )
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
@@ -46,6 +49,10 @@ impl Outgoing {
         Outgoing { status: 200, headers, body: css.to_owned() }
     }
 
+    pub(super) fn empty(status: u16) -> Outgoing {
+        Outgoing { status, headers: Vec::new(), body: String::new() }
+    }
+
     pub(super) fn redirect(location: &str) -> Outgoing {
         Outgoing { status: 303, headers: vec![("Location", location.to_owned())], body: String::new() }
     }
@@ -62,14 +69,20 @@ impl Outgoing {
 }
 
 /// Reads the request, lets `handle` answer it, and sends that. A browser that went away meanwhile is no error.
-pub(super) fn answer(mut request: Request, cookie_name: &str, handle: impl FnOnce(&Incoming) -> Outgoing) {
+pub(super) fn answer(
+    mut request: Request,
+    issuer: &str,
+    cookie_name: &str,
+    handle: impl FnOnce(&Incoming) -> Outgoing,
+) {
+    let policy = content_security_policy(issuer);
     let outgoing = match incoming(&mut request, cookie_name) {
         Some(incoming) => handle(&incoming),
         None => Outgoing::page(400, String::from("The request could not be read.")),
     };
     let mut response = Response::from_string(outgoing.body).with_status_code(outgoing.status);
     let general = [
-        ("Content-Security-Policy", CONTENT_SECURITY_POLICY),
+        ("Content-Security-Policy", policy.as_str()),
         ("Cache-Control", "no-store"),
         ("Referrer-Policy", "same-origin"),
         ("X-Content-Type-Options", "nosniff"),

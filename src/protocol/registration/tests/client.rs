@@ -13,8 +13,7 @@ use crate::protocol::response_type::ResponseType;
 
 /// The one problem of a document with this client in it, where a provider `corp` is there to be named.
 fn client_problem(members: Value) -> String {
-    let mut client =
-        json!({"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "secrets": [{"value": "s"}]});
+    let mut client = json!({"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "secrets": [{"value": "a-secret-of-20-chars"}]});
     for (key, value) in members.as_object().unwrap() {
         client[key] = value.clone();
     }
@@ -49,7 +48,7 @@ fn a_client_that_says_little_gets_the_defaults() {
 #[test]
 fn what_is_stored_reads_back_as_the_same_client() {
     for members in [
-        json!({"client_id": "web", "redirect_uris": ["https://a.example/cb"], "secrets": [{"value": "s"}], "client_uri": null}),
+        json!({"client_id": "web", "redirect_uris": ["https://a.example/cb"], "secrets": [{"value": "a-secret-of-20-chars"}], "client_uri": null}),
         json!({"client_id": "spa", "redirect_uris": ["https://a.example/cb"], "claims": {"x": null}}),
         json!({"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"}),
         json!({"client_id": "x", "grant_types": ["urn:x:y", "password"], "secrets": [{"sha256": "00".repeat(32)}],
@@ -176,7 +175,7 @@ fn wrong_settings_of_a_client_are_named_with_place_and_rule() {
         (json!({"token_exchange": {"from": []}}), "", "unknown key \"from\"; the nearest is \"from_clients\""),
         (json!({"token_exchange": {"to_resources": []}}), "token_exchange.to_resources", "must not be empty"),
         (
-            json!({"secrets": [{"value": "s", "expires_at": "2026-13-01T00:00:00Z"}]}),
+            json!({"secrets": [{"value": "a-secret-of-20-chars", "expires_at": "2026-13-01T00:00:00Z"}]}),
             "secrets[0].expires_at",
             "RFC 3339",
         ),
@@ -210,13 +209,30 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
             "response_types",
             "implicit",
         ),
-        (json!({"response_types": ["code"], "grant_types": ["refresh_token"]}), "grant_types", "authorization_code"),
+        (
+            json!({"response_types": ["code"], "grant_types": ["client_credentials"]}),
+            "grant_types",
+            "authorization_code",
+        ),
+        (json!({"scope": "openid offline_access"}), "grant_types", "must contain refresh_token"),
+        (
+            json!({"scope": "openid", "grant_types": ["authorization_code", "refresh_token"]}),
+            "scope",
+            "must contain offline_access",
+        ),
+        (
+            json!({"scope": "offline_access", "grant_types": ["client_credentials", "refresh_token"]}),
+            "grant_types",
+            "nothing to refresh",
+        ),
+        (json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"]}), "token_exchange", "is required"),
+        (json!({"secrets": [{"value": "fifteen chars.."}]}), "secrets[0].value", "16 to 256"),
         (json!({"response_types": ["id_token"], "grant_types": []}), "grant_types", "implicit"),
         (json!({"redirect_uris": []}), "redirect_uris", "is required"),
         (json!({"grant_types": ["password"], "identity_providers": ["corp"]}), "identity_providers", "local"),
         (json!({"grant_types": ["client_credentials"], "secrets": public}), "grant_types", "needs secrets or keys"),
         (
-            json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"], "secrets": public}),
+            json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"], "secrets": public, "token_exchange": {}}),
             "grant_types",
             "confidential",
         ),
@@ -267,8 +283,12 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
 #[test]
 fn what_looks_like_a_contradiction_and_is_none_is_taken() {
     for members in [
-        json!({"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [{"value": "s"}]}),
+        json!({"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [{"value": "a-secret-of-20-chars"}]}),
         json!({"client_id": "resource-only", "grant_types": []}),
+        json!({"client_id": "ropc", "grant_types": ["password", "refresh_token"], "scope": "offline_access"}),
+        json!({"client_id": "key", "grant_types": ["urn:x:key", "refresh_token"], "scope": "offline_access"}),
+        json!({"client_id": "short", "grant_types": [], "secrets": [{"sha256": "00".repeat(32)}, {"env": "S"}]}),
+        json!({"client_id": "long", "grant_types": [], "secrets": [{"value": "sixteen chars..."}]}),
         json!({"client_id": "imp", "response_types": ["id_token"], "redirect_uris": ["https://a.example"]}),
         json!({"client_id": "hyb", "response_types": ["code id_token", "token code"], "redirect_uris": ["https://a.example"],
                "allow_access_tokens_via_browser": true, "default_response_mode": "fragment"}),

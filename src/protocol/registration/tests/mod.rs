@@ -32,14 +32,14 @@ fn the_document_of_the_readme_is_read_whole() {
         "identity_scopes": [{"name": "profile", "display_name": "Profile", "description": "", "claims": ["name", "given_name"],
                              "required": false, "emphasize": false, "show_in_discovery": true}],
         "resource_scopes": [{"name": "orders.read", "display_name": "Read orders", "claims": ["role"], "resources": ["orders"]}],
-        "resources": [{"name": "orders", "display_name": "Orders API", "secrets": [{"value": "..."}], "claims": []}],
+        "resources": [{"name": "orders", "display_name": "Orders API", "secrets": [{"value": "a-secret-of-20-chars"}], "claims": []}],
         "identity_providers": [{"name": "corp", "display_name": "Corporate", "enabled": true, "issuer": "https://login.example.com",
                                 "client_id": "gp", "client_secret": "...", "scope": "openid profile email",
                                 "claims": {"groups": "role"}, "role_map": {}, "provision": true, "tenant": null, "sign_out": false}],
         "assertion_issuers": [], "extension_grants": [{"name": "urn:example:legacy-key", "function": "legacy.redeem_key"}],
         "clients": [{"client_id": "web", "client_name": "Web shop", "redirect_uris": ["https://shop.example.com/cb"],
                      "response_types": ["code"], "grant_types": ["authorization_code", "refresh_token"],
-                     "scope": "openid profile orders.read offline_access", "secrets": [{"value": "..."}],
+                     "scope": "openid profile orders.read offline_access", "secrets": [{"value": "a-secret-of-20-chars"}],
                      "identity_providers": ["local", "corp"]}],
         "users": [{"sub": null, "username": "alice", "password": "correct horse", "tenant": null, "enabled": true,
                    "claims": {"name": "Alice Smith", "role": ["admin"]}}]
@@ -168,7 +168,7 @@ fn every_mistake_is_told_at_once_in_the_order_of_the_document() {
 
 #[test]
 fn no_secret_stands_in_a_problem_or_in_what_is_stored() {
-    let canary = "canary-5f1c";
+    let canary = "canary-5f1c-of-many-characters";
     let document = json!({
         "clients": [{"client_id": "c", "redirect_uris": ["https://a.example"], "secrets": [{"value": canary}], "unknown": canary}],
         "users": [{"username": "a", "password": canary, "enabled": 1}],

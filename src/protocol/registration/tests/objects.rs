@@ -23,7 +23,8 @@ fn user(members: Value) -> Value {
 }
 
 fn issuer(members: Value) -> Value {
-    let base = json!({"issuer": "https://a.example", "clients": [], "jwks_uri": "https://a.example/jwks"});
+    let base =
+        json!({"issuer": "https://a.example", "clients": [], "scope": "openid", "jwks_uri": "https://a.example/jwks"});
     listed("assertion_issuers", base, members)
 }
 
@@ -44,6 +45,20 @@ fn mistakes_in_the_catalogue_are_named_with_place_and_rule() {
             json!({"identity_scopes": [{"name": "x", "claims": ["iss"]}]}),
             "identity_scopes[0].claims[0]: is a reserved claim",
         ),
+        (
+            json!({"identity_scopes": [{"name": "x", "claims": {"department": "iss"}}]}),
+            "identity_scopes[0].claims.department: is a reserved claim",
+        ),
+        (
+            json!({"identity_scopes": [{"name": "x", "claims": {"sub": "login"}}]}),
+            "identity_scopes[0].claims.sub: is a reserved claim",
+        ),
+        (
+            json!({"resource_scopes": [{"name": "x", "claims": {"a": "c", "b": "c"}}]}),
+            "resource_scopes[0].claims.b: goes out under a name that another has",
+        ),
+        (json!({"resources": [{"name": "r", "claims": {"a": 1}}]}), "resources[0].claims.a: expected a string"),
+        (json!({"resources": [{"name": "r", "claims": "a"}]}), "resources[0].claims: expected an array"),
         (json!({"resource_scopes": [{"name": "email"}]}), "resource_scopes[0].name: is the name of a built-in"),
         (
             json!({"resource_scopes": [{"name": "x", "required": 1}]}),
@@ -130,6 +145,11 @@ fn mistakes_in_assertion_issuers_are_named_with_place_and_rule() {
         (issuer(json!({"algs": []})), "assertion_issuers[0].algs: must not be empty"),
         (issuer(json!({"jwks_uri": null})), "assertion_issuers[0].jwks: must be given"),
         (issuer(json!({"clients": null})), "assertion_issuers[0].clients: is required"),
+        (issuer(json!({"scope": null})), "assertion_issuers[0].scope: is required"),
+        (
+            issuer(json!({"jwks_uri": null, "jwks": {"keys": [{"kty": "EC", "crv": "P-384"}]}})),
+            "assertion_issuers[0].jwks: has no key that fits algs",
+        ),
         (issuer(json!({"subject": "sub"})), "assertion_issuers[0].subject: must be one of link, username"),
     ] {
         let found = problems(&document);

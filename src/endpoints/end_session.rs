@@ -1,0 +1,204 @@
+//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): takes in a client's wish that somebody sign out, and does
+//! it at once where nobody need be asked; otherwise sends the browser to the page that asks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::answers::{self, Presentation};
+use super::client_view::client_view;
+use super::cookies;
+use super::forms::require_form;
+use super::id_token_hint;
+use super::present_session::PresentSession;
+use super::sealed_address::{self, Opened};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::frame::Client as ClientView;
+use crate::pages::logout::{BackLink, ClientFrame, SignedOutView};
+use crate::protocol::authorize_request::AuthorizeError;
+use crate::protocol::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::redirect_uri::origin_of;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::registry::RegisteredClient;
+use crate::store::audit_events::AuditEvent;
+use crate::store::{session_clients, sessions};
+
+/// Answers a request to sign out.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    if request.method == Method::Post {
+        // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
+        require_form(request, 415)?;
+        let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+        return Ok(answers::see_other(SignOut::begin(app, &parameters)?.page(app)));
+    }
+    let parameters = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let sign_out = SignOut::begin(app, &parameters)?;
+    let present = PresentSession::find(app, request)?;
+    match sign_out.next(present.as_ref()) {
+        SignOutStep::Ask => Ok(answers::see_other(sign_out.page(app))),
+        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(app, request, present.as_ref()),
+    }
+}
+
+/// A wish to sign out on its way through our pages, and who has it.
+pub struct SignOut {
+    /// The request, sealed; empty when no client sent the person here.
+    pub sealed: String,
+    request: EndSessionRequest,
+    client: Option<Arc<RegisteredClient>>,
+}
+
+/// A client's page that ends its part of the session.
+struct Frame {
+    client_name: String,
+    address: String,
+    origin: Option<String>,
+}
+
+impl SignOut {
+    /// Takes in a request as a client sent it.
+    fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
+        let snapshot = app.registry.snapshot();
+        let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint));
+        let request = request.map_err(Failure::bad_request)?;
+        let (received_at, parameters) = (app.now(), request.to_parameters());
+        let sealed =
+            sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Logout, received_at, parameters });
+        if sealed.len() > lengths::SEALED_REQUEST {
+            return Err(Failure::bad_request(Reason::RequestTooLong));
+        }
+        SignOut::of(app, request, sealed)
+    }
+
+    /// Opens the request in the address of the logout page; a plain one when the person came there alone.
+    pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
+        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+        if query.single("r").map_err(Failure::bad_request)?.is_none() {
+            return SignOut::of(app, EndSessionRequest::default(), String::new());
+        }
+        let Opened { request, sealed } = sealed_address::open(app, request)?;
+        match request.purpose {
+            SealedPurpose::Logout => SignOut::of(app, EndSessionRequest::from_parameters(&request.parameters), sealed),
+            SealedPurpose::Authorize | SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link => {
+                Err(sealed_address::invalid())
+            }
+        }
+    }
+
+    /// A client that is named must be registered; it is looked up at each step.
+    fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
+        let client = request.client_id.as_ref().map(|client_id| registered(app, client_id)).transpose()?;
+        Ok(SignOut { sealed, request, client })
+    }
+
+    /// What comes next for whoever is signed in.
+    pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
+        self.request.decide(present.map(PresentSession::to_core).as_ref())
+    }
+
+    /// The address of the page that asks.
+    pub fn page(&self, app: &App) -> String {
+        if self.sealed.is_empty() {
+            return format!("{}/logout", app.config.base_url.path());
+        }
+        sealed_address::page(app, "/logout", &self.sealed)
+    }
+
+    /// Languages that the client asked for.
+    pub fn ui_locales(&self) -> &str {
+        self.request.ui_locales.as_deref().unwrap_or_default()
+    }
+
+    /// The client that asks, as pages show it.
+    pub fn client_view(&self) -> Option<ClientView<'_>> {
+        self.client.as_ref().map(|client| client_view(&client.client, None))
+    }
+
+    /// Ends the session that there is, and sends the person on: to the clients' frames, back to the client, or to a page
+    /// that says that it is done.
+    pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
+        let Some(present) = present else { return Ok(self.leave(app, request, &[], self.request.hinted.is_some())) };
+        let frames = frames(app, present)?;
+        let event = AuditEvent {
+            event: "signed_out",
+            client_id: self.request.client_id.as_ref(),
+            sub: Some(&present.user.sub),
+            sid: Some(&present.row.sid),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            ..AuditEvent::default()
+        };
+        sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
+        Ok(cookies::remove_session(&app.config, self.leave(app, request, &frames, true)))
+    }
+
+    /// `at_once`: without waiting for the person, where the client may have them back.
+    fn leave(&self, app: &App, request: &Request, frames: &[Frame], at_once: bool) -> Response {
+        let way_back = self.client.as_ref().and_then(|client| self.request.way_back(&client.client));
+        let mut response = match way_back {
+            Some(location) if at_once && frames.is_empty() => answers::see_other(location),
+            way_back => self.signed_out_page(app, request, frames, way_back.as_deref(), at_once),
+        };
+        response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
+        response
+    }
+
+    fn signed_out_page(
+        &self,
+        app: &App,
+        request: &Request,
+        frames: &[Frame],
+        way_back: Option<&str>,
+        at_once: bool,
+    ) -> Response {
+        let name = self.client.as_ref().map(|client| client.client.client_name.as_str()).unwrap_or_default();
+        let shown: Vec<ClientFrame<'_>> = frames
+            .iter()
+            .map(|frame| ClientFrame { client_name: &frame.client_name, address: &frame.address })
+            .collect();
+        let markup = Presentation { config: &app.config, request }.draw(self.ui_locales(), |chrome| {
+            let back = way_back.map(|uri| BackLink { name, uri });
+            pages::logout::signed_out_page(&SignedOutView { chrome, back, frames: &shown, goes_on: at_once })
+        });
+        let origins: BTreeSet<&str> = frames.iter().filter_map(|frame| frame.origin.as_deref()).collect();
+        let mut page = answers::framing_page(markup, &origins, way_back.filter(|_| at_once));
+        if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
+            page.note.reason = Some(Reason::UnregisteredPostLogoutRedirectUri.code());
+            page.note.detail = Some(format!("received {sent}; registered {}", self.registered_ways_back()));
+        }
+        page
+    }
+
+    fn registered_ways_back(&self) -> String {
+        self.client.as_ref().map(|client| client.client.post_logout_redirect_uris.join(" ")).unwrap_or_default()
+    }
+}
+
+fn registered(app: &App, client_id: &ClientId) -> Result<Arc<RegisteredClient>, Failure> {
+    let page = |reason| Failure::Authorize(AuthorizeError::Page { reason, detail: None });
+    let client = app.registry.client(client_id)?.ok_or_else(|| page(Reason::UnknownClient))?;
+    if client.client.enabled { Ok(client) } else { Err(page(Reason::DisabledClient)) }
+}
+
+/// The pages of the session's clients that want to be loaded when it ends.
+fn frames(app: &App, present: &PresentSession) -> Result<Vec<Frame>, Failure> {
+    let mut frames = Vec::new();
+    for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
+        let client = app.registry.client(&client_id)?;
+        let uri = client.as_ref().and_then(|client| client.client.frontchannel_logout.as_ref());
+        if let (Some(client), Some(logout)) = (&client, uri) {
+            frames.push(Frame {
+                client_name: client.client.client_name.clone(),
+                address: front_channel_address(&logout.uri, app.issuer(), &present.row.sid),
+                origin: origin_of(&logout.uri),
+            });
+        }
+    }
+    Ok(frames)
+}

@@ -1,0 +1,62 @@
+//! `grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer` (RFC 7523 §2.1): a registered issuer says who somebody is, and
+//! a client that is trusted with its assertions gets a token for that user. What is proposed here is judged as any other
+//! extension grant's proposal.
+
+use super::GrantContext;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::foreign_keys::KeySource;
+use crate::protocol::assertion::{AssertionProblem, Expected};
+use crate::protocol::client::SigningAlgorithm;
+use crate::protocol::extension_grant::{Answer, Proposal, Refusal};
+use crate::protocol::jwt_bearer::{invalid_grant, is_possible_subject, reach, read, refused};
+use crate::protocol::reason::Reason;
+use crate::protocol::registration::assertion_issuer::{AssertionIssuer, AssertionSubject};
+use crate::protocol::token_request::ExtensionRequest;
+use crate::store::linked_identities;
+use crate::store::users::{self, UserRow};
+
+/// Verifies the assertion, takes it, and proposes the user it speaks of.
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    let snapshot = app.registry.snapshot();
+    let (jws, issuer) = match read(request, &client.client.client_id, &snapshot.catalogue) {
+        Ok(shown) => shown,
+        Err(error) => return Ok(Answer::Refuse(Refusal::of(error))),
+    };
+    // Before the assertion is spent, which is good once.
+    let reach = reach(issuer, request.scope.as_ref())?;
+    let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
+    let expected = Expected { issuer: &issuer.issuer, subject: None, audiences: &app.assertion_audiences() };
+    let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
+        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now)?,
+        None => Err(AssertionProblem::Key),
+    };
+    let assertion = match spent {
+        Ok(assertion) => assertion,
+        Err(problem) => return Ok(Answer::Refuse(Refusal::of(refused(problem)))),
+    };
+    Ok(match user(app, issuer, &assertion.subject)? {
+        Some((user, identity_provider)) => {
+            let (subject, scope) = (Some(user.sub), Some(reach));
+            Answer::Propose(Box::new(Proposal { subject, scope, identity_provider, ..Proposal::default() }))
+        }
+        None => Answer::Refuse(Refusal::of(invalid_grant(Reason::AssertionSubject))),
+    })
+}
+
+/// Whom `sub` means, of the issuer's tenant, and the identity provider that knows them; never by our own `sub`.
+fn user(app: &App, issuer: &AssertionIssuer, subject: &str) -> Result<Option<(UserRow, Option<String>)>, Failure> {
+    if !is_possible_subject(subject) {
+        return Ok(None);
+    }
+    let found = match issuer.subject {
+        AssertionSubject::Link => linked_identities::find_user(&app.store, &issuer.issuer, subject)?
+            .map(|linked| (linked.user, linked.provider)),
+        AssertionSubject::Username => {
+            let account = users::find_for_sign_in(&app.store, issuer.tenant.as_ref(), subject)?;
+            account.user.map(|user| (user, None))
+        }
+    };
+    Ok(found.filter(|(user, _)| user.tenant == issuer.tenant))
+}

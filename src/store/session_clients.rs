@@ -1,0 +1,121 @@
+//! `session_clients`: which clients got something in a session and want to hear of its end. A row is entered when the client
+//! first gets something; the statement that ends the session makes it due; from then on the rows that are due are the queue
+//! of back-channel calls, which any process may take from.
+
+use postgres::Row;
+
+use super::error::StoreError;
+use super::values::{client_id, column, sid, subject};
+use super::{NamedQuery, Store};
+use crate::protocol::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::instant::Day;
+
+// A row that a call was due for already means that the client was told of an end that was not the session's (its own
+// revocation): it has signed the person in anew and wants to hear of the next. A row as it should be is left alone, not
+// even locked. The session's row is, so that it does not end meanwhile.
+const ENTER: &str = "
+INSERT INTO session_clients (day, sid, client_id, sub)
+SELECT s.day, s.sid, $3::text, s.sub
+FROM sessions s
+WHERE s.day = $1::int4 AND s.sid = $2::text AND s.ended_at IS NULL
+  AND NOT EXISTS (SELECT FROM session_clients c
+                  WHERE c.day = $1::int4 AND c.sid = $2::text AND c.client_id = $3::text AND c.due_at IS NULL AND c.tries = 0)
+FOR SHARE OF s
+ON CONFLICT (day, sid, client_id) DO UPDATE
+SET first_at = clock_timestamp(), due_at = NULL, tries = 0, notified_at = NULL";
+
+/// Notes that a client with a logout URI got something in a session that lives.
+pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result<(), StoreError> {
+    store.write(|connection| connection.execute(ENTER, &[&day, &sid.as_str(), &client_id.as_str()])).map(drop)
+}
+
+const LIST: &str = "
+SELECT client_id FROM session_clients WHERE day = $1::int4 AND sid = $2::text ORDER BY first_at, client_id";
+
+/// The clients of a session, in the order in which they first got something.
+pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreError> {
+    let rows = store.read(|connection| connection.query(LIST, &[&day, &sid.as_str()]))?;
+    rows.iter().map(|row| client_id(row, "client_id")).collect()
+}
+
+/// A call to make: the client is to hear that this session is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueCall {
+    /// The session's day.
+    pub day: Day,
+    /// The session.
+    pub sid: Sid,
+    /// Whom to call.
+    pub client_id: ClientId,
+    /// Whose session it was.
+    pub sub: Subject,
+    /// Which try this is, from 1.
+    pub tries: i32,
+}
+
+/// Tries in all: at once, after a minute, eight minutes later.
+pub const MOST_TRIES: i32 = 3;
+
+// The next try is written down before this one is made: should this process die meanwhile, another one makes it.
+const TAKE: &str = "
+WITH due AS (
+    SELECT day, sid, client_id FROM session_clients
+    WHERE due_at <= statement_timestamp() AND tries < 3
+    ORDER BY due_at LIMIT $1::int8
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE session_clients c
+SET tries = c.tries + 1,
+    due_at = clock_timestamp() + CASE c.tries WHEN 0 THEN interval '1 minute' ELSE interval '8 minutes' END
+FROM due
+WHERE c.day = due.day AND c.sid = due.sid AND c.client_id = due.client_id
+RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
+
+/// Takes up to `most` calls that are due; nobody else gets them.
+pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
+    store.write(|connection| connection.query(TAKE, &[&most]))?.iter().map(due_call).collect()
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// The client took note.
+    Told,
+    /// It did not; there is another try unless this was the last.
+    Failed,
+    /// There is nobody to call.
+    Moot,
+}
+
+// Not when the client signed the person in again while it was called: that is another matter.
+const SETTLE: &str = "
+UPDATE session_clients
+SET notified_at = CASE WHEN $5::bool THEN clock_timestamp() END, due_at = CASE WHEN $6::bool THEN due_at END
+WHERE day = $1::int4 AND sid = $2::text AND client_id = $3::text AND tries = $4::int4";
+
+/// Writes down how a call ended.
+pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(), StoreError> {
+    let told = outcome == CallOutcome::Told;
+    let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
+    let (sid, client_id) = (call.sid.as_str(), call.client_id.as_str());
+    store
+        .write(|connection| connection.execute(SETTLE, &[&call.day, &sid, &client_id, &call.tries, &told, &again]))
+        .map(drop)
+}
+
+fn due_call(row: &Row) -> Result<DueCall, StoreError> {
+    Ok(DueCall {
+        day: column(row, "day")?,
+        sid: sid(row, "sid")?,
+        client_id: client_id(row, "client_id")?,
+        sub: subject(row, "sub")?,
+        tries: column(row, "tries")?,
+    })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("session_clients::ENTER", ENTER),
+    ("session_clients::LIST", LIST),
+    ("session_clients::TAKE", TAKE),
+    ("session_clients::SETTLE", SETTLE),
+];

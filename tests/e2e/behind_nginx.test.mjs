@@ -1,0 +1,276 @@
+// The shipped proxy configuration, with a real nginx and TLS, in front of Gatepost on its Unix socket.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { Agent, request as httpsRequest } from "node:https";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { after, before, describe, test } from "node:test";
+import { connect } from "node:tls";
+import { launch, visitor } from "./browser.mjs";
+import { binary, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
+
+// Not on everybody's path.
+const nginxProgram = existsSync("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx";
+const password = "through-the-looking-glass";
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+// The shipped file with its marked lines changed, inside the `http` block that a distribution brings.
+async function nginxConfiguration(directory, port, plainPort) {
+  const shipped = await readFile(join(root, "deploy/nginx.conf"), "utf8");
+  const changes = [
+    [/listen 80;\n\s*listen \[::\]:80;/g, `listen 127.0.0.1:${plainPort};`],
+    [/listen 443 ssl http2;\n\s*listen \[::\]:443 ssl http2;/g, `listen 127.0.0.1:${port} ssl http2;`],
+    [/server_name login\.example\.com;/g, "server_name localhost;"],
+    [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, join(directory, "cert.pem")],
+    [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, join(directory, "key.pem")],
+    [/unix:\/run\/gatepost\/http\.sock/g, `unix:${join(directory, "http.sock")}`],
+  ];
+  const changed = changes.reduce((text, [from, to]) => {
+    assert.match(text, from);
+    return text.replace(from, to);
+  }, shipped);
+  const places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+  return [
+    "daemon off;",
+    process.getuid() === 0 ? "user root;" : "",
+    `pid ${join(directory, "nginx.pid")};`,
+    "events { worker_connections 4096; }",
+    "http {",
+    `error_log ${join(directory, "nginx-error.log")};`,
+    "access_log off;",
+    ...places.map((place) => `${place}_temp_path ${join(directory, place)};`),
+    changed,
+    "}",
+  ].join("\n");
+}
+
+describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
+  let directory, dev, gatepost, nginx, browser, issuer, port, plainPort;
+  const log = { gatepost: "" };
+
+  before(async () => {
+    directory = await newProject();
+    dev = await startDev(directory);
+    [port, plainPort] = [await freePort(), await freePort()];
+    issuer = `https://localhost:${port}`;
+    run("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+      "-subj", "/CN=localhost", "-keyout", join(directory, "key.pem"), "-out", join(directory, "cert.pem")], { stdio: "pipe" });
+    await startGatepost();
+    await startNginx();
+    browser = await launch();
+  });
+
+  after(async () => {
+    await browser?.close();
+    for (const [child, signal] of [[nginx, "SIGQUIT"], [gatepost, "SIGTERM"]]) {
+      if (child && child.exitCode === null) {
+        child.kill(signal);
+        await once(child, "exit");
+      }
+    }
+    await dev?.stop();
+    await removeProject(directory);
+  });
+
+  async function startGatepost() {
+    const settings = join(directory, "settings");
+    const secret = join(directory, "master-secret");
+    await writeFile(secret, run(binary, ["secret"]), { mode: 0o600 });
+    const lines = [
+      `GATEPOST_BASE_URL=${issuer}`,
+      `GATEPOST_DATABASE_URL=${await newDatabase(directory, "behind_nginx")}`,
+      `GATEPOST_SECRET_FILE=${secret}`,
+      `GATEPOST_LISTEN=unix:${join(directory, "http.sock")}`,
+      "GATEPOST_ADMIN_LISTEN=",
+    ];
+    await writeFile(settings, lines.join("\n"), { mode: 0o600 });
+    const options = { cwd: directory };
+    run(binary, ["migrate", "--env-file", settings], options);
+    const document = {
+      clients: [{
+        client_id: "web", client_name: "Web shop", redirect_uris: ["https://shop.example.com/callback"], scope: "openid profile",
+        secrets: [{ value: "a-secret-of-the-web-shop-only" }],
+      }],
+      users: [{ username: "alice", password, claims: { name: "Alice" } }],
+    };
+    run(binary, ["apply", "-", "--env-file", settings], { ...options, input: JSON.stringify(document) });
+    gatepost = spawn(binary, ["serve", "--env-file", settings], { ...options, stdio: ["ignore", "ignore", "pipe"] });
+    gatepost.stderr.setEncoding("utf8").on("data", (text) => (log.gatepost += text));
+  }
+
+  async function startNginx() {
+    const file = join(directory, "nginx.conf");
+    await writeFile(file, await nginxConfiguration(directory, port, plainPort));
+    run(nginxProgram, ["-t", "-q", "-p", directory, "-c", file]);
+    nginx = spawn(nginxProgram, ["-p", directory, "-c", file], { stdio: "inherit" });
+    for (let tries = 0; ; tries += 1) {
+      const answer = await ask("GET", "/healthz").catch(() => undefined);
+      if (answer?.status === 200) return;
+      assert.ok(tries < 100, `nothing answers: ${log.gatepost}`);
+      await pause(100);
+    }
+  }
+
+  function ask(method, path, headers = {}, body = undefined) {
+    return new Promise((resolve, reject) => {
+      const agent = new Agent({ rejectUnauthorized: false, maxHeaderSize: 65_536 });
+      const options = { method, headers, agent, host: "127.0.0.1", port, path, servername: "localhost" };
+      const asked = httpsRequest(options, (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (part) => (text += part));
+        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text }));
+      });
+      asked.on("error", reject);
+      asked.end(body);
+    });
+  }
+
+  // Sends bytes as they are; answers what came back until the connection ended.
+  function send(bytes) {
+    return new Promise((resolve) => {
+      let text = "";
+      const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => socket.write(bytes));
+      socket.setEncoding("latin1").on("data", (part) => (text += part));
+      socket.on("error", () => resolve(text));
+      socket.on("close", () => resolve(text));
+      setTimeout(() => socket.destroy(), 3_000).unref();
+    });
+  }
+
+  test("a person signs in over TLS", async () => {
+    const { page, context, complaints } = await visitor(browser, { ignoreHTTPSErrors: true });
+    const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+    let answered;
+    await page.route("https://shop.example.com/**", (route) => {
+      answered = route.request().url();
+      return route.fulfill({ body: "welcome" });
+    });
+    const query = new URLSearchParams({
+      client_id: "web", redirect_uri: "https://shop.example.com/callback", response_type: "code", scope: "openid profile",
+      state: "kept", code_challenge: challenge, code_challenge_method: "S256",
+    });
+    await page.goto(`${issuer}/connect/authorize?${query}`);
+    await page.getByLabel("User name").fill("alice");
+    await page.getByLabel("Password", { exact: true }).fill(password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL("https://shop.example.com/**");
+    const answer = new URL(answered).searchParams;
+    assert.equal(answer.get("state"), "kept");
+    assert.equal(answer.get("iss"), issuer);
+    assert.match(answer.get("code"), /^gpc_/);
+    const cookies = await context.cookies(issuer);
+    const session = cookies.find(({ name, httpOnly }) => name.startsWith("__Host-") && httpOnly);
+    assert.ok(session?.secure, JSON.stringify(cookies));
+    const form = new URLSearchParams({
+      grant_type: "authorization_code", code: answer.get("code"), redirect_uri: "https://shop.example.com/callback",
+      code_verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", client_id: "web", client_secret: "a-secret-of-the-web-shop-only",
+    });
+    const tokens = await ask("POST", "/connect/token", { "content-type": "application/x-www-form-urlencoded" }, String(form));
+    assert.equal(tokens.status, 200, tokens.text);
+    assert.match(tokens.headers["strict-transport-security"], /max-age=31536000/);
+    await context.close();
+    assert.deepEqual(complaints, []);
+  });
+
+  test("what a visitor claims about itself is written anew", async () => {
+    const forged = {
+      "x-forwarded-for": "203.0.113.7", forwarded: "for=203.0.113.8;host=evil.example", "x-forwarded-host": "evil.example",
+      "x-forwarded-proto": "http", "x-real-ip": "203.0.113.9", "x-original-uri": "/connect/token", "x-http-method-override": "POST",
+    };
+    const answer = await ask("GET", "/nowhere-but-here", forged);
+    assert.equal(answer.status, 404);
+    const discovery = await ask("GET", "/.well-known/openid-configuration", { ...forged, host: "evil.example" });
+    assert.equal(JSON.parse(discovery.text).issuer, issuer);
+    assert.doesNotMatch(discovery.text, /evil/);
+    const line = log.gatepost.split("\n").find((text) => text.includes("/nowhere-but-here"));
+    assert.match(line, /source=127\.0\.0\.1( |$)/);
+    assert.doesNotMatch(log.gatepost, /203\.0\.113|evil/);
+  });
+
+  test("what is malformed or too large is refused, and the next request served", async () => {
+    const head = "Host: localhost\r\n";
+    const form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    const smuggled = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const hostile = [
+      [`GET /healthz HTTP/2.0\r\n${head}\r\n`, [400, 505]],
+      [`GET /${"a".repeat(40_000)} HTTP/1.1\r\n${head}\r\n`, [414]],
+      [`GET / HTTP/1.1\r\n${head}X: ${"a".repeat(20_000)}\r\n\r\n`, [400]],
+      [`POST /connect/token HTTP/1.1\r\n${head}${form}Content-Length: 1000000000000000\r\n\r\n`, [413]],
+      [`POST /connect/token HTTP/1.1\r\n${head}${form}Content-Length: 18446744073709551615\r\n\r\n`, [400, 413]],
+      [`POST /connect/token HTTP/1.1\r\n${head}${form}Content-Length: -1\r\n\r\n`, [400]],
+      [`POST /connect/token HTTP/1.1\r\n${head}${form}Content-Length: 3\r\nContent-Length: 5\r\n\r\na=bcd`, [400]],
+      [`POST /connect/token HTTP/1.1\r\n${head}${form}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n${smuggled}`, [400]],
+      [`POST /connect/token HTTP/1.1\r\n${head}${form}Transfer-Encoding: xchunked\r\n\r\n${smuggled}`, [400, 501]],
+      [`GET / HTTP/1.1\r\n\r\n`, [400]],
+      [`GE\x01T / HTTP/1.1\r\n${head}\r\n`, [400]],
+      [`\x16\x03\x01\x00garbage\r\n\r\n`, [400]],
+      [`GET /%00 HTTP/1.1\r\n${head}\r\n`, [400]],
+    ];
+    for (const [bytes, allowed] of hostile) {
+      const answer = await send(bytes.replace(/\r\n\r\n/, "\r\nConnection: close\r\n\r\n"));
+      const status = Number(answer.match(/^HTTP\/1\.1 (\d{3})/)?.[1]);
+      assert.ok(allowed.includes(status), `${JSON.stringify(bytes.slice(0, 90))}: ${answer.slice(0, 200)}`);
+      assert.equal((await ask("GET", "/healthz")).status, 200, `after ${JSON.stringify(bytes.slice(0, 90))}`);
+    }
+    assert.doesNotMatch(log.gatepost, /smuggled/);
+    const chunked = `POST /connect/token HTTP/1.1\r\n${head}${form}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    // nginx takes it in whole and passes it on with its length: an ordinary request.
+    assert.match(await send(`${chunked}1d\r\ngrant_type=client_credentials\r\n0\r\n\r\n`), /"invalid_client"/);
+    const nonAscii = await ask("GET", "/healthz", { "x-name": Buffer.from("é", "latin1").toString("latin1") });
+    assert.ok([200, 502].includes(nonAscii.status));
+    assert.equal((await ask("GET", "/healthz")).status, 200, "one such request does not mark the upstream dead");
+  });
+
+  test("plain HTTP leads to TLS", async () => {
+    const answer = await fetch(`http://127.0.0.1:${plainPort}/connect/authorize?a=b`, { redirect: "manual", headers: { host: "localhost" } });
+    assert.equal(answer.status, 308);
+    assert.match(answer.headers.get("location"), /^https:\/\/.*\/connect\/authorize\?a=b$/);
+  });
+
+  test("a restart behind the open socket of nginx loses no safe request", async () => {
+    let [asked, failed, going] = [0, 0, true];
+    const asking = Promise.all(
+      [1, 2, 3].map(async () => {
+        while (going) {
+          asked += 1;
+          const answer = await ask("GET", "/.well-known/openid-configuration").catch(() => ({ status: 0 }));
+          if (answer.status !== 200) failed += 1;
+        }
+      }),
+    );
+    await pause(300);
+    const before = log.gatepost.length;
+    gatepost.kill("SIGHUP");
+    for (let tries = 0; !/server process ends/.test(log.gatepost.slice(before)); tries += 1) {
+      assert.ok(tries < 200, log.gatepost.slice(before));
+      await pause(100);
+    }
+    await pause(300);
+    going = false;
+    await asking;
+    assert.ok(asked > 20, `${asked} requests`);
+    assert.equal(failed, 0, `${failed} of ${asked}`);
+  });
+});
+
+describe("the shipped units", () => {
+  test("are well-formed, and the service is as shut in as it can be", () => {
+    const unit = join(root, "deploy/gatepost.service");
+    const told = execFileSync("systemd-analyze", ["security", "--offline=true", "--no-pager", "--threshold=15", unit], { encoding: "utf8" });
+    const exposure = Number(told.match(/exposure level for gatepost\.service: ([\d.]+)/)[1]);
+    assert.ok(exposure > 0 && exposure <= 1.5, told);
+  });
+});
