@@ -202,6 +202,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.page(app, page),
             Errand::Account(visit) => sealed_address::page(app, page, &visit.sealed),
+            Errand::Device(visit) => sealed_address::page(app, page, &visit.sealed),
         }
     }
 
