@@ -171,7 +171,8 @@ CREATE TABLE grants (
     generation int4 NOT NULL DEFAULT 0,
     issued_at timestamptz NOT NULL,
     redeemed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    moved_at timestamptz,
+    moved_at timestamptz, -- the refresh token's last move to a next generation; none once a use has moved nothing
+    used_at timestamptz, -- that use
     expires_at timestamptz NOT NULL,
     revoked_at timestamptz,
     PRIMARY KEY (day, id),
@@ -179,6 +180,34 @@ CREATE TABLE grants (
 ) PARTITION BY RANGE (day);
 -- For the account page. Only what outlives its session: other grants pay nothing, and a refresh changes nothing indexed.
 CREATE INDEX grants_offline_by_sub ON grants (sub) WHERE offline;
+
+-- Devices that wait for their users. Both codes are HMACs under keys that are not in the database.
+CREATE TABLE device_authorizations (
+    device_code_hash bytea PRIMARY KEY,
+    user_code_hash bytea NOT NULL UNIQUE,
+    client_id text NOT NULL,
+    scopes text[] NOT NULL,
+    resources text[] NOT NULL,
+    acr_values text,
+    poll_interval int4 NOT NULL, -- seconds
+    polled_at timestamptz,
+    polled_early boolean NOT NULL DEFAULT false,
+    expires_at timestamptz NOT NULL,
+    decided_at timestamptz,
+    allowed boolean,
+    sub text,
+    granted_scopes text[],
+    tenant text,
+    identity_provider text,
+    auth_time timestamptz,
+    amr text[],
+    acr text,
+    judged_at timestamptz, -- what it stands on must not have been revoked since
+    redeemed_by bytea, -- names the redemption
+    CHECK ((decided_at IS NULL) = (allowed IS NULL) AND (decided_at IS NULL) = (sub IS NULL))
+);
+CREATE INDEX device_authorizations_waiting ON device_authorizations (client_id, expires_at) WHERE decided_at IS NULL;
+CREATE INDEX device_authorizations_by_expiry ON device_authorizations (expires_at);
 
 CREATE TABLE revoked_tokens (
     day int4 NOT NULL,

@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, check_session, client_view, consent, discovery, end_session, health, home, introspection, jwks,
-    login, logout, revocation, static_files, token, userinfo,
+    account, authorize, check_session, client_view, consent, device, device_authorization, discovery, end_session,
+    health, home, introspection, jwks, login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
@@ -32,11 +32,13 @@ enum Route<'a> {
     Token,
     Revocation,
     Introspection,
+    DeviceAuthorization,
     UserInfo,
     Login,
     Consent,
     Logout,
     Account,
+    Device,
     ClientLogo(&'a str),
     StaticFile(&'a str),
 }
@@ -74,11 +76,13 @@ impl<'a> Route<'a> {
             metadata::TOKEN_PATH => Some(Route::Token),
             metadata::REVOCATION_PATH => Some(Route::Revocation),
             metadata::INTROSPECTION_PATH => Some(Route::Introspection),
+            metadata::DEVICE_AUTHORIZATION_PATH => Some(Route::DeviceAuthorization),
             metadata::USERINFO_PATH => Some(Route::UserInfo),
             "/login" => Some(Route::Login),
             "/consent" => Some(Route::Consent),
             "/logout" => Some(Route::Logout),
             "/account" => Some(Route::Account),
+            "/device" => Some(Route::Device),
             other => match other.strip_prefix("/clients/").and_then(|rest| rest.strip_suffix("/logo")) {
                 Some(client_id) => Some(Route::ClientLogo(client_id)),
                 None => other.strip_prefix("/static/").map(Route::StaticFile),
@@ -105,6 +109,8 @@ impl<'a> Route<'a> {
             Route::Logout => "logout",
             Route::Account => "account",
             Route::ClientLogo(_) => "logo",
+            Route::Device => "device",
+            Route::DeviceAuthorization => "deviceauthorization",
             Route::StaticFile(_) => "static",
         }
     }
@@ -117,8 +123,8 @@ impl<'a> Route<'a> {
             }
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize | Route::EndSession => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout | Route::Account => "GET, HEAD, POST",
-            Route::Token | Route::Revocation => "POST, OPTIONS",
+            Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
+            Route::Token | Route::Revocation | Route::DeviceAuthorization => "POST, OPTIONS",
             Route::Introspection => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
         }
@@ -138,6 +144,7 @@ impl<'a> Route<'a> {
             | Route::Consent
             | Route::Logout
             | Route::Account
+            | Route::Device
             | Route::ClientLogo(_)
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
@@ -146,6 +153,7 @@ impl<'a> Route<'a> {
             | Route::Token
             | Route::Revocation
             | Route::Introspection
+            | Route::DeviceAuthorization
             | Route::UserInfo => Audience::Program,
         }
     }
@@ -153,7 +161,7 @@ impl<'a> Route<'a> {
     fn sharing(self) -> Sharing {
         match self {
             Route::Discovery | Route::Jwks => Sharing::Everybody,
-            Route::Token | Route::Revocation | Route::UserInfo => Sharing::ClientOrigins,
+            Route::Token | Route::Revocation | Route::DeviceAuthorization | Route::UserInfo => Sharing::ClientOrigins,
             Route::Home
             | Route::Health
             | Route::Introspection
@@ -164,6 +172,7 @@ impl<'a> Route<'a> {
             | Route::Consent
             | Route::Logout
             | Route::Account
+            | Route::Device
             | Route::ClientLogo(_)
             | Route::StaticFile(_) => Sharing::Nobody,
         }
@@ -260,11 +269,13 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Token
         | Route::Revocation
         | Route::Introspection
+        | Route::DeviceAuthorization
         | Route::UserInfo
         | Route::Login
         | Route::Consent
         | Route::Logout
         | Route::Account
+        | Route::Device
         | Route::ClientLogo(_) => {}
     }
     let app = app.ok_or(Failure::Busy)?;
@@ -283,6 +294,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Logout => logout::handle(app, request),
         Route::Account => account::handle(app, request),
         Route::ClientLogo(client_id) => client_view::logo(app, client_id),
+        Route::Device => device::handle(app, request),
+        Route::DeviceAuthorization => device_authorization::handle(app, request),
         Route::Health | Route::CheckSession | Route::StaticFile(_) => {
             Err(Failure::Internal(String::from("answered above")))
         }

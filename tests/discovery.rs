@@ -108,9 +108,11 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
     assert_eq!(list("response_modes_supported"), BTreeSet::from(["query", "fragment", "form_post"]));
     let authentication = list("token_endpoint_auth_methods_supported");
     assert!(authentication.is_superset(&BTreeSet::from(["client_secret_basic", "client_secret_post"])));
-    let exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
-    let grants = BTreeSet::from(["authorization_code", "refresh_token", "client_credentials", "implicit", exchange]);
-    assert!(list("grant_types_supported").is_superset(&grants));
+    let [device, exchange] =
+        ["device_code", "token-exchange"].map(|name| format!("urn:ietf:params:oauth:grant-type:{name}"));
+    let grants =
+        ["authorization_code", "refresh_token", "client_credentials", "password", "implicit", &device, &exchange];
+    assert!(list("grant_types_supported").is_superset(&BTreeSet::from(grants)));
     assert!(list("scopes_supported").is_superset(&BTreeSet::from(["openid", "profile", "email", "address", "phone"])));
     assert!(list("scopes_supported").is_superset(&BTreeSet::from(["roles", "orders.read"])));
     for claim in ["sub", "iss", "auth_time", "acr", "name", "email_verified", "address", "phone_number", "role"] {

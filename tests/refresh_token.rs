@@ -138,6 +138,73 @@ fn a_client_that_reuses_keeps_its_token() {
 }
 
 #[test]
+fn a_lost_answer_may_still_be_repeated_once_tokens_are_registered_to_stay() {
+    let (gatepost, mut browser) = start();
+    let [kept, used, late] = [(); 3].map(|()| {
+        let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+        let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+        (first, second)
+    });
+    let mut staying = document();
+    client(&mut staying, "conf1")["refresh_token_usage"] = json!("reuse");
+    gatepost.apply(&staying);
+    // The answer with the second token was lost: it comes again, and from then on it stays.
+    for _ in 0..2 {
+        let again = CONF1.refresh(&gatepost, refresh(&kept.0));
+        assert_eq!((again.status, refresh(&again.json())), (200, refresh(&kept.1)), "{}", again.text());
+    }
+    for _ in 0..2 {
+        let same = CONF1.refresh(&gatepost, refresh(&kept.1));
+        assert_eq!((same.status, refresh(&same.json())), (200, refresh(&kept.1)), "{}", same.text());
+    }
+    // Once the successor was used, or the window is over, the first one is a replay.
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&used.1)).status, 200);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&used.0)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&used.1)), 400, "invalid_grant");
+    pass_the_window(&gatepost);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&late.0)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&late.1)), 400, "invalid_grant");
+    assert_eq!(events(&gatepost, "refresh_token_replayed"), 2);
+    // And back: the token that stayed moves on. The idle time runs from the last use, whichever kind it was.
+    gatepost.apply(&document());
+    let third = CONF1.refresh(&gatepost, refresh(&kept.1)).json();
+    assert_ne!(refresh(&third), refresh(&kept.1));
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&third)).status, 200);
+}
+
+#[test]
+fn a_replay_is_noticed_while_the_registration_is_narrowed() {
+    let (gatepost, mut browser) = start();
+    let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+    pass_the_window(&gatepost);
+    let mut narrower = document();
+    client(&mut narrower, "conf1")["scope"] = json!("openid profile offline_access");
+    gatepost.apply(&narrower);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+    assert_eq!(events(&gatepost, "refresh_token_replayed"), 1);
+    assert_eq!(userinfo(&gatepost, access(&second)).status, 401);
+}
+
+#[test]
+fn a_token_that_stays_is_idle_from_its_last_use_and_ends_as_any_other() {
+    let (gatepost, mut browser) = start();
+    let tokens = REUSE.tokens(&gatepost, &mut browser, "openid offline_access");
+    let pass = |seconds: u32| {
+        gatepost.database.run(&format!(
+            "UPDATE grants SET used_at = used_at - interval '{seconds} seconds', redeemed_at = redeemed_at - interval '{seconds} seconds'"
+        ));
+    };
+    for _ in 0..3 {
+        pass(1_295_990);
+        assert_eq!(REUSE.refresh(&gatepost, refresh(&tokens)).status, 200);
+    }
+    pass(1_296_001);
+    assert_error(&REUSE.refresh(&gatepost, refresh(&tokens)), 400, "invalid_grant");
+}
+
+#[test]
 fn a_token_that_is_not_this_clients_is_refused_and_nothing_changes() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
@@ -196,6 +263,19 @@ fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
     let generation = gatepost.database.client().query_one("SELECT generation FROM grants", &[]).unwrap();
     assert_eq!(generation.get::<_, i32>(0), 0);
     assert_eq!(CONF1.refresh(&gatepost, token).status, 200);
+}
+
+#[test]
+fn what_belongs_to_another_grant_is_ignored_each_time() {
+    let (gatepost, mut browser) = start();
+    let mut tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let foreign =
+        [("code_verifier", "x"), ("code", "gpc_x"), ("username", "bob"), ("redirect_uri", "https://x.example")];
+    for further in [&foreign[..], &foreign[..1], &foreign[1..]] {
+        let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
+        assert_eq!(answer.status, 200, "{further:?}: {}", answer.text());
+        tokens = answer.json();
+    }
 }
 
 #[test]

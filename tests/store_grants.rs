@@ -7,10 +7,12 @@ mod support;
 use std::time::Duration;
 
 use gatepost::crypto::random;
+use gatepost::protocol::device_code::DeviceDecision;
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::instant::Day;
-
+use gatepost::protocol::token_subject::TokenSubject;
 use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice, NewDeviceGrant};
 use gatepost::store::grants::{self, NewGrant, Redemption};
 use gatepost::store::sessions::{self, SessionRow};
 use gatepost::store::users::{self, NewUser};
@@ -166,6 +168,76 @@ fn the_same_attempt_twice_is_one_redemption() {
     assert_eq!(scene.rows(), (1, 1));
     assert_eq!(scene.redeem(&grant), Redemption::Replayed);
     assert_eq!(grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap(), Redemption::Replayed);
+}
+
+#[test]
+fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
+    let scene = scene();
+    let grant = NewGrant { session: None, ..scene.grant() };
+    let begin = |grant: &NewGrant| grants::begin(&scene.store, grant, &named("password_granted")).unwrap();
+    assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
+    assert!(begin(&grant).is_some(), "the same attempt, after its answer was lost");
+    assert_eq!(scene.rows(), (1, 1));
+    scene.database.run("UPDATE users SET enabled = false");
+    assert_eq!(begin(&NewGrant { session: None, ..scene.grant() }), None);
+    assert_eq!((scene.rows(), scene.events("grant_refused")), ((2, 1), 1));
+}
+
+/// A device that alice has allowed.
+fn allowed_device(scene: &Scene) -> [u8; 32] {
+    let (device_code_hash, user_code_hash) = (random::bytes(), random::bytes());
+    let new = NewDevice {
+        device_code_hash,
+        user_code_hash,
+        client_id: &client_id(),
+        scopes: vec![String::from("openid")],
+        resources: &[],
+        acr_values: None,
+        interval: Duration::from_secs(5),
+        lifetime: Duration::from_secs(600),
+        most_pending: 10,
+    };
+    assert_eq!(device_authorizations::insert(&scene.store, &new).unwrap(), Entered::Waiting);
+    let again = NewDevice { device_code_hash: random::bytes(), ..new.clone() };
+    assert_eq!(device_authorizations::insert(&scene.store, &again).unwrap(), Entered::CodeTaken);
+    let grant = scene.grant();
+    let user = TokenSubject {
+        subject: alice(),
+        sid: None,
+        tenant: None,
+        identity_provider: None,
+        auth_time: grant.auth_time,
+        amr: grant.amr,
+        acr: grant.acr,
+    };
+    let decision =
+        NewDecision { decision: DeviceDecision::Allowed, user: &user, scopes: new.scopes, judged_at: grant.issued_at };
+    let decide = || device_authorizations::decide(&scene.store, &[user_code_hash], &decision, &named("device_allowed"));
+    assert_eq!((decide().unwrap(), decide().unwrap()), (true, false));
+    device_code_hash
+}
+
+#[test]
+fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
+    let scene = scene();
+    let hash = allowed_device(&scene);
+    let client_id = client_id();
+    let new = || {
+        let NewGrant { id, attempt, expires_at, .. } = scene.grant();
+        NewDeviceGrant { id, attempt, client_id: &client_id, offline: false, expires_at }
+    };
+    let redeem = |new: &NewDeviceGrant<'_>| {
+        // Under whichever line of the master secret it was entered.
+        match device_authorizations::redeem(&scene.store, &[[0; 32], hash], new, &AuditEvent::default()).unwrap() {
+            DeviceRedemption::Issued(user) => Some(user.sub),
+            DeviceRedemption::Spent => None,
+            DeviceRedemption::NoLongerStands => panic!("nothing was withdrawn"),
+        }
+    };
+    let first = new();
+    assert_eq!((redeem(&first), redeem(&first)), (Some(alice()), Some(alice())));
+    assert_eq!((redeem(&new()), redeem(&first)), (None, Some(alice())));
+    assert_eq!((scene.rows(), scene.events("device_allowed")), ((1, 1), 1));
 }
 
 #[test]

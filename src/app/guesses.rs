@@ -1,12 +1,12 @@
-//! Wrong guesses of client secrets, counted per (client, source) and minute, in bounded memory. Only wrong ones count:
-//! an authenticated client is never limited.
+//! What is counted per minute, in bounded memory of this process: wrong guesses of client secrets and of user codes, and
+//! device authorizations. Of guesses only wrong ones count: an authenticated client is never limited.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
@@ -42,35 +42,35 @@ struct Count {
     failures: u32,
 }
 
-/// The counters.
+/// Counters, one for each guesser `K`.
 #[derive(Debug)]
-pub struct Guesses {
+pub struct Guesses<K> {
     per_minute: u32,
     tracked: usize,
-    counts: Mutex<HashMap<(ClientId, Source), Count>>,
+    counts: Mutex<HashMap<K, Count>>,
 }
 
-impl Guesses {
+impl<K: Eq + Hash> Guesses<K> {
     /// Allows `per_minute` wrong guesses, and remembers `tracked` guessers at most.
-    pub fn new(per_minute: u32, tracked: usize) -> Guesses {
+    pub fn new(per_minute: u32, tracked: usize) -> Guesses<K> {
         Guesses { per_minute, tracked, counts: Mutex::new(HashMap::new()) }
     }
 
     /// How long this guesser must wait; `None` when it may try.
-    pub fn wait(&self, client_id: &ClientId, source: Source, now: Instant) -> Option<Duration> {
+    pub fn wait(&self, guesser: &K, now: Instant) -> Option<Duration> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.get(&(client_id.clone(), source))?;
+        let count = counts.get(guesser)?;
         let ends = count.since.plus(WINDOW);
         (count.failures >= self.per_minute && now < ends).then(|| ends.since(now))
     }
 
     /// Counts a wrong guess.
-    pub fn count(&self, client_id: &ClientId, source: Source, now: Instant) {
+    pub fn count(&self, guesser: K, now: Instant) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= self.tracked {
+        if counts.len() >= self.tracked && !counts.contains_key(&guesser) {
             make_room(&mut counts, self.tracked, now);
         }
-        let count = counts.entry((client_id.clone(), source)).or_insert(Count { since: now, failures: 0 });
+        let count = counts.entry(guesser).or_insert(Count { since: now, failures: 0 });
         if now >= count.since.plus(WINDOW) {
             *count = Count { since: now, failures: 0 };
         }
@@ -79,7 +79,7 @@ impl Guesses {
 }
 
 /// Forgets counters whose minute is over, and if that is not enough the older half of the others.
-fn make_room(counts: &mut HashMap<(ClientId, Source), Count>, tracked: usize, now: Instant) {
+fn make_room<K: Eq + Hash>(counts: &mut HashMap<K, Count>, tracked: usize, now: Instant) {
     counts.retain(|_, count| now < count.since.plus(WINDOW));
     if counts.len() < tracked {
         return;
@@ -98,6 +98,7 @@ fn make_room(counts: &mut HashMap<(ClientId, Source), Count>, tracked: usize, no
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::identifiers::ClientId;
 
     fn at(seconds: i64) -> Instant {
         Instant::from_seconds(seconds)
@@ -107,15 +108,15 @@ mod tests {
     fn the_limit_holds_for_its_client_source_and_minute_alone() {
         let (guesses, client) = (Guesses::new(2, 100), ClientId::new("web"));
         let (here, there) = (Source::of([192, 0, 2, 1].into()), Source::of([192, 0, 2, 2].into()));
-        guesses.count(&client, here, at(0));
-        assert_eq!(guesses.wait(&client, here, at(1)), None);
-        guesses.count(&client, here, at(10));
-        assert_eq!(guesses.wait(&client, here, at(20)), Some(Duration::from_secs(40)));
-        assert_eq!(guesses.wait(&client, there, at(20)), None);
-        assert_eq!(guesses.wait(&ClientId::new("other"), here, at(20)), None);
-        assert_eq!(guesses.wait(&client, here, at(60)), None);
-        guesses.count(&client, here, at(60));
-        assert_eq!(guesses.wait(&client, here, at(61)), None);
+        guesses.count((client.clone(), here), at(0));
+        assert_eq!(guesses.wait(&(client.clone(), here), at(1)), None);
+        guesses.count((client.clone(), here), at(10));
+        assert_eq!(guesses.wait(&(client.clone(), here), at(20)), Some(Duration::from_secs(40)));
+        assert_eq!(guesses.wait(&(client.clone(), there), at(20)), None);
+        assert_eq!(guesses.wait(&(ClientId::new("other"), here), at(20)), None);
+        assert_eq!(guesses.wait(&(client.clone(), here), at(60)), None);
+        guesses.count((client.clone(), here), at(60));
+        assert_eq!(guesses.wait(&(client.clone(), here), at(61)), None);
     }
 
     #[test]
@@ -131,19 +132,30 @@ mod tests {
         let (guesses, client) = (Guesses::new(1, 10), ClientId::new("web"));
         let source = |number: u8| Source::of([192, 0, 2, number].into());
         for number in 0..11 {
-            guesses.count(&client, source(number), at(i64::from(number)));
+            guesses.count((client.clone(), source(number)), at(i64::from(number)));
         }
-        assert_eq!(guesses.wait(&client, source(0), at(12)), None);
-        assert!(guesses.wait(&client, source(9), at(12)).is_some());
-        assert!(guesses.wait(&client, source(10), at(12)).is_some());
+        assert_eq!(guesses.wait(&(client.clone(), source(0)), at(12)), None);
+        assert!(guesses.wait(&(client.clone(), source(9)), at(12)).is_some());
+        assert!(guesses.wait(&(client.clone(), source(10)), at(12)).is_some());
     }
 
     #[test]
     fn memory_is_bounded() {
         let guesses = Guesses::new(2, 10);
         for number in 0..1_000 {
-            guesses.count(&ClientId::new(number.to_string()), Source::of([192, 0, 2, 1].into()), at(0));
+            guesses.count((ClientId::new(number.to_string()), Source::of([192, 0, 2, 1].into())), at(0));
         }
         assert!(guesses.counts.lock().unwrap().len() <= 10);
+    }
+
+    #[test]
+    fn a_guesser_that_is_counted_already_pushes_nobody_out() {
+        let guesses = Guesses::new(1, 2);
+        guesses.count(1, at(0));
+        guesses.count(2, at(0));
+        for _ in 0..10 {
+            guesses.count(2, at(1));
+        }
+        assert!(guesses.wait(&1, at(1)).is_some() && guesses.wait(&2, at(1)).is_some());
     }
 }

@@ -7,7 +7,8 @@ use super::App;
 use crate::protocol::acr_values;
 use crate::protocol::client::{ClientAuthenticationMethod, GrantType};
 use crate::protocol::discovery::{
-    CHECK_SESSION_PATH, END_SESSION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider, REVOCATION_PATH, document,
+    CHECK_SESSION_PATH, DEVICE_AUTHORIZATION_PATH, END_SESSION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider,
+    REVOCATION_PATH, document,
 };
 use crate::protocol::jwks;
 use crate::protocol::scope::Catalogue;
@@ -73,6 +74,7 @@ impl Documents {
             further_endpoints: FurtherEndpoints {
                 revocation: Some(REVOCATION_PATH),
                 introspection: Some(INTROSPECTION_PATH),
+                device_authorization: Some(DEVICE_AUTHORIZATION_PATH),
                 end_session: Some(END_SESSION_PATH),
                 check_session: Some(CHECK_SESSION_PATH),
                 ..FurtherEndpoints::default()

@@ -23,6 +23,7 @@ use crate::crypto::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::crypto::sealing::Sealer;
 use crate::outbound::Outbound;
 use crate::permits::{Permit, Permits};
+use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::registry::{Registry, Sealers};
@@ -35,7 +36,7 @@ use client_logos::ClientLogos;
 use extension_grant::ExtensionGrant;
 use failure::Failure;
 use foreign_keys::ForeignKeys;
-use guesses::Guesses;
+use guesses::{Guesses, Source};
 
 /// How long a request waits for a place in a lane before it is told to come back.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -59,6 +60,10 @@ pub struct Vault {
     pub refresh_tokens: Mac,
     /// Forms.
     pub form_tokens: Mac,
+    /// Device codes, as the database knows them.
+    pub device_codes: Mac,
+    /// User codes, likewise.
+    pub user_codes: Mac,
     /// Names of throttle buckets.
     pub throttle_buckets: Mac,
 }
@@ -76,12 +81,18 @@ pub struct App {
     pub registry: Registry,
     /// Sealers and authenticators.
     pub vault: Vault,
-    /// Wrong client secrets, counted in memory.
-    pub client_failures: Guesses,
     /// Logos of clients, kept in memory.
     pub client_logos: ClientLogos,
-    /// What extension grants refused, counted in memory.
-    pub extension_failures: Guesses,
+    /// Wrong client secrets.
+    pub client_failures: Guesses<(ClientId, Source)>,
+    /// Device authorizations: not guesses, but limited like them.
+    pub device_authorizations: Guesses<(ClientId, Source)>,
+    /// Wrong user codes, by source.
+    pub user_code_failures: Guesses<Source>,
+    /// Wrong user codes, whoever sends them.
+    pub user_code_failures_overall: Guesses<()>,
+    /// What extension grants refused.
+    pub extension_failures: Guesses<(ClientId, Source)>,
     /// The extension grants of this binary, and the pool for those of the operator.
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
@@ -162,14 +173,15 @@ impl App {
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
         look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
+        let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
-            client_failures: Guesses::new(config.limits.client_failures_per_minute, config.limits.tracked as usize),
             client_logos: ClientLogos::default(),
-            extension_failures: Guesses::new(
-                config.limits.extension_failures_per_minute,
-                config.limits.tracked as usize,
-            ),
+            client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
+            device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
+            user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
+            user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
+            extension_failures: Guesses::new(limits.extension_failures_per_minute, tracked),
             extensions,
             dropped_identity_providers: AtomicU64::new(0),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
@@ -274,6 +286,8 @@ impl Vault {
             authorize_requests: Sealer::new(derived, Purpose::AuthorizeRequest),
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
+            device_codes: Mac::new(derived, Purpose::DeviceCode),
+            user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
         }
     }

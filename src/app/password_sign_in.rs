@@ -8,10 +8,12 @@ use super::App;
 use super::failure::Failure;
 use super::guesses::Source;
 use crate::crypto::password::PasswordVerdict;
-use crate::protocol::identifiers::TenantName;
+use crate::http::Request;
+use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
 use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
+use crate::store::audit_events::{self, AuditEvent};
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, UserRow};
 
@@ -85,6 +87,25 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
             Ok(Outcome::Wrong)
         }
     }
+}
+
+/// Costs as much time as a try, for an answer that must not tell one that was looked at from one that was not.
+pub fn cost_as_much(app: &App, password: &SecretText) -> Result<(), Failure> {
+    let turn = app.take_hashing_turn()?;
+    let _: PasswordVerdict = turn.verify(None, password);
+    Ok(())
+}
+
+/// Tells the audit log of a wrong password. Not whose: what was typed as a user name is sometimes a password.
+pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>) -> Result<(), Failure> {
+    let event = AuditEvent {
+        event: "sign_in_failed",
+        client_id,
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        ..AuditEvent::default()
+    };
+    Ok(audit_events::insert(&app.store, &event)?)
 }
 
 fn limits(app: &App) -> PasswordLimits {

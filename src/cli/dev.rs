@@ -22,6 +22,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::config::Source;
+use crate::protocol::client::GrantType;
 
 use super::command::{Command as CommandLine, CommandOption, Run};
 use super::failure::Failure;
@@ -188,10 +189,21 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData, env_file: &Path) -> 
         text.push_str(&format!("  Client           {}\n", client.summary()));
     }
     text.push_str(&format!("  Other commands   gatepost user list --env-file {}\n", env_file.display()));
+    text.push_str(&device_to_try(provider));
     text.push_str(
         "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends everything.",
     );
     text
+}
+
+/// A device of one's own, in two lines for a shell.
+fn device_to_try(provider: &str) -> String {
+    format!(
+        "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
+         curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \
+         curl -d client_id=demo-device -d grant_type={} -d device_code=CODE {provider}/connect/token\n",
+        GrantType::DeviceCode.as_str()
+    )
 }
 
 /// Prints a line for the person at the terminal. A closed pipe is no reason to stop.

@@ -27,7 +27,7 @@ use crate::http::{Refused, Request, Response};
 use crate::metrics::{Metrics, ServerFigures};
 use crate::pages::language::Language;
 use crate::server::{self, ServerSettings, ServerStats};
-use crate::store::{DatabaseSettings, Store, partitions, sign_in_failures};
+use crate::store::{DatabaseSettings, Store, device_authorizations, partitions, sign_in_failures};
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
 /// Tells the binary that it is the server process of a supervisor.
@@ -304,6 +304,9 @@ fn housekeep(app: &App) {
     app.release_hashing_memory();
     match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
         Ok(maintained) => {
+            if !maintained.left_to_another {
+                remove_old_devices(app);
+            }
             for name in maintained.made.iter().chain(&maintained.dropped) {
                 log::info!("partition made or dropped: {name}");
             }
@@ -317,5 +320,16 @@ fn housekeep(app: &App) {
     let most = i64::from(app.config.limits.tracked);
     if let Err(error) = sign_in_failures::clean(&app.store, most) {
         log::warn!("old sign-in failures could not be removed: {error}");
+    }
+}
+
+/// What the leader does for all: 500 rows at a time, so that no statement holds many locks or takes long.
+fn remove_old_devices(app: &App) {
+    loop {
+        match device_authorizations::clean(&app.store) {
+            Ok(500) => {}
+            Ok(_) => return,
+            Err(error) => return log::warn!("old device authorizations could not be removed: {error}"),
+        }
     }
 }

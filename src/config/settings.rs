@@ -174,9 +174,9 @@ pub(super) const REFRESH_TOKEN_RETRY_WINDOW: Setting = Setting::number(
 pub(super) const REFRESH_TOKEN_RETRY_WINDOW_PUBLIC: Setting =
     Setting::number("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", 10, (0, 600), "the same for public clients");
 pub(super) const DEVICE_CODE_LIFETIME: Setting =
-    Setting::number("GATEPOST_DEVICE_CODE_LIFETIME", 600, (1, 86_400), "seconds°");
+    Setting::number("GATEPOST_DEVICE_CODE_LIFETIME", 600, (1, 86_400), "seconds");
 pub(super) const DEVICE_INTERVAL: Setting =
-    Setting::number("GATEPOST_DEVICE_INTERVAL", 5, (1, 300), "seconds between two polls of a device°");
+    Setting::number("GATEPOST_DEVICE_INTERVAL", 5, (1, 300), "seconds between two polls of a device");
 
 pub(super) const LIMIT_CLIENT_FAILURES_PER_MINUTE: Setting = Setting::number(
     "GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE",
@@ -210,14 +210,14 @@ pub(super) const LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE: Setting = Setting::numb
     "GATEPOST_LIMIT_DEVICE_AUTHORIZATIONS_PER_MINUTE",
     60,
     COUNT,
-    "device authorizations per client and source°",
+    "device authorizations per client and source",
 );
 pub(super) const LIMIT_DEVICE_PENDING: Setting =
-    Setting::number("GATEPOST_LIMIT_DEVICE_PENDING", 10_000, COUNT, "undecided device authorizations per client°");
+    Setting::number("GATEPOST_LIMIT_DEVICE_PENDING", 10_000, COUNT, "undecided device authorizations per client");
 pub(super) const LIMIT_USER_CODE_FAILURES_PER_MINUTE: Setting =
-    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE", 10, COUNT, "wrong user codes per source°");
+    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE", 10, COUNT, "wrong user codes per source");
 pub(super) const LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL: Setting =
-    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", 1_000, COUNT, "wrong user codes in all°");
+    Setting::number("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", 1_000, COUNT, "wrong user codes in all");
 pub(super) const LIMIT_EXTENSION_FAILURES_PER_MINUTE: Setting = Setting::number(
     "GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE",
     20,

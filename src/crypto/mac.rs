@@ -21,6 +21,11 @@ impl Mac {
         self.keys.first().map(|key| tag(key, parts)).unwrap_or_default()
     }
 
+    /// The tag under every line, the current one first: by whichever it was stored, it is found.
+    pub fn tags(&self, parts: &[&[u8]]) -> Vec<[u8; 32]> {
+        self.keys.iter().map(|key| tag(key, parts)).collect()
+    }
+
     /// Whether `presented` is the tag of that message under any line, in constant time for each.
     pub fn verify(&self, parts: &[&[u8]], presented: &[u8]) -> bool {
         let message = message(parts);
@@ -59,5 +64,16 @@ mod tests {
         assert!(!form.verify(&[b"ab", b"c"], b""));
         assert!(!mac(1, Purpose::UserCode).verify(&[b"ab", b"c"], &tag));
         assert!(!mac(2, Purpose::FormToken).verify(&[b"ab", b"c"], &tag));
+    }
+    #[test]
+    fn what_an_older_line_made_is_found_under_the_new_one() {
+        use base64::Engine;
+        let line = |byte: u8| base64::engine::general_purpose::STANDARD.encode([byte; 32]);
+        let both = MasterSecret::parse(&format!("{}\n{}", line(2), line(1))).unwrap();
+        let both = Mac::new(&both.derive(&[9; 16], "https://a.example"), Purpose::UserCode);
+        let tags = both.tags(&[b"BCDFGHJK"]);
+        let (new, old) = (mac(2, Purpose::UserCode), mac(1, Purpose::UserCode));
+        assert_eq!(tags, [new.tag(&[b"BCDFGHJK"]), old.tag(&[b"BCDFGHJK"])]);
+        assert_eq!(tags.first(), Some(&both.tag(&[b"BCDFGHJK"])));
     }
 }

@@ -30,6 +30,8 @@ pub enum Purpose {
     RefreshToken,
     /// Hashing user codes.
     UserCode,
+    /// Hashing device codes.
+    DeviceCode,
     /// Tying forms to pages and browsers.
     FormToken,
     /// Naming the buckets of the sign-in throttle.
@@ -49,6 +51,7 @@ impl Purpose {
             Purpose::AuthorizeRequest => "authorize request",
             Purpose::RefreshToken => "refresh token",
             Purpose::UserCode => "user code",
+            Purpose::DeviceCode => "device code",
             Purpose::FormToken => "form token",
             Purpose::SignInThrottle => "sign-in throttle",
             Purpose::SigningKey => "signing key",

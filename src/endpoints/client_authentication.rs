@@ -64,13 +64,13 @@ fn prove<T>(
         Ok(presented) => presented,
         Err(failure) => return Ok(Err(failure)),
     };
-    let source = Source::of(request.source);
-    if let Some(retry_after) = app.client_failures.wait(&presented.client_id, source, now) {
+    let guesser = (presented.client_id.clone(), Source::of(request.source));
+    if let Some(retry_after) = app.client_failures.wait(&guesser, now) {
         return Err(Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after });
     }
     let judged = judge_readings(app, &presented, now, judge)?;
     if judged.as_ref().is_err_and(AuthenticationFailure::counts_as_guess) {
-        app.client_failures.count(&presented.client_id, source, now);
+        app.client_failures.count(guesser, now);
     }
     Ok(judged)
 }

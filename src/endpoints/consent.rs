@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::answers::{self, Presentation};
 use super::authorize::silent;
+use super::errand::Errand;
 use super::form_tokens::{self, Form};
 use super::login;
 use super::present_session::PresentSession;
@@ -22,7 +23,7 @@ use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::interaction::{Step, is_required, narrow};
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::scope::{RegisteredScope, ScopeSet};
+use crate::protocol::scope::{Catalogue, RegisteredScope, ScopeSet};
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, GivenConsent};
 
@@ -70,7 +71,7 @@ fn take(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -
     match form.single("decision").map_err(Failure::bad_request)? {
         Some("allow") => allow(app, request, visit, present, &form),
         Some("deny") => Err(visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))),
-        Some("another") => Ok(login::ask_for_another_account(app, request, visit, present)),
+        Some("another") => Ok(login::ask(app, request, Errand::Authorize(visit), Some(present))),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -147,10 +148,7 @@ pub fn draw(
 ) -> Result<Response, Failure> {
     let token = form_tokens::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
     let action = visit.page(app, "/consent");
-    let catalogue = &visit.snapshot.catalogue;
-    let registered = visit.request.scope.iter().filter_map(|name| catalogue.scopes.get(name));
-    let scopes: Vec<ConsentScope<'_>> =
-        registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue))).collect();
+    let scopes = scope_views(&visit.request.scope, &visit.snapshot.catalogue);
     let claims = visit.request.claims.names();
     let claims: Vec<&str> = claims.iter().map(String::as_str).collect();
     let ui_locales = visit.request.ui_locales.as_deref().unwrap_or_default();
@@ -170,6 +168,12 @@ pub fn draw(
     let mut response = answers::form_page(200, markup);
     response.note.client_id = Some(visit.request.client_id.to_string());
     Ok(response)
+}
+
+/// What is asked for, as the page shows it.
+pub fn scope_views<'a>(scope: &'a ScopeSet, catalogue: &'a Catalogue) -> Vec<ConsentScope<'a>> {
+    let registered = scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue))).collect()
 }
 
 /// A scope as pages show it: the built-in ones in the language's own words.

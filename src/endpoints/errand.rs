@@ -1,10 +1,12 @@
-//! What somebody signs in for: a client's request, or their own account. The login page and what follows a sign-in are the
+//! What somebody signs in for: a client's request, their own account, or a device of theirs. The login page and what follows a sign-in are the
 //! same for all.
 
 use std::sync::Arc;
 
 use super::answers;
 use super::authorize;
+use super::device;
+use super::device_visit::DeviceVisit;
 use super::present_session::PresentSession;
 use super::sealed_address::{self, Opened};
 use super::visit::{Next, Visit};
@@ -31,6 +33,8 @@ pub enum Errand<'a> {
     Authorize(&'a Visit),
     /// They want to see their account.
     Account(&'a AccountVisit),
+    /// A device of theirs waits.
+    Device(&'a DeviceVisit),
 }
 
 /// Somebody on the way to `/account`.
@@ -90,6 +94,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => &visit.sealed,
             Errand::Account(visit) => &visit.sealed,
+            Errand::Device(visit) => &visit.sealed,
         }
     }
 
@@ -98,6 +103,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.request.received_at,
             Errand::Account(visit) => visit.received_at,
+            Errand::Device(visit) => visit.received_at,
         }
     }
 
@@ -106,6 +112,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.request.acr_values.tenant.as_ref(),
             Errand::Account(visit) => visit.tenant.as_ref(),
+            Errand::Device(visit) => visit.acr_values.tenant.as_ref(),
         }
     }
 
@@ -114,6 +121,7 @@ impl<'a> Errand<'a> {
         let snapshot = match self {
             Errand::Authorize(visit) => &visit.snapshot,
             Errand::Account(visit) => &visit.snapshot,
+            Errand::Device(visit) => &visit.snapshot,
         };
         let tenant = snapshot.catalogue.tenants.get(self.tenant()?.as_str())?;
         Some(&tenant.display_name)
@@ -124,6 +132,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => Some(&visit.request.client_id),
             Errand::Account(_) => None,
+            Errand::Device(visit) => Some(&visit.client.client.client_id),
         }
     }
 
@@ -132,6 +141,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => Some(visit.client_view()),
             Errand::Account(_) => None,
+            Errand::Device(visit) => Some(visit.client_view()),
         }
     }
 
@@ -140,6 +150,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.request.ui_locales.as_deref().unwrap_or_default(),
             Errand::Account(visit) => &visit.ui_locales,
+            Errand::Device(_) => "",
         }
     }
 
@@ -147,7 +158,7 @@ impl<'a> Errand<'a> {
     pub fn login_hint(self) -> &'a str {
         match self {
             Errand::Authorize(visit) => visit.request.login_hint.as_deref().unwrap_or_default(),
-            Errand::Account(_) => "",
+            Errand::Account(_) | Errand::Device(_) => "",
         }
     }
 
@@ -155,7 +166,7 @@ impl<'a> Errand<'a> {
     pub fn wants_fresh_sign_in(self) -> bool {
         match self {
             Errand::Authorize(visit) => visit.wants_fresh_sign_in(),
-            Errand::Account(_) => false,
+            Errand::Account(_) | Errand::Device(_) => false,
         }
     }
 
@@ -169,6 +180,7 @@ impl<'a> Errand<'a> {
                 Err(visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)))
             }
             Errand::Account(_) => Ok(()),
+            Errand::Device(visit) => visit.require_password_form(),
         }
     }
 
@@ -183,6 +195,10 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.next(app, http, present, step),
             Errand::Account(visit) => Ok(visit.next(app, present)),
+            Errand::Device(visit) => Ok(match present.filter(|present| visit.is_answered_by(app, present)) {
+                Some(present) => Next::Answer(device::draw(app, http, visit, present, false)),
+                None => Next::Login,
+            }),
         }
     }
 
@@ -191,6 +207,7 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.page(app, page),
             Errand::Account(visit) => sealed_address::page(app, page, &visit.sealed),
+            Errand::Device(visit) => sealed_address::page(app, page, &visit.sealed),
         }
     }
 
@@ -201,6 +218,7 @@ impl<'a> Errand<'a> {
                 Err(visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied)))
             }
             Errand::Account(_) => Ok(answers::see_other(format!("{}/", app.config.base_url.path()))),
+            Errand::Device(_) => Ok(answers::see_other(format!("{}/device", app.config.base_url.path()))),
         }
     }
 
@@ -208,7 +226,7 @@ impl<'a> Errand<'a> {
     pub fn silent(self, failure: Failure) -> Failure {
         match self {
             Errand::Authorize(visit) => authorize::silent(visit, failure),
-            Errand::Account(_) => failure,
+            Errand::Account(_) | Errand::Device(_) => failure,
         }
     }
 }

@@ -23,6 +23,10 @@ pub enum Form {
     Consent,
     /// `/logout`
     Logout,
+    /// `/device`, where it asks for the code.
+    UserCode,
+    /// `/device`, where it asks for a decision.
+    Device,
     /// `/account`
     Account,
 }
@@ -34,6 +38,8 @@ impl Form {
             Form::SelectAccount => b"select account",
             Form::Consent => b"consent",
             Form::Logout => b"logout",
+            Form::UserCode => b"user code",
+            Form::Device => b"device",
             Form::Account => b"account",
         }
     }

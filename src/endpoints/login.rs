@@ -3,6 +3,7 @@
 
 use super::answers::{self, Presentation};
 use super::cookies;
+use super::device_visit::DeviceVisit;
 use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
@@ -11,7 +12,7 @@ use super::sign_in;
 use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::password_sign_in::{Attempt, Outcome, attempt};
+use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
 use crate::crypto::random;
 use crate::http::{Method, Request, Response};
 use crate::pages;
@@ -38,7 +39,12 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     match opened.request.purpose {
         SealedPurpose::Authorize => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
         SealedPurpose::Account => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
-        SealedPurpose::Device | SealedPurpose::Link | SealedPurpose::Logout => Err(sealed_address::invalid()),
+        SealedPurpose::Device if request.method == Method::Post => {
+            answer(app, request, Errand::Device(&DeviceVisit::resume(app, &opened)?))
+        }
+        // An address alone does not lead past the page that asks for the code.
+        SealedPurpose::Device => Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed))),
+        SealedPurpose::Link | SealedPurpose::Logout => Err(sealed_address::invalid()),
     }
 }
 
@@ -51,9 +57,9 @@ fn answer(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, 
     }
 }
 
-/// The form for somebody else than the present account, as the answer to a choice made on another page.
-pub fn ask_for_another_account(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -> Response {
-    LoginPage { app, request, errand: Errand::Authorize(visit), present: Some(present) }.draw(200, "", None)
+/// The form, as the answer to something sent from another page.
+pub fn ask(app: &App, request: &Request, errand: Errand<'_>, present: Option<&PresentSession>) -> Response {
+    LoginPage { app, request, errand, present }.draw(200, "", None)
 }
 
 impl LoginPage<'_> {
@@ -135,7 +141,7 @@ impl LoginPage<'_> {
                 sign_in::complete(self.app, self.request, self.errand, self.present, (*user, read_at))
             }
             Outcome::Wrong => {
-                sign_in::record_failure(self.app, self.request, self.errand)?;
+                record_failure(self.app, self.request, self.errand.client_id())?;
                 let mut response = self.draw(200, username, Some(LoginProblem::WrongCredentials));
                 response.note.reason = Some(Reason::WrongPassword.code());
                 Ok(response)

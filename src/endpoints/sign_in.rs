@@ -17,13 +17,10 @@ use crate::protocol::acr_values::SIGNED_IN;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::Step;
-use crate::protocol::session::LOCAL;
-use crate::store::audit_events::{self, AuditEvent};
+use crate::protocol::session::{LOCAL, PASSWORD};
+use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::{self, SessionRenewal, SessionRow};
 use crate::store::users::UserRow;
-
-/// `amr` of a password (RFC 8176 §2).
-const PASSWORD: &str = "pwd";
 
 /// Signs the user in, by their row and the moment it was read, and goes on with what they came for.
 pub fn complete(
@@ -135,16 +132,4 @@ fn event<'a>(
         request_id: Some(&request.id),
         detail: json!({"amr": [PASSWORD]}),
     }
-}
-
-/// Tells the audit log of a wrong password. Not whose: what was typed as a user name is sometimes a password.
-pub fn record_failure(app: &App, request: &Request, errand: Errand<'_>) -> Result<(), Failure> {
-    let event = AuditEvent {
-        event: "sign_in_failed",
-        client_id: errand.client_id(),
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        ..AuditEvent::default()
-    };
-    Ok(audit_events::insert(&app.store, &event)?)
 }

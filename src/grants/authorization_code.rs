@@ -5,7 +5,7 @@ use super::GrantContext;
 use super::issue::{self, Issue, IssueGrant, IssueUser};
 use crate::app::failure::Failure;
 use crate::crypto::random;
-use crate::protocol::audience::{Narrowed, narrow};
+use crate::protocol::audience::{Narrowed, narrow_granted};
 use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::identifiers::Sid;
@@ -49,7 +49,7 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
         Redemption::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is spent, so that a resource that is not to be had leaves it as it was.
-    let narrowed = narrow(&code.scope, &request.resources, &code.resources, &snapshot.catalogue, app.issuer());
+    let narrowed = narrow_granted(&code.scope, &request.resources, &code.resources, &snapshot.catalogue, app.issuer());
     let narrowed = match narrowed {
         Ok(narrowed) => narrowed,
         Err(error) => {

@@ -18,7 +18,7 @@ use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::extension_grant::{
     Answer, Circumstances, Granted, Proposal, Refusal, Verdict, asked_scope, judge,
 };
-use crate::protocol::identifiers::{GrantId, TenantName};
+use crate::protocol::identifiers::{ClientId, GrantId, TenantName};
 use crate::protocol::reason::Reason;
 use crate::protocol::refresh_token;
 use crate::protocol::scope::ScopeSet;
@@ -28,7 +28,7 @@ use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user::User;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
-use crate::store::grants::{self, NewGrant, Redemption};
+use crate::store::grants::{self, NewGrant};
 use crate::store::users::{self, UserRow};
 
 /// Extension grants of the standards, in the one table.
@@ -65,8 +65,7 @@ fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHa
 }
 
 fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
-    let source = Source::of(context.request.source);
-    let wait = context.app.extension_failures.wait(&context.client.client.client_id, source, context.now);
+    let wait = context.app.extension_failures.wait(&guesser(context), context.now);
     let throttled =
         |retry_after: Duration| Failure::Throttled { reason: Reason::TooManyExtensionFailures, retry_after };
     wait.map(throttled).map_or(Ok(()), Err)
@@ -75,10 +74,14 @@ fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
 /// `invalid_grant` may have been a guess, and counts.
 fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
     if refusal.error.code == TokenErrorCode::InvalidGrant {
-        let source = Source::of(context.request.source);
-        context.app.extension_failures.count(&context.client.client.client_id, source, context.now);
+        context.app.extension_failures.count(guesser(context), context.now);
     }
     Failure::RefusedByGrant(refusal)
+}
+
+/// Whose refusals count together.
+fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
+    (context.client.client.client_id.clone(), Source::of(context.request.source))
 }
 
 /// A proposal and what it was made to.
@@ -199,10 +202,8 @@ fn begin_grant(
         detail: json!({"grant_type": request.grant_type}),
         ..AuditEvent::default()
     };
-    match grants::redeem(&app.store, &new, &event)? {
-        Redemption::Issued(_) => Ok(IssueGrant { id: new.id, expires_at, refresh_generation: Some(0) }),
-        Redemption::Replayed | Redemption::NoLongerStands => {
-            Err(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands).into())
-        }
+    match grants::begin(&app.store, &new, &event)? {
+        Some(_) => Ok(IssueGrant { id: new.id, expires_at, refresh_generation: Some(0) }),
+        None => Err(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands).into()),
     }
 }

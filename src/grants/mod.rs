@@ -4,13 +4,16 @@
 
 pub mod authorization_code;
 pub mod client_credentials;
+pub mod device_code;
 pub mod extension;
 pub mod issue;
 pub mod jwt_bearer;
+pub mod password;
 pub mod presented_token;
 pub mod refresh_token;
 pub mod sql_function;
 pub mod token_exchange;
+pub mod user_grant;
 
 use crate::app::failure::Failure;
 use crate::protocol::token_request::TokenRequest;
@@ -24,6 +27,8 @@ pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<Token
         TokenRequest::AuthorizationCode(request) => authorization_code::handle(context, request),
         TokenRequest::RefreshToken(request) => refresh_token::handle(context, request),
         TokenRequest::ClientCredentials(request) => client_credentials::handle(context, request),
+        TokenRequest::Password(request) => password::handle(context, request),
+        TokenRequest::DeviceCode(request) => device_code::handle(context, request),
         TokenRequest::Extension(request) => extension::handle(context, request),
     }
 }

@@ -57,16 +57,11 @@ pub fn page(view: &ConsentView<'_>) -> Markup {
         html! {
             (client_logo(&view.client))
             h1 { (about(texts.client_asks_for_access, view.client.name)) }
-            (account(view))
+            (account(texts, view.account, view.action, view.form_token))
             @if view.drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
             form method="post" action=(view.action) {
                 input type="hidden" name="form_token" value=(view.form_token);
-                fieldset {
-                    legend { (texts.scopes_legend) }
-                    ul .scopes {
-                        @for (index, scope) in view.scopes.iter().enumerate() { li { (scope_choice(texts, scope, index)) } }
-                    }
-                }
+                (scope_choices(texts, view.scopes))
                 (claims(texts, view.claims))
                 p .hint { (about(texts.consent_hint, view.client.name)) }
                 @if view.may_remember { (remember(texts)) }
@@ -81,13 +76,24 @@ pub fn page(view: &ConsentView<'_>) -> Markup {
 }
 
 /// Who is signed in, with the way to another account. A form of its own: Enter in the main one must not press its button.
-fn account(view: &ConsentView<'_>) -> Markup {
-    let texts = view.chrome.texts;
+pub(crate) fn account(texts: &Texts, account: Account<'_>, action: &str, form_token: &str) -> Markup {
     html! {
-        form .account method="post" action=(view.action) {
-            input type="hidden" name="form_token" value=(view.form_token);
-            p { (about_account(texts.signed_in_as, view.account)) }
+        form .account method="post" action=(action) {
+            input type="hidden" name="form_token" value=(form_token);
+            p { (about_account(texts.signed_in_as, account)) }
             button .link type="submit" name="decision" value="another" { (texts.not_you) }
+        }
+    }
+}
+
+/// What is asked for, each scope to be ticked or not.
+pub(crate) fn scope_choices(texts: &Texts, scopes: &[ConsentScope<'_>]) -> Markup {
+    html! {
+        fieldset {
+            legend { (texts.scopes_legend) }
+            ul .scopes {
+                @for (index, scope) in scopes.iter().enumerate() { li { (scope_choice(texts, scope, index)) } }
+            }
         }
     }
 }

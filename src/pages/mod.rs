@@ -6,6 +6,7 @@ pub mod account;
 pub mod brand;
 pub mod check_session;
 pub mod consent;
+pub mod device;
 pub mod error;
 pub mod form_post;
 pub mod frame;

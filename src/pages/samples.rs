@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::account::{self, AccountProblem, AccountView, ApplicationItem, Outcome, SessionItem};
 use super::brand::Brand;
 use super::consent::{self, ConsentScope, ConsentView};
+use super::device::{self, DecidedView, DeviceView, UserCodeProblem, UserCodeView};
 use super::error::{self, ErrorView, Problem};
 use super::form_post::{self, FormPostView};
 use super::frame::{Account, Chrome, Client};
@@ -89,6 +90,9 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
         consent::page(&ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent }),
     );
     add_account_pages(chrome, name, &scopes, &mut add);
+    for (page, markup) in device_pages(chrome, name, &scopes) {
+        add(&page, markup);
+    }
     let client = Some(client(name));
     let logout = LogoutView { chrome, action: ACTION, form_token: "TOKEN", account, client, drawn_again: false };
     add("logout", logout::page(&logout));
@@ -169,6 +173,50 @@ fn client(name: &str) -> Client<'_> {
         policy: Some("https://client.example/policy?a&b"),
         terms: Some(name),
     }
+}
+
+const CODE_PROBLEMS: [UserCodeProblem; 4] = [
+    UserCodeProblem::Missing,
+    UserCodeProblem::Wrong,
+    UserCodeProblem::TooMany { minutes: 1 },
+    UserCodeProblem::PageExpired,
+];
+
+fn device_pages(chrome: Chrome<'_>, name: &str, scopes: &[ConsentScope<'_>]) -> Vec<(String, maud::Markup)> {
+    let code = UserCodeView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        user_code: name,
+        to_be_compared: true,
+        problem: None,
+    };
+    let device = DeviceView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        client: client(name),
+        account: Account { name, username: "alice" },
+        user_code: "BCDF-GHJK",
+        scopes,
+        drawn_again: false,
+    };
+    let typed = UserCodeView { user_code: "", to_be_compared: false, ..code };
+    let mut pages = vec![
+        (String::from("device code from the link"), device::user_code_page(&code)),
+        (String::from("device code"), device::user_code_page(&typed)),
+        (String::from("device"), device::page(&device)),
+        (String::from("device again"), device::page(&DeviceView { drawn_again: true, ..device })),
+    ];
+    for problem in CODE_PROBLEMS {
+        let view = UserCodeView { problem: Some(problem), ..typed };
+        pages.push((format!("device code {problem:?}"), device::user_code_page(&view)));
+    }
+    for allowed in [true, false] {
+        let view = DecidedView { chrome, client: client(name), allowed };
+        pages.push((format!("decided {allowed}"), device::decided_page(&view)));
+    }
+    pages
 }
 
 fn login_view<'a>(chrome: Chrome<'a>, name: &'a str) -> LoginView<'a> {

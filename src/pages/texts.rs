@@ -97,6 +97,24 @@ pub struct Texts {
     /// Standard claims (OpenID Connect Core §5.1) by wire name, in words.
     pub standard_claims: [(&'static str, &'static str); 19],
 
+    // Connecting a device
+    pub device_title: &'static str,
+    pub device_hint: &'static str,
+    pub device_compare: &'static str,
+    pub device_code: &'static str,
+    pub device_continue: &'static str,
+    pub device_code_missing: &'static str,
+    pub device_code_wrong: &'static str,
+    pub device_page_expired: &'static str,
+    pub device_asks_for_access: Template,
+    pub device_warning_title: &'static str,
+    pub device_must_show: Template,
+    pub device_warning: &'static str,
+    pub device_connected_title: &'static str,
+    pub device_connected_hint: Template,
+    pub device_denied_title: &'static str,
+    pub device_denied_hint: Template,
+
     // Sign-out
     pub sign_out_title: &'static str,
     pub client_asks_to_sign_out: Template,

@@ -43,6 +43,20 @@ impl AcrValues {
     }
 }
 
+/// The tenant of a request that brings a password along: `idp:local` says what is so anyhow, any other provider is a
+/// contradiction.
+pub fn tenant_for_password(
+    text: Option<&str>,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<Option<TenantName>, Reason> {
+    let mut providers = text.unwrap_or_default().split(' ').filter_map(|word| word.strip_prefix("idp:"));
+    if providers.any(|name| name != LOCAL) {
+        return Err(Reason::IdentityProviderWithPassword);
+    }
+    Ok(AcrValues::parse(text, client, catalogue)?.tenant)
+}
+
 /// The tenant of a sign-in: the one named, if it is registered and the client allows it; without a name the client's only one,
 /// else none. See [`named_tenant`] for what is refused.
 pub fn settle_tenant<'a>(
@@ -167,6 +181,18 @@ mod tests {
     fn where_no_tenant_is_registered_names_are_ignored() {
         let parsed = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
         assert_eq!(parsed, AcrValues::default());
+    }
+
+    #[test]
+    fn a_password_is_for_no_other_provider() {
+        let read = |text| tenant_for_password(text, &client(), &catalogue_with_tenants());
+        assert_eq!(read(None), Ok(None));
+        assert_eq!(read(Some("idp:local 1")), Ok(None));
+        assert_eq!(read(Some("idp:local tenant:acme")), Ok(Some(TenantName::new("acme"))));
+        for text in ["idp:corp", "idp:", "idp:LOCAL", "tenant:acme idp:local idp:x"] {
+            assert_eq!(read(Some(text)), Err(Reason::IdentityProviderWithPassword), "{text}");
+        }
+        assert_eq!(read(Some("tenant:nope")), Err(Reason::UnknownTenant));
     }
 
     #[test]

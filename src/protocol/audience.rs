@@ -41,6 +41,29 @@ pub fn aimed(scope: &ScopeSet, chosen: &[String], catalogue: &Catalogue, issuer:
     Narrowed { scope, audience: or_default(chosen.to_vec(), issuer) }
 }
 
+/// The same for a scope that became narrower after its resources were authorized: by the user's choice, or by a refresh.
+/// Resources that no scope stands for any more go with their scopes, and no others take their place; `invalid_target`
+/// when nothing is left.
+pub fn narrow_granted(
+    scope: &ScopeSet,
+    requested: &[String],
+    authorized: &[String],
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Result<Narrowed, TokenError> {
+    let behind = resources_behind(scope, catalogue);
+    let left: Vec<String> = authorized.iter().filter(|name| behind.contains(&name.as_str())).cloned().collect();
+    let of_no_resource = |name: &str| catalogue.scopes.get(name).is_none_or(|scope| scope.resources.is_empty());
+    let scope = match left.is_empty() && !authorized.is_empty() {
+        true => scope.retain(of_no_resource),
+        false => scope.clone(),
+    };
+    if scope.is_empty() {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    narrow(&scope, requested, &left, catalogue, issuer)
+}
+
 /// Resources behind the scopes, each once, in the order of the scopes.
 pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let mut resources: Vec<&str> = Vec::new();
@@ -147,5 +170,19 @@ mod tests {
         for resource in ["", "orders", "/orders", "//a.example", ":x", "1a:b", "https:", "https://a#b", "a b:c"] {
             assert!(!is_target(resource), "{resource}");
         }
+    }
+    #[test]
+    fn resources_leave_with_their_last_scope_and_no_other_takes_their_place() {
+        let narrowed = |text: &str, requested: &[&str], authorized: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
+            let narrowed = narrow_granted(&scope(text), &owned(requested), &owned(authorized), &catalogue(), ISSUER)?;
+            Ok((narrowed.scope.to_string(), narrowed.audience))
+        };
+        let own = "https://op.example/idp/resources";
+        assert_eq!(narrowed("openid orders.read stock", &[], &[ORDERS]), expected("openid orders.read", &[ORDERS]));
+        assert_eq!(narrowed("openid stock ping", &[], &[ORDERS]), expected("openid ping", &[own]));
+        assert_eq!(narrowed("openid stock", &[], &[]), expected("openid stock", &["stock"]));
+        assert_eq!(narrowed("stock", &[], &[ORDERS]), Err(INVALID));
+        assert_eq!(narrowed("openid", &[ORDERS], &[ORDERS]), Err(INVALID));
     }
 }

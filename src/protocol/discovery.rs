@@ -19,6 +19,8 @@ pub const TOKEN_PATH: &str = "/connect/token";
 pub const REVOCATION_PATH: &str = "/connect/revocation";
 /// Path of the introspection endpoint.
 pub const INTROSPECTION_PATH: &str = "/connect/introspect";
+/// Path of the device authorization endpoint.
+pub const DEVICE_AUTHORIZATION_PATH: &str = "/connect/deviceauthorization";
 /// Path of the end session endpoint.
 pub const END_SESSION_PATH: &str = "/connect/endsession";
 /// Path of the UserInfo endpoint.

@@ -19,6 +19,14 @@ pub enum TokenErrorCode {
     InvalidScope,
     /// `invalid_target`
     InvalidTarget,
+    /// `authorization_pending`
+    AuthorizationPending,
+    /// `slow_down`
+    SlowDown,
+    /// `access_denied`
+    AccessDenied,
+    /// `expired_token`
+    ExpiredToken,
 }
 
 impl TokenErrorCode {
@@ -32,6 +40,10 @@ impl TokenErrorCode {
             TokenErrorCode::UnsupportedGrantType => "unsupported_grant_type",
             TokenErrorCode::InvalidScope => "invalid_scope",
             TokenErrorCode::InvalidTarget => "invalid_target",
+            TokenErrorCode::AuthorizationPending => "authorization_pending",
+            TokenErrorCode::SlowDown => "slow_down",
+            TokenErrorCode::AccessDenied => "access_denied",
+            TokenErrorCode::ExpiredToken => "expired_token",
         }
     }
 }

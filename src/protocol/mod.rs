@@ -52,6 +52,8 @@ pub mod client_authentication;
 pub mod client_checkup;
 pub mod client_credentials;
 pub mod client_secret;
+pub mod device_authorization_request;
+pub mod device_code;
 pub mod extension_grant;
 pub mod function_answer;
 pub mod jwt_bearer;
@@ -60,6 +62,7 @@ pub mod sealed_code;
 pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
+pub mod user_scope;
 
 // The way out
 pub mod end_session;

@@ -156,6 +156,41 @@ pub enum Reason {
     ScopeBeyondGrant,
     /// Send the token to revoke or to look at.
     MissingToken,
+    // The grants password and device_code, and the device page
+    /// Send username.
+    MissingUsername,
+    /// Send password.
+    MissingPassword,
+    /// Allow the client the identity provider local.
+    NoPasswordSignIn,
+    /// Leave idp: out of acr_values, or send idp:local.
+    IdentityProviderWithPassword,
+    /// Check user name, password and tenant; the log does not say which.
+    PasswordRefused,
+    /// Too many wrong passwords for this account or from this source: wait, then try again.
+    PasswordThrottled,
+    /// Send the device code.
+    MissingDeviceCode,
+    /// The device code is not one of this client's, or was redeemed before.
+    UnknownDeviceCode,
+    /// Start again with a new device authorization; see device_code_lifetime.
+    DeviceCodeExpired,
+    /// Nothing to mend: the person said no.
+    DeviceDenied,
+    /// Poll again after the interval.
+    DevicePending,
+    /// Wait five seconds longer between polls from now on.
+    DevicePolledTooEarly,
+    /// Wait as long as Retry-After says; the limits are settings.
+    TooManyDeviceAuthorizations,
+    /// Wait until some of this client's are decided or expire; the limit is a setting.
+    TooManyPendingDevices,
+    /// Wait as long as Retry-After says.
+    TooManyUserCodes,
+    /// Type the code that the device shows; start again there when it is too old.
+    UnknownUserCode,
+    /// Start again on the device.
+    DeviceAlreadyDecided,
     /// Nothing to mend here: the operator's grant said no.
     ExtensionRefused,
     /// The grant named a user who is not there, is disabled, or is not the client's to have.
@@ -370,6 +405,23 @@ impl Reason {
         Reason::GrantRevoked,
         Reason::ScopeBeyondGrant,
         Reason::MissingToken,
+        Reason::MissingUsername,
+        Reason::MissingPassword,
+        Reason::NoPasswordSignIn,
+        Reason::IdentityProviderWithPassword,
+        Reason::PasswordRefused,
+        Reason::PasswordThrottled,
+        Reason::MissingDeviceCode,
+        Reason::UnknownDeviceCode,
+        Reason::DeviceCodeExpired,
+        Reason::DeviceDenied,
+        Reason::DevicePending,
+        Reason::DevicePolledTooEarly,
+        Reason::TooManyDeviceAuthorizations,
+        Reason::TooManyPendingDevices,
+        Reason::TooManyUserCodes,
+        Reason::UnknownUserCode,
+        Reason::DeviceAlreadyDecided,
         Reason::ExtensionRefused,
         Reason::ExtensionSubject,
         Reason::ExtensionInput,
@@ -527,6 +579,24 @@ impl Reason {
             Reason::GrantRevoked => row("GP1223", "The grant is not valid.", "The grant was revoked: sign in again."),
             Reason::ScopeBeyondGrant => row("GP1224", "The scope is wider than what was granted.", "Ask for scopes within what was granted."),
             Reason::MissingToken => row("GP1225", "The parameter token is missing.", "Send the token to revoke or to look at."),
+            // The grants password and device_code, and the device page
+            Reason::MissingUsername => row("GP1250", "The parameter username is missing.", "Send username."),
+            Reason::MissingPassword => row("GP1251", "The parameter password is missing.", "Send password."),
+            Reason::NoPasswordSignIn => row("GP1252", "The client may not use this grant_type.", "Allow the client the identity provider local."),
+            Reason::IdentityProviderWithPassword => row("GP1253", "Passwords are not checked by an identity provider.", "Leave idp: out of acr_values, or send idp:local."),
+            Reason::PasswordRefused => row("GP1254", "The grant is not valid.", "Check user name, password and tenant; the log does not say which."),
+            Reason::PasswordThrottled => row("GP1255", "The grant is not valid.", "Too many wrong passwords for this account or from this source: wait, then try again."),
+            Reason::MissingDeviceCode => row("GP1256", "The parameter device_code is missing.", "Send the device code."),
+            Reason::UnknownDeviceCode => row("GP1257", "The grant is not valid.", "The device code is not one of this client's, or was redeemed before."),
+            Reason::DeviceCodeExpired => row("GP1258", "The device code has expired.", "Start again with a new device authorization; see device_code_lifetime."),
+            Reason::DeviceDenied => row("GP1259", "The user denied the request.", "Nothing to mend: the person said no."),
+            Reason::DevicePending => row("GP1601", "The user has not decided yet.", "Poll again after the interval."),
+            Reason::DevicePolledTooEarly => row("GP1602", "The device polls too often.", "Wait five seconds longer between polls from now on."),
+            Reason::TooManyDeviceAuthorizations => row("GP1603", "Too many device authorizations.", "Wait as long as Retry-After says; the limits are settings."),
+            Reason::TooManyPendingDevices => row("GP1604", "Too many device authorizations.", "Wait until some of this client's are decided or expire; the limit is a setting."),
+            Reason::TooManyUserCodes => row("GP1605", "Too many wrong codes.", "Wait as long as Retry-After says."),
+            Reason::UnknownUserCode => row("GP1606", "The code is not valid.", "Type the code that the device shows; start again there when it is too old."),
+            Reason::DeviceAlreadyDecided => row("GP1607", "This code was used already, or has expired.", "Start again on the device."),
             // Extension grants and token exchange
             Reason::ExtensionRefused => row("GP1260", "The grant is not valid.", "Nothing to mend here: the operator's grant said no."),
             Reason::ExtensionSubject => row("GP1261", "The grant is not valid.", "The grant named a user who is not there, is disabled, or is not the client's to have."),
@@ -619,9 +689,13 @@ mod tests {
 
     #[test]
     fn invalid_grant_has_one_public_text() {
-        let is_of_grant = |code: &str| ("GP1206".."GP1215").contains(&code) || ("GP1220".."GP1224").contains(&code);
+        let is_of_grant = |code: &str| {
+            ("GP1206".."GP1215").contains(&code)
+                || ("GP1220".."GP1224").contains(&code)
+                || ["GP1254", "GP1255", "GP1257"].contains(&code)
+        };
         let grant_reasons = Reason::ALL.iter().filter(|reason| is_of_grant(reason.code()));
-        assert_eq!(grant_reasons.clone().count(), 13);
+        assert_eq!(grant_reasons.clone().count(), 16);
         for reason in grant_reasons {
             assert_eq!(reason.description(), Reason::UnknownCode.description(), "{reason:?}");
         }

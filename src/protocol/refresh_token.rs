@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::acr_values::tenant_stands;
-use super::audience::{Narrowed, narrow, resources_behind};
+use super::audience::{Narrowed, narrow_granted};
 use super::client::{Client, GrantType};
 use super::codec::{Reader, Writer};
 use super::errors::{TokenError, TokenErrorCode};
@@ -86,10 +86,13 @@ pub fn judge(
     (catalogue, issuer): (&Catalogue, &str),
     now: Instant,
 ) -> RefreshVerdict {
-    if let Err(reason) = check(grant, handle, client, catalogue, now) {
+    if let Err(reason) = check_token(grant, handle, client) {
         return RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason));
     }
-    match narrowed(grant, request, catalogue, issuer) {
+    let standing = check_standing(grant, client, catalogue, now);
+    let standing = standing.map_err(|reason| TokenError::new(TokenErrorCode::InvalidGrant, reason));
+    // What the registration has lost since, or time has ended, does not hide a replay.
+    match standing.and_then(|()| narrowed(grant, request, catalogue, issuer)) {
         narrowed if handle.generation < grant.generation => RefreshVerdict::OldToken(narrowed),
         Ok(narrowed) => RefreshVerdict::Refresh(narrowed),
         Err(error) => RefreshVerdict::Refuse(error),
@@ -98,24 +101,23 @@ pub fn judge(
 
 /// Whether this very token would refresh, as far as the grant's own row and the registration tell.
 pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: &Catalogue, now: Instant) -> bool {
-    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
-    may_refresh && handle.generation == grant.generation && check(grant, handle, client, catalogue, now).is_ok()
+    client.allows_grant(&GrantType::RefreshToken)
+        && handle.generation == grant.generation
+        && check_token(grant, handle, client).is_ok()
+        && check_standing(grant, client, catalogue, now).is_ok()
 }
 
-fn check(
-    grant: &Grant,
-    handle: RefreshHandle,
-    client: &Client,
-    catalogue: &Catalogue,
-    now: Instant,
-) -> Result<(), Reason> {
+/// Whether the token is one of a grant of this client that lives.
+fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
     // A generation ahead of the row: the database was restored from before it.
     if grant.client_id != client.client_id || !grant.offline || handle.generation > grant.generation {
         return Err(Reason::UnknownRefreshToken);
     }
-    if grant.revoked_at.is_some() {
-        return Err(Reason::GrantRevoked);
-    }
+    if grant.revoked_at.is_some() { Err(Reason::GrantRevoked) } else { Ok(()) }
+}
+
+/// Whether time and the registration still let the grant be refreshed.
+fn check_standing(grant: &Grant, client: &Client, catalogue: &Catalogue, now: Instant) -> Result<(), Reason> {
     if now >= ends_at(grant, client) {
         return Err(Reason::RefreshTokenExpired);
     }
@@ -139,19 +141,7 @@ fn narrowed(
     if !asked.is_within(&grant.scope) {
         return Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant));
     }
-    let behind = resources_behind(asked, catalogue);
-    let resources: Vec<String> =
-        grant.resources.iter().filter(|resource| behind.contains(&resource.as_str())).cloned().collect();
-    let scope = if resources.is_empty() && !grant.resources.is_empty() {
-        // None of the authorized resources is behind this scope; without any, others would take their place.
-        asked.retain(|name| catalogue.scopes.get(name).is_none_or(|scope| scope.resources.is_empty()))
-    } else {
-        asked.clone()
-    };
-    if scope.is_empty() {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
-    }
-    narrow(&scope, &request.resources, &resources, catalogue, issuer)
+    narrow_granted(asked, &request.resources, &grant.resources, catalogue, issuer)
 }
 
 #[cfg(test)]
@@ -235,6 +225,21 @@ mod tests {
         let error = TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant);
         assert_eq!(verdict(&grant(), 2, &wider, NOW.plus(HOUR)), RefreshVerdict::OldToken(Err(error.clone())));
         assert_eq!(verdict(&grant(), 3, &wider, NOW.plus(HOUR)), RefreshVerdict::Refuse(error));
+    }
+
+    #[test]
+    fn neither_a_narrowed_registration_nor_the_end_hides_a_replay() {
+        let invalid = |reason| TokenError::new(TokenErrorCode::InvalidGrant, reason);
+        let beyond = Grant { scope: scope("openid phone"), ..grant() };
+        let gone = invalid(Reason::GrantNoLongerStands);
+        let now = NOW.plus(HOUR);
+        assert_eq!(verdict(&beyond, 2, &request(None, &[]), now), RefreshVerdict::OldToken(Err(gone.clone())));
+        assert_eq!(verdict(&beyond, 3, &request(None, &[]), now), RefreshVerdict::Refuse(gone));
+        let over = RefreshVerdict::OldToken(Err(invalid(Reason::RefreshTokenExpired)));
+        assert_eq!(verdict(&grant(), 2, &request(None, &[]), grant().expires_at), over);
+        let revoked = Grant { revoked_at: Some(NOW), ..grant() };
+        let dead = RefreshVerdict::Refuse(invalid(Reason::GrantRevoked));
+        assert_eq!(verdict(&revoked, 2, &request(None, &[]), now), dead);
     }
 
     #[test]

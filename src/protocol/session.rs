@@ -5,6 +5,8 @@ use super::instant::Instant;
 
 /// The identity provider's name of the password login.
 pub const LOCAL: &str = "local";
+/// `amr` of a password (RFC 8176 §2).
+pub const PASSWORD: &str = "pwd";
 
 /// Someone signed in with this browser.
 #[derive(Clone, Debug, PartialEq, Eq)]

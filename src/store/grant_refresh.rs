@@ -49,6 +49,8 @@ pub enum Refreshed {
 /// A consent that lapsed since the grant was given, where the client needs one, no longer stands. An answer that was given
 /// without being remembered is not held against one that was.
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
+/// A use that moves nothing closes the window of the last move: the successor was used. So a client that is registered anew
+/// for tokens that stay may still repeat what it lost before, and no longer.
 const REFRESH: &str = "
 WITH standing AS (
     SELECT u.enabled AND g.issued_at > u.tokens_valid_after
@@ -69,12 +71,14 @@ WITH standing AS (
     SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 AND NOT $6::bool
                           THEN g.generation + 1 ELSE g.generation END,
         moved_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
-                        THEN clock_timestamp() ELSE g.moved_at END,
+                        THEN CASE WHEN NOT $6::bool THEN clock_timestamp() END ELSE g.moved_at END,
+        used_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
+                       THEN CASE WHEN $6::bool THEN clock_timestamp() END ELSE g.used_at END,
         attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 THEN $5::bytea
                        ELSE g.attempt END,
         revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
                           WHEN g.generation <= $4::int4 THEN NULL
-                          WHEN g.generation - 1 = $4::int4 AND NOT $6::bool
+                          WHEN g.generation - 1 = $4::int4
                                AND (g.attempt = $5::bytea OR g.moved_at > clock_timestamp() - $7::int8 * interval '1 second')
                           THEN NULL
                           ELSE clock_timestamp() END

@@ -101,7 +101,8 @@ WITH standing AS (
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
-           CASE WHEN redeemed.issued THEN coalesce(nullif(a.event, ''), 'code_redeemed') WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
+           CASE WHEN redeemed.issued THEN coalesce(nullif(a.event, ''), 'code_redeemed') WHEN a.event <> '' THEN 'grant_refused'
+                WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
            $4::text, $5::text, $9::text, a.source, a.request_id, a.detail
     FROM redeemed, jsonb_populate_record(NULL::audit_events, $20::jsonb) AS a
 )
@@ -121,6 +122,13 @@ pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<R
         (true, false) => Ok(Redemption::NoLongerStands),
         (false, _) => Ok(Redemption::Replayed),
     }
+}
+
+/// Enters a grant that no code promised, under an id drawn for it just now. `None` when user, client or consent do not
+/// stand: then nothing may be issued. The event has the name it is given, unless nothing is issued.
+pub fn begin(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Option<Box<UserRow>>, StoreError> {
+    let row = enter(store, new, false, audit)?;
+    if column(&row, "issued")? { Ok(Some(Box::new(user(&row)?))) } else { Ok(None) }
 }
 
 /// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
@@ -203,7 +211,7 @@ pub fn revoke_replayed(
 
 const FIND: &str = "
 SELECT day, id, client_id, sub, scopes, resources, claims, token_claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
-       generation, issued_at, coalesce(moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
+       generation, issued_at, coalesce(used_at, moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
 FROM grants WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text";
 
 /// Reads a grant of this client; somebody else's counts as absent.
@@ -216,7 +224,7 @@ pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<G
 const LIST_OFFLINE_OF_USER: &str = "
 SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
        g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at,
-       coalesce(g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at
+       coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at
 FROM grants g
 CROSS JOIN installation i
 JOIN users u ON u.sub = g.sub AND g.issued_at > u.tokens_valid_after
@@ -236,7 +244,7 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
 
 const LIST: &str = "
 SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
-       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.moved_at, g.redeemed_at) AS last_used_at,
+       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
        g.expires_at, g.revoked_at
 FROM grants g
 CROSS JOIN installation i

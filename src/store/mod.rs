@@ -16,6 +16,7 @@ pub mod audit_events;
 pub mod catalogue;
 pub mod clients;
 pub mod consents;
+pub mod device_authorizations;
 pub mod grant_functions;
 pub mod grant_refresh;
 pub mod grants;
@@ -49,6 +50,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         catalogue::QUERIES,
         clients::QUERIES,
         consents::QUERIES,
+        device_authorizations::QUERIES,
         grant_functions::QUERIES,
         grant_refresh::QUERIES,
         grants::QUERIES,

@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { authorizeAsAlice, demo, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
+import { alice, authorizeAsAlice, decideForDevice, demo, device, direct, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
 import { run } from "./gatepost.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -151,6 +151,31 @@ describe("Authlib", { timeout: 300_000 }, () => {
       assert.equal((await ask("refresh", { refresh_token: next.refresh_token })).error, "invalid_grant");
     });
   }
+
+  test("brings a password along, and refreshes, introspects and revokes what it gets", async () => {
+    await discover(direct, { scope: "openid profile offline_access" });
+    const { token } = await ask("password", alice);
+    assert.equal(token.scope, "openid profile offline_access");
+    assert.equal((await ask("userinfo")).claims.name, "Alice Liddell");
+    const next = (await ask("refresh", { refresh_token: token.refresh_token })).token;
+    assert.equal((await ask("introspect", { token: next.access_token })).claims.active, true);
+    assert.equal((await ask("revoke", { token: next.refresh_token, token_type_hint: "refresh_token" })).status, 200);
+    assert.deepEqual((await ask("introspect", { token: next.access_token })).claims, { active: false });
+    assert.equal((await ask("password", { ...alice, password: "wrong" })).error, "invalid_grant");
+  });
+
+  test("is a device: waits, is let in, and gets its tokens once", async () => {
+    await discover(device, { scope: "openid profile offline_access" });
+    const { waiting } = await ask("device_authorization");
+    assert.equal((await ask("device_token", waiting)).error, "authorization_pending");
+    assert.match(await decideForDevice(waiting.verification_uri_complete), /Your device is connected/);
+    const { token } = await ask("device_token", waiting);
+    assert.equal(token.scope, "openid profile offline_access");
+    assert.equal((await ask("userinfo")).claims.name, "Alice Liddell");
+    assert.equal((await ask("device_token", waiting)).error, "invalid_grant");
+    assert.equal((await ask("revoke", { token: token.refresh_token })).status, 200);
+    assert.equal((await ask("refresh", { refresh_token: token.refresh_token })).error, "invalid_grant");
+  });
 
   test("gets a token for itself", async () => {
     await discover(service, { scope: "orders.read" });

@@ -33,7 +33,7 @@ class ByKey(PrivateKeyJWT):
 
 
 class Client:
-    def discover(self, issuer, client_id, client_secret, redirect_uri=None, scope=None):
+    def discover(self, issuer, client_id, client_secret=None, redirect_uri=None, scope=None):
         found = requests.get(get_well_known_url(issuer, external=True), timeout=30)
         found.raise_for_status()
         self.metadata = OpenIDProviderMetadata(found.json())
@@ -43,6 +43,7 @@ class Client:
             client_secret,
             scope=scope,
             redirect_uri=redirect_uri,
+            token_endpoint_auth_method="client_secret_basic" if client_secret else "none",
             code_challenge_method="S256",
         )
         return {"issuer": self.metadata["issuer"]}
@@ -112,6 +113,24 @@ class Client:
 
     def client_credentials(self):
         return {"token": dict(self.session.fetch_token(self.metadata["token_endpoint"], grant_type="client_credentials"))}
+
+    def password(self, username, password):
+        token = self.session.fetch_token(self.metadata["token_endpoint"], username=username, password=password)
+        return {"token": dict(token)}
+
+    def device_authorization(self):
+        form = {"client_id": self.client_id, "scope": self.session.scope}
+        answer = requests.post(self.metadata["device_authorization_endpoint"], data=form, timeout=30)
+        answer.raise_for_status()
+        return {"waiting": answer.json()}
+
+    def device_token(self, device_code, **_):
+        token = self.session.fetch_token(
+            self.metadata["token_endpoint"],
+            grant_type="urn:ietf:params:oauth:grant-type:device_code",
+            device_code=device_code,
+        )
+        return {"token": dict(token)}
 
     def refresh(self, refresh_token):
         token = self.session.refresh_token(self.metadata["token_endpoint"], refresh_token=refresh_token)

@@ -25,7 +25,7 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
 
   test("prints what to open and ends without leaving anything running", async () => {
     dev = await startDev(directory);
-    for (const expected of ["alice / looking-glass", "demo-service", "/.well-known/openid-configuration"]) {
+    for (const expected of ["alice / looking-glass", "demo-service", "/.well-known/openid-configuration", "client_id=demo-device"]) {
       assert.ok(dev.output.includes(expected), dev.output);
     }
     const discovery = await (await fetch(`${dev.provider}/.well-known/openid-configuration`)).json();

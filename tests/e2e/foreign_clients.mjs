@@ -7,6 +7,8 @@ import { newProject, register, removeProject, startDev } from "./gatepost.mjs";
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
 export const service = { client_id: "demo-service", client_secret: "demo-service-secret-for-trying-out-only" };
+export const device = { client_id: "demo-device" };
+export const direct = { client_id: "direct", client_secret: "a-secret-of-the-direct-client" };
 export const offline = ["jwt", "reference"].map((kind) => ({
   client_id: `offline-${kind}`,
   client_secret: "a-secret-of-the-offline-client",
@@ -27,6 +29,13 @@ function clients(redirectUri) {
     access_token_type: kind,
     secrets: [{ value: client_secret }],
   }));
+  registered.push({
+    client_id: direct.client_id,
+    response_types: [],
+    grant_types: ["password", "refresh_token"],
+    scope: "openid profile offline_access orders.read",
+    secrets: [{ value: direct.client_secret }],
+  });
   const { client_id, client_secret } = everyType;
   registered.push({
     client_id,
@@ -66,8 +75,21 @@ export async function startProvider() {
 
 // Goes through the provider's pages as alice; answers where the client is sent, or the form it is sent.
 export async function authorizeAsAlice(authorizationUrl, redirectUri) {
+  const goesBack = (url) => url?.startsWith(redirectUri);
+  const { location, next } = await walkAsAlice(String(authorizationUrl), (step) => goesBack(step.location ?? step.next?.url));
+  return location ? new URL(location) : new Request(next.url, next.options);
+}
+
+// Lets a device in as alice, or turns it away; answers the last page.
+export async function decideForDevice(link, decision = "allow") {
+  const { page } = await walkAsAlice(link, ({ page }) => page && !page.includes("<form"), decision);
+  return page;
+}
+
+// Fills in one page after the other until `ends` says so of a step: a redirect's location, a page, or the form to send next.
+async function walkAsAlice(start, ends, decision = "allow") {
   const cookies = new Map();
-  let next = { url: String(authorizationUrl), options: {} };
+  let next = { url: start, options: {} };
   for (let hop = 0; hop < 10; hop += 1) {
     const { url, options } = next;
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -77,15 +99,16 @@ export async function authorizeAsAlice(authorizationUrl, redirectUri) {
       cookies.set(name, value);
     }
     const location = answer.headers.get("location");
-    if (location?.startsWith(redirectUri)) return new URL(location);
-    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(await answer.text(), url);
-    if (next.url.startsWith(redirectUri)) return new Request(next.url, next.options);
+    const step = location ? { location } : { page: await answer.text() };
+    if (ends(step)) return step;
+    next = location ? { url: new URL(location, url).href, options: {} } : filledIn(step.page, url, decision);
+    if (ends({ next })) return { next };
   }
-  throw new Error(`the pages do not end at ${redirectUri}`);
+  throw new Error(`the pages that begin at ${start} do not end`);
 }
 
 // The page's main form, as alice would send it.
-function filledIn(page, url) {
+function filledIn(page, url, decision) {
   const form = page.match(/<form method="post" action="([^"]*)">(.*?)<\/form>/s);
   if (!form) throw new Error(`no form at ${url}:\n${page}`);
   const [, action, content] = form;
@@ -97,7 +120,7 @@ function filledIn(page, url) {
   if (content.includes('type="password"')) {
     Object.entries(alice).forEach(([name, value]) => fields.append(name, value));
   } else {
-    fields.append("decision", "allow");
+    fields.append("decision", decision);
   }
   return { url: new URL(unescaped(action), url).href, options: { method: "POST", body: fields } };
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { authorizeAsAlice, demo, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, decideForDevice, demo, device, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
 
 // Node 18, Debian 12's, has them, but not as globals.
 globalThis.crypto ??= webcrypto;
@@ -166,6 +166,25 @@ describe("openid-client", { timeout: 300_000 }, () => {
       assert.deepEqual(await library.tokenIntrospection(configuration, tokens.access_token), { active: false });
     });
   }
+
+  test("waits for the person in front of a device, and gets tokens that last", async () => {
+    const configuration = await discover(device, library.None());
+    const waiting = await library.initiateDeviceAuthorization(configuration, { scope: "openid profile offline_access" });
+    assert.match(waiting.user_code, /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
+    assert.match(await decideForDevice(waiting.verification_uri_complete), /Your device is connected/);
+    const tokens = await library.pollDeviceAuthorizationGrant(configuration, waiting);
+    const info = await library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub);
+    assert.equal(info.name, "Alice Liddell");
+    const next = await library.refreshTokenGrant(configuration, tokens.refresh_token);
+    assert.equal(next.claims().auth_time, tokens.claims().auth_time);
+  });
+
+  test("is told that the person turned the device away", async () => {
+    const configuration = await discover(device, library.None());
+    const waiting = await library.initiateDeviceAuthorization(configuration, { scope: "openid" });
+    assert.match(await decideForDevice(waiting.verification_uri_complete, "deny"), /was not connected/);
+    await assert.rejects(library.pollDeviceAuthorizationGrant(configuration, waiting), { error: "access_denied" });
+  });
 
   for (const method of ["ClientSecretBasic", "ClientSecretPost"]) {
     test(`gets a token for itself with ${method}`, async () => {

@@ -1,6 +1,7 @@
 //! What the black-box tests share.
 
 pub mod cluster;
+pub mod device;
 pub mod flow;
 pub mod gatepost;
 pub mod http;

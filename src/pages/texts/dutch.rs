@@ -96,6 +96,26 @@ pub const DUTCH: Texts = Texts {
         ("updated_at", "Wanneer uw gegevens voor het laatst zijn gewijzigd"),
     ],
 
+    device_title: "Apparaat verbinden",
+    device_hint: "Vul de code in die uw apparaat toont.",
+    device_compare: "Toont uw apparaat precies deze code? Ga alleen dan verder.",
+    device_code: "Code",
+    device_continue: "Doorgaan",
+    device_code_missing: "Vul de code in die uw apparaat toont.",
+    device_code_wrong: "Er wacht geen apparaat met deze code. Controleer de code, of begin opnieuw op het apparaat als \
+                        de code oud is.",
+    device_page_expired: "Deze pagina was niet meer actueel, daarom is er niets gedaan. Controleer de code en probeer \
+                          het opnieuw.",
+    device_asks_for_access: Template("{} vraagt toegang op een apparaat"),
+    device_warning_title: "Is dit uw apparaat?",
+    device_must_show: Template("Sta dit alleen toe als een apparaat dat u voor u hebt de code {} toont."),
+    device_warning: "Heeft iemand u de code of een link gestuurd, sta het dan niet toe: die persoon zou toegang krijgen \
+                     tot uw account.",
+    device_connected_title: "Uw apparaat is verbonden",
+    device_connected_hint: Template("{} gaat vanzelf verder op uw apparaat. U kunt deze pagina sluiten."),
+    device_denied_title: "Uw apparaat is niet verbonden",
+    device_denied_hint: Template("{} krijgt geen toegang. U kunt deze pagina sluiten."),
+
     sign_out_title: "Uitloggen?",
     client_asks_to_sign_out: Template("{} wil u uitloggen."),
     sign_out_hint: "Hiermee wordt u hier uitgelogd en in de applicaties die u in deze browser met dit account gebruikt.",

@@ -108,6 +108,25 @@ pub const FRENCH: Texts = Texts {
         ("updated_at", "Date de la dernière modification de vos informations"),
     ],
 
+    device_title: "Connecter un appareil",
+    device_hint: "Saisissez le code affiché par votre appareil.",
+    device_compare: "Votre appareil affiche-t-il exactement ce code\u{202f}? Ne continuez que si c’est le cas.",
+    device_code: "Code",
+    device_continue: "Continuer",
+    device_code_missing: "Saisissez le code affiché par votre appareil.",
+    device_code_wrong: "Aucun appareil n’attend avec ce code. Vérifiez-le ou recommencez sur l’appareil si le code est ancien.",
+    device_page_expired: "Cette page n’était plus à jour\u{202f}; rien n’a donc été fait. Veuillez vérifier le code et \
+                          réessayer.",
+    device_asks_for_access: Template("{} demande un accès sur un appareil"),
+    device_warning_title: "Est-ce bien votre appareil\u{202f}?",
+    device_must_show: Template("N’autorisez cet accès que si un appareil devant vous affiche le code {}."),
+    device_warning: "Si quelqu’un vous a envoyé le code ou un lien, n’autorisez pas l’accès\u{202f}: cette personne \
+                     entrerait dans votre compte.",
+    device_connected_title: "Votre appareil est connecté",
+    device_connected_hint: Template("{} continue automatiquement sur votre appareil. Vous pouvez fermer cette page."),
+    device_denied_title: "Votre appareil n’a pas été connecté",
+    device_denied_hint: Template("{} n’obtient aucun accès. Vous pouvez fermer cette page."),
+
     sign_out_title: "Se déconnecter\u{202f}?",
     client_asks_to_sign_out: Template("{} souhaite vous déconnecter."),
     sign_out_hint: "La déconnexion met fin à votre session ici et dans les applications que vous utilisez avec elle dans ce \

@@ -103,6 +103,26 @@ pub const GERMAN: Texts = Texts {
         ("updated_at", "Wann Ihre Angaben zuletzt geändert wurden"),
     ],
 
+    device_title: "Gerät verbinden",
+    device_hint: "Geben Sie den Code ein, den Ihr Gerät anzeigt.",
+    device_compare: "Zeigt Ihr Gerät genau diesen Code an? Nur dann fahren Sie bitte fort.",
+    device_code: "Code",
+    device_continue: "Weiter",
+    device_code_missing: "Geben Sie den Code ein, den Ihr Gerät anzeigt.",
+    device_code_wrong: "Mit diesem Code wartet kein Gerät. Prüfen Sie ihn, oder beginnen Sie am Gerät noch einmal, wenn der Code \
+                        schon älter ist.",
+    device_page_expired: "Diese Seite war nicht mehr aktuell, deshalb ist nichts geschehen. Bitte prüfen Sie den Code und \
+                          versuchen Sie es noch einmal.",
+    device_asks_for_access: Template("{} bittet auf einem Gerät um Zugriff"),
+    device_warning_title: "Ist das Ihr Gerät?",
+    device_must_show: Template("Erlauben Sie das nur, wenn ein Gerät vor Ihnen den Code {} anzeigt."),
+    device_warning: "Hat Ihnen jemand den Code oder einen Link geschickt, dann erlauben Sie es nicht: Diese Person käme sonst in \
+                     Ihr Konto.",
+    device_connected_title: "Ihr Gerät ist verbunden",
+    device_connected_hint: Template("{} macht auf Ihrem Gerät von selbst weiter. Sie können diese Seite schließen."),
+    device_denied_title: "Ihr Gerät wurde nicht verbunden",
+    device_denied_hint: Template("{} erhält keinen Zugriff. Sie können diese Seite schließen."),
+
     sign_out_title: "Abmelden?",
     client_asks_to_sign_out: Template("{} möchte Sie abmelden."),
     sign_out_hint: "Damit endet Ihre Anmeldung hier und in den Anwendungen, die Sie in diesem Browser damit nutzen.",

@@ -107,6 +107,26 @@ pub const ITALIAN: Texts = Texts {
         ("updated_at", "Data dell’ultima modifica dei Suoi dati"),
     ],
 
+    device_title: "Collega un dispositivo",
+    device_hint: "Inserire il codice mostrato dal dispositivo.",
+    device_compare: "Il dispositivo mostra esattamente questo codice? Continuare solo in questo caso.",
+    device_code: "Codice",
+    device_continue: "Continua",
+    device_code_missing: "Inserire il codice mostrato dal dispositivo.",
+    device_code_wrong: "Nessun dispositivo è in attesa con questo codice. Verificarlo oppure ricominciare sul \
+                        dispositivo se il codice è vecchio.",
+    device_page_expired: "Questa pagina non era più aggiornata, quindi non è stato fatto nulla. Verificare il codice e \
+                          riprovare.",
+    device_asks_for_access: Template("{} chiede l’accesso su un dispositivo"),
+    device_warning_title: "Questo dispositivo è Suo?",
+    device_must_show: Template("Consentire l’accesso solo se un dispositivo davanti a Lei mostra il codice {}."),
+    device_warning: "Se qualcuno Le ha inviato il codice o un link, non consentire l’accesso: quella persona entrerebbe \
+                     nel Suo account.",
+    device_connected_title: "Il dispositivo è collegato",
+    device_connected_hint: Template("{} prosegue automaticamente sul dispositivo. È possibile chiudere questa pagina."),
+    device_denied_title: "Il dispositivo non è stato collegato",
+    device_denied_hint: Template("{} non ottiene alcun accesso. È possibile chiudere questa pagina."),
+
     sign_out_title: "Uscire dall’account?",
     client_asks_to_sign_out: Template("{} chiede di uscire dall’account."),
     sign_out_hint: "La sessione terminerà qui e nelle applicazioni che Lei usa con essa in questo browser.",

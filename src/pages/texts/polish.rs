@@ -103,6 +103,27 @@ pub const POLISH: Texts = Texts {
         ("updated_at", "Kiedy dane zostały ostatnio zmienione"),
     ],
 
+    device_title: "Połącz urządzenie",
+    device_hint: "Proszę wpisać kod wyświetlany na urządzeniu.",
+    device_compare: "Czy urządzenie wyświetla dokładnie ten kod? Proszę kontynuować tylko wtedy, gdy tak jest.",
+    device_code: "Kod",
+    device_continue: "Dalej",
+    device_code_missing: "Proszę wpisać kod wyświetlany na urządzeniu.",
+    device_code_wrong: "Żadne urządzenie nie czeka z tym kodem. Proszę sprawdzić kod, a jeśli jest stary, zacząć od \
+                        nowa na urządzeniu.",
+    device_page_expired: "Ta strona nie była już aktualna, dlatego nic nie zostało wykonane. Proszę sprawdzić kod i \
+                          spróbować ponownie.",
+    device_asks_for_access: Template("{} prosi o dostęp na urządzeniu"),
+    device_warning_title: "Czy to na pewno własne urządzenie?",
+    device_must_show: Template(
+        "Na dostęp należy zezwolić tylko wtedy, gdy urządzenie znajdujące się pod ręką wyświetla kod {}.",
+    ),
+    device_warning: "Jeśli kod lub link przysłał ktoś inny, nie należy zezwalać: ta osoba uzyskałaby dostęp do konta.",
+    device_connected_title: "Urządzenie jest połączone",
+    device_connected_hint: Template("{} działa dalej samodzielnie na urządzeniu. Można zamknąć tę stronę."),
+    device_denied_title: "Urządzenie nie zostało połączone",
+    device_denied_hint: Template("{} nie otrzymuje dostępu. Można zamknąć tę stronę."),
+
     sign_out_title: "Wylogować się?",
     client_asks_to_sign_out: Template("{} prosi o wylogowanie."),
     sign_out_hint: "Wylogowanie zakończy sesję tutaj oraz w aplikacjach, które z niej korzystają w tej przeglądarce.",

@@ -101,6 +101,25 @@ pub const PORTUGUESE: Texts = Texts {
         ("updated_at", "Quando seus dados mudaram pela última vez"),
     ],
 
+    device_title: "Conectar um dispositivo",
+    device_hint: "Digite o código que o seu dispositivo mostra.",
+    device_compare: "O seu dispositivo mostra exatamente este código? Continue somente se mostrar.",
+    device_code: "Código",
+    device_continue: "Continuar",
+    device_code_missing: "Digite o código que o seu dispositivo mostra.",
+    device_code_wrong: "Nenhum dispositivo está aguardando com este código. Verifique-o ou comece de novo no \
+                        dispositivo se o código for antigo.",
+    device_page_expired: "Esta página não estava mais atualizada, por isso nada foi feito. Verifique o código e tente \
+                          novamente.",
+    device_asks_for_access: Template("{} pede acesso em um dispositivo"),
+    device_warning_title: "Este dispositivo é seu?",
+    device_must_show: Template("Permita isso somente se um dispositivo à sua frente mostrar o código {}."),
+    device_warning: "Se alguém enviou a você o código ou um link, não permita: essa pessoa entraria na sua conta.",
+    device_connected_title: "Seu dispositivo está conectado",
+    device_connected_hint: Template("{} continua automaticamente no seu dispositivo. Você pode fechar esta página."),
+    device_denied_title: "Seu dispositivo não foi conectado",
+    device_denied_hint: Template("{} não recebe nenhum acesso. Você pode fechar esta página."),
+
     sign_out_title: "Sair?",
     client_asks_to_sign_out: Template("{} quer encerrar sua sessão."),
     sign_out_hint: "Sua sessão será encerrada aqui e nos aplicativos que você usa com ela neste navegador.",

@@ -101,6 +101,25 @@ pub const SPANISH: Texts = Texts {
         ("updated_at", "Cuándo cambiaron sus datos por última vez"),
     ],
 
+    device_title: "Conectar un dispositivo",
+    device_hint: "Escriba el código que muestra su dispositivo.",
+    device_compare: "¿Muestra su dispositivo exactamente este código? Continúe solo si es así.",
+    device_code: "Código",
+    device_continue: "Continuar",
+    device_code_missing: "Escriba el código que muestra su dispositivo.",
+    device_code_wrong: "Ningún dispositivo está esperando con este código. Compruébelo o empiece de nuevo en el \
+                        dispositivo si el código es antiguo.",
+    device_page_expired: "Esta página ya no estaba actualizada, por lo que no se ha hecho nada. Compruebe el código e \
+                          inténtelo de nuevo.",
+    device_asks_for_access: Template("{} solicita acceso en un dispositivo"),
+    device_warning_title: "¿Es este su dispositivo?",
+    device_must_show: Template("Permita el acceso solo si un dispositivo que tiene delante muestra el código {}."),
+    device_warning: "Si alguien le ha enviado el código o un enlace, no permita el acceso: esa persona entraría en su cuenta.",
+    device_connected_title: "Su dispositivo está conectado",
+    device_connected_hint: Template("{} continúa automáticamente en su dispositivo. Puede cerrar esta página."),
+    device_denied_title: "Su dispositivo no se ha conectado",
+    device_denied_hint: Template("{} no obtiene ningún acceso. Puede cerrar esta página."),
+
     sign_out_title: "¿Cerrar sesión?",
     client_asks_to_sign_out: Template("{} desea cerrar su sesión."),
     sign_out_hint: "Se cerrará su sesión aquí y en las aplicaciones que utiliza con ella en este navegador.",

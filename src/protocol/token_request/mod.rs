@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::reason::Reason;
 use super::scope::ScopeSet;
 use super::secret::SecretText;
+use super::session::LOCAL;
 
 pub use extension::ExtensionRequest;
 
@@ -41,7 +42,7 @@ pub const PARAMETERS: [&str; 22] = [
 
 /// Those of them that this build reads and that may stand in a form once only, also where the grant at hand does not read
 /// them.
-pub const SINGLE_PARAMETERS: [&str; 10] = [
+pub const SINGLE_PARAMETERS: [&str; 14] = [
     "grant_type",
     "client_id",
     "client_secret",
@@ -52,13 +53,19 @@ pub const SINGLE_PARAMETERS: [&str; 10] = [
     "code_verifier",
     "refresh_token",
     "scope",
+    "username",
+    "password",
+    "acr_values",
+    "device_code",
 ];
 
 /// The grants the token endpoint serves, in the order of the metadata.
-pub const SERVED_GRANT_TYPES: [GrantType; 5] = [
+pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
     GrantType::AuthorizationCode,
     GrantType::RefreshToken,
     GrantType::ClientCredentials,
+    GrantType::Password,
+    GrantType::DeviceCode,
     GrantType::TokenExchange,
     GrantType::JwtBearer,
 ];
@@ -72,6 +79,10 @@ pub enum TokenRequest {
     RefreshToken(RefreshTokenRequest),
     /// `client_credentials`
     ClientCredentials(ClientCredentialsRequest),
+    /// `password`
+    Password(PasswordRequest),
+    /// `urn:ietf:params:oauth:grant-type:device_code`
+    DeviceCode(DeviceCodeRequest),
     /// Any other: token exchange, JWT bearer, and what operators add.
     Extension(ExtensionRequest),
 }
@@ -120,6 +131,30 @@ pub struct RefreshTokenRequest {
     pub resources: Vec<String>,
 }
 
+/// Parameters of `password` (RFC 6749 §4.3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordRequest {
+    /// `username`, as sent.
+    pub username: String,
+    /// `password`, as sent.
+    pub password: SecretText,
+    /// `acr_values`
+    pub acr_values: Option<String>,
+    /// `scope`; `None` asks for all the client may have.
+    pub scope: Option<ScopeSet>,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+}
+
+/// Parameters of `urn:ietf:params:oauth:grant-type:device_code` (RFC 8628 §3.4). A `scope` sent along is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceCodeRequest {
+    /// `device_code`, as sent.
+    pub device_code: SecretText,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+}
+
 impl TokenRequest {
     /// Reads the form of an authenticated client: `grant_type` missing, unknown, not the client's; then its parameters.
     /// `is_extension` knows the grants that this installation adds.
@@ -139,7 +174,9 @@ impl TokenRequest {
             GrantType::TokenExchange | GrantType::JwtBearer | GrantType::Extension(_) => {
                 extension::read(parameters, &grant_type).map(TokenRequest::Extension)
             }
-            GrantType::Implicit | GrantType::Password | GrantType::DeviceCode => Err(unsupported()),
+            GrantType::Password => password(parameters, client).map(TokenRequest::Password),
+            GrantType::DeviceCode => device_code(parameters).map(TokenRequest::DeviceCode),
+            GrantType::Implicit => Err(unsupported()),
         }
     }
 }
@@ -201,8 +238,35 @@ fn client_credentials(parameters: &Parameters, client: &Client) -> Result<Client
     Ok(ClientCredentialsRequest { scope: scope(parameters)?, resources: resources(parameters)? })
 }
 
+fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest, TokenError> {
+    if !client.allows_identity_provider(LOCAL) {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::NoPasswordSignIn));
+    }
+    let username = parameters.bounded("username", lengths::USERNAME).map_err(invalid_request)?;
+    let password = parameters.single("password").map_err(invalid_request)?;
+    if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
+        return Err(invalid_request(Reason::OverlongParameter));
+    }
+    let acr_values = parameters.bounded("acr_values", lengths::OTHER).map_err(invalid_request)?;
+    Ok(PasswordRequest {
+        username: username.ok_or_else(|| invalid_request(Reason::MissingUsername))?.to_owned(),
+        password: SecretText::new(password.ok_or_else(|| invalid_request(Reason::MissingPassword))?),
+        acr_values: acr_values.map(str::to_owned),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError> {
+    let device_code = handle(parameters, "device_code", Reason::UnknownDeviceCode)?;
+    Ok(DeviceCodeRequest {
+        device_code: SecretText::new(device_code.ok_or_else(|| invalid_request(Reason::MissingDeviceCode))?),
+        resources: resources(parameters)?,
+    })
+}
+
 /// `scope` of a request that itself asks for scopes; `None` when it leaves the choice to us.
-fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
+pub(super) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
     let Some(text) = parameters.bounded("scope", lengths::SCOPE).map_err(invalid_request)? else {
         return Ok(None);
     };
@@ -212,7 +276,7 @@ fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
 }
 
 /// `resource` may be repeated (RFC 8707 §2), at most ten times.
-fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
+pub(super) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
     targets(parameters, "resource")
 }
 

@@ -34,9 +34,11 @@ fn code_accepted(further: &[(&str, &str)]) -> AuthorizationCodeRequest {
     let pairs = code_request(further);
     match accepted(&pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>()) {
         TokenRequest::AuthorizationCode(request) => request,
-        TokenRequest::RefreshToken(_) | TokenRequest::ClientCredentials(_) | TokenRequest::Extension(_) => {
-            panic!("another grant")
-        }
+        TokenRequest::RefreshToken(_)
+        | TokenRequest::ClientCredentials(_)
+        | TokenRequest::Password(_)
+        | TokenRequest::DeviceCode(_)
+        | TokenRequest::Extension(_) => panic!("another grant"),
     }
 }
 
@@ -134,9 +136,11 @@ fn client_credentials_ask_for_scopes_or_leave_the_choice() {
     let grant_type = ("grant_type", "client_credentials");
     let asked = |pairs: &[(&str, &str)]| match accepted(pairs) {
         TokenRequest::ClientCredentials(request) => request.scope.map(|scope| scope.to_string()),
-        TokenRequest::AuthorizationCode(_) | TokenRequest::RefreshToken(_) | TokenRequest::Extension(_) => {
-            panic!("another grant")
-        }
+        TokenRequest::AuthorizationCode(_)
+        | TokenRequest::RefreshToken(_)
+        | TokenRequest::Password(_)
+        | TokenRequest::DeviceCode(_)
+        | TokenRequest::Extension(_) => panic!("another grant"),
     };
     assert_eq!(asked(&[grant_type]), None);
     assert_eq!(asked(&[grant_type, ("scope", "")]), None);
@@ -164,4 +168,44 @@ fn known_parameters_are_found_in_a_query() {
     for raw in ["", "trace=1", "Code=x", "codes=x"] {
         assert!(!known_parameter_in_query(&query(raw), &PARAMETERS), "{raw}");
     }
+}
+
+#[test]
+fn a_password_needs_the_password_login_before_anything_else() {
+    let mut client = samples::client();
+    client.grant_types = [GrantType::Password].into();
+    let asked = |client: &Client, pairs: &[(&str, &str)]| {
+        let pairs = [&[("grant_type", "password")], pairs].concat();
+        let request = TokenRequest::from_form(&Parameters::from_pairs(pairs), client, no_extension);
+        request.map_err(|error| (error.code.as_str(), error.reason))
+    };
+    let both = [("username", "alice"), ("password", "secret")];
+    let expected = PasswordRequest {
+        username: String::from("alice"),
+        password: SecretText::new("secret"),
+        acr_values: None,
+        scope: None,
+        resources: Vec::new(),
+    };
+    assert_eq!(asked(&client, &both), Ok(TokenRequest::Password(expected)));
+    assert_eq!(asked(&client, &both[..1]), Err(("invalid_request", Reason::MissingPassword)));
+    assert_eq!(asked(&client, &both[1..]), Err(("invalid_request", Reason::MissingUsername)));
+    client.identity_providers = Some([String::from("corp")].into());
+    assert_eq!(asked(&client, &both), Err(("unauthorized_client", Reason::NoPasswordSignIn)));
+    assert_eq!(asked(&client, &[]), Err(("unauthorized_client", Reason::NoPasswordSignIn)));
+}
+
+#[test]
+fn a_device_code_is_a_handle_like_the_others() {
+    let mut client = samples::client();
+    client.grant_types = [GrantType::DeviceCode].into();
+    let asked = |device_code: &str| {
+        let pairs =
+            [("grant_type", GrantType::DeviceCode.as_str().to_owned()), ("device_code", device_code.to_owned())];
+        let parameters = Parameters::from_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())));
+        TokenRequest::from_form(&parameters, &client, no_extension).map_err(|error| (error.code.as_str(), error.reason))
+    };
+    assert!(asked("gpd_x").is_ok());
+    assert_eq!(asked(""), Err(("invalid_request", Reason::MissingDeviceCode)));
+    assert_eq!(asked(&"x".repeat(8_193)), Err(("invalid_grant", Reason::UnknownDeviceCode)));
 }

@@ -1,0 +1,247 @@
+//! `/device` (RFC 8628 §3.3): a person brings the code that their device shows, signs in, and decides. An address alone
+//! never leads past the page that asks for the code, whoever follows it and whatever it carries.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::answers::{self, Presentation};
+use super::consent::scope_views;
+use super::cookies;
+use super::device_visit::{self, DeviceVisit};
+use super::errand::Errand;
+use super::form_tokens::{self, Form};
+use super::login;
+use super::present_session::PresentSession;
+use super::sealed_address;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
+use crate::crypto::random;
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::device::{DecidedView, DeviceView, UserCodeProblem, UserCodeView};
+use crate::pages::frame::Account;
+use crate::protocol::device_code::{DeviceDecision, UserCode};
+use crate::protocol::instant::Instant;
+use crate::protocol::interaction::narrow;
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::scope::ScopeSet;
+use crate::protocol::sealed_request::SealedPurpose;
+use crate::protocol::secret::SecretBytes;
+use crate::protocol::token_subject::TokenSubject;
+use crate::store::audit_events::AuditEvent;
+use crate::store::device_authorizations::{self, NewDecision};
+
+/// Shows the page, or takes its forms: the code's, and with a sealed request in the address the decision's.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let has_request = query.was_sent("r");
+    match request.method {
+        Method::Post if has_request => take_decision(app, request),
+        Method::Post => take_code(app, request),
+        Method::Get | Method::Head | Method::Options | Method::Other if has_request => {
+            let opened = sealed_address::open(app, request)?;
+            let code = device_visit::user_code(&opened).filter(|_| opened.request.purpose == SealedPurpose::Device);
+            let code = code.ok_or_else(sealed_address::invalid)?;
+            Ok(ask(app, request, 200, &code.to_string(), None))
+        }
+        Method::Get | Method::Head | Method::Options | Method::Other => {
+            let code = query.bounded("user_code", lengths::OTHER).map_err(Failure::bad_request)?;
+            // What has not the form of a code is left out: an address must not be able to put words into our page.
+            let code = code.and_then(UserCode::parse).map(|code| code.to_string()).unwrap_or_default();
+            Ok(ask(app, request, 200, &code, None))
+        }
+    }
+}
+
+/// Asks for the code; one that is known already is to be held against the device.
+fn ask(app: &App, request: &Request, status: u16, code: &str, problem: Option<UserCodeProblem>) -> Response {
+    let known = cookies::pre_session(&app.config, request);
+    let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
+    let token = form_tokens::issue(app, Form::UserCode, "", &browser);
+    let action = format!("{}/device", app.config.base_url.path());
+    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+        pages::device::user_code_page(&UserCodeView {
+            chrome,
+            action: &action,
+            form_token: &token,
+            user_code: code,
+            to_be_compared: !code.is_empty() && problem.is_none(),
+            problem,
+        })
+    });
+    let response = answers::form_page(status, markup);
+    if known.is_some() { response } else { cookies::set_pre_session(&app.config, response, &browser) }
+}
+
+fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
+    let form = form_tokens::read_post(app, request)?;
+    let posted = form.single("form_token").map_err(Failure::bad_request)?;
+    let typed = form.bounded("user_code", lengths::OTHER).map_err(Failure::bad_request)?;
+    let shown = typed.and_then(UserCode::parse).map(|code| code.to_string()).unwrap_or_default();
+    let browser = cookies::pre_session(&app.config, request);
+    let again = |status, problem, reason: Reason| {
+        let mut response = ask(app, request, status, &shown, Some(problem));
+        response.note.reason = Some(reason.code());
+        response
+    };
+    if !form_tokens::matches(app, Form::UserCode, "", browser.as_ref(), posted) {
+        return Ok(again(200, UserCodeProblem::PageExpired, Reason::PageExpired));
+    }
+    let Some(typed) = typed else {
+        return Ok(again(200, UserCodeProblem::Missing, Reason::UnknownUserCode));
+    };
+    let now = app.now();
+    if let Some(wait) = wait(app, request, now) {
+        let minutes = u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+        let response = again(429, UserCodeProblem::TooMany { minutes }, Reason::TooManyUserCodes);
+        return Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()));
+    }
+    match UserCode::parse(typed).map(|code| DeviceVisit::begin(app, &code)).transpose()?.flatten() {
+        Some(visit) => next(app, request, &visit),
+        None => {
+            app.user_code_failures.count(Source::of(request.source), now);
+            app.user_code_failures_overall.count((), now);
+            Ok(again(200, UserCodeProblem::Wrong, Reason::UnknownUserCode))
+        }
+    }
+}
+
+/// How long nobody may try from there.
+fn wait(app: &App, request: &Request, now: Instant) -> Option<Duration> {
+    let of_source = app.user_code_failures.wait(&Source::of(request.source), now);
+    of_source.max(app.user_code_failures_overall.wait(&(), now))
+}
+
+/// The decision's page, or the sign-in's: drawn as the answer to the code, and not redirected to.
+fn next(app: &App, request: &Request, visit: &DeviceVisit) -> Result<Response, Failure> {
+    let present = PresentSession::find(app, request)?;
+    match present.as_ref().filter(|present| visit.is_answered_by(app, present)) {
+        Some(present) => Ok(draw(app, request, visit, present, false)),
+        None => {
+            visit.require_password_form()?;
+            Ok(login::ask(app, request, Errand::Device(visit), present.as_ref()))
+        }
+    }
+}
+
+/// Draws the decision for this session.
+pub fn draw(
+    app: &App,
+    request: &Request,
+    visit: &DeviceVisit,
+    present: &PresentSession,
+    drawn_again: bool,
+) -> Response {
+    let token = form_tokens::issue(app, Form::Device, &visit.sealed, &present.handle.random);
+    let action = sealed_address::page(app, "/device", &visit.sealed);
+    let code = visit.user_code.to_string();
+    let scopes = scope_views(&visit.scope, &visit.snapshot.catalogue);
+    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+        pages::device::page(&DeviceView {
+            chrome,
+            action: &action,
+            form_token: &token,
+            client: visit.client_view(),
+            account: Account { name: present.display_name(), username: &present.user.username },
+            user_code: &code,
+            scopes: &scopes,
+            drawn_again,
+        })
+    });
+    let mut response = answers::form_page(200, markup);
+    response.note.client_id = Some(visit.client.client.client_id.to_string());
+    response
+}
+
+fn take_decision(app: &App, request: &Request) -> Result<Response, Failure> {
+    let opened = sealed_address::open(app, request)?;
+    if opened.request.purpose != SealedPurpose::Device {
+        return Err(sealed_address::invalid());
+    }
+    let form = form_tokens::read_post(app, request)?;
+    let visit = DeviceVisit::resume(app, &opened)?;
+    // Before the session is read: what is revoked after that must find this decision older.
+    let judged_at = app.now();
+    let present = PresentSession::find(app, request)?;
+    let Some(present) = present.filter(|present| visit.is_answered_by(app, present)) else {
+        return Ok(ask(app, request, 200, &visit.user_code.to_string(), None));
+    };
+    let posted = form.single("form_token").map_err(Failure::bad_request)?;
+    if !form_tokens::matches(app, Form::Device, &visit.sealed, Some(&present.handle.random), posted) {
+        return Ok(draw(app, request, &visit, &present, true));
+    }
+    let decision = match form.single("decision").map_err(Failure::bad_request)? {
+        Some("allow") => DeviceDecision::Allowed,
+        Some("deny") => DeviceDecision::Denied,
+        Some("another") => return Ok(login::ask(app, request, Errand::Device(&visit), Some(&present))),
+        Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
+    };
+    decide(app, request, &visit, &present, (decision, &form, judged_at))
+}
+
+fn decide(
+    app: &App,
+    request: &Request,
+    visit: &DeviceVisit,
+    present: &PresentSession,
+    (decision, form, judged_at): (DeviceDecision, &Parameters, Instant),
+) -> Result<Response, Failure> {
+    let scope = granted(visit, decision, form)?;
+    let new = NewDecision {
+        decision,
+        user: &sign_in(visit, present),
+        scopes: scope.iter().map(str::to_owned).collect(),
+        // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it.
+        judged_at: judged_at.max(present.row.created_at),
+    };
+    let event = AuditEvent {
+        event: match decision {
+            DeviceDecision::Allowed => "device_allowed",
+            DeviceDecision::Denied => "device_denied",
+        },
+        sid: Some(&present.row.sid),
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: json!({"scope": scope.to_string()}),
+        ..AuditEvent::default()
+    };
+    let hashes = device_visit::hashes(app, &visit.user_code);
+    if !device_authorizations::decide(&app.store, &hashes, &new, &event)? {
+        return Err(Failure::bad_request(Reason::DeviceAlreadyDecided));
+    }
+    let allowed = decision == DeviceDecision::Allowed;
+    let markup = Presentation { config: &app.config, request }
+        .draw("", |chrome| pages::device::decided_page(&DecidedView { chrome, client: visit.client_view(), allowed }));
+    let mut response = answers::plain_page(200, markup);
+    response.note.client_id = Some(visit.client.client.client_id.to_string());
+    Ok(response)
+}
+
+fn granted(visit: &DeviceVisit, decision: DeviceDecision, form: &Parameters) -> Result<ScopeSet, Failure> {
+    match decision {
+        DeviceDecision::Denied => Ok(ScopeSet::default()),
+        DeviceDecision::Allowed => {
+            let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
+            let granted = narrow(&visit.scope, &ticked, &visit.snapshot.catalogue);
+            granted.map_err(|refusal| Failure::bad_request(refusal.reason))
+        }
+    }
+}
+
+/// Who decided, without their browser session: the device lives on without it.
+fn sign_in(visit: &DeviceVisit, present: &PresentSession) -> TokenSubject {
+    let named = visit.acr_values.identity_provider.is_some();
+    TokenSubject {
+        subject: present.user.sub.clone(),
+        sid: None,
+        tenant: present.row.tenant.clone(),
+        identity_provider: named.then(|| present.row.identity_provider.clone()),
+        auth_time: present.row.auth_time,
+        amr: present.row.amr.clone(),
+        acr: present.row.acr.clone(),
+    }
+}

@@ -1,0 +1,114 @@
+//! `POST /connect/deviceauthorization` (RFC 8628 §3.1): a device asks to be let in by its user, who will come with a
+//! browser of their own.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::answers;
+use super::client_authentication::authenticate;
+use super::forms::{refuse_parameters_in_query, require_form};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
+use crate::crypto::random;
+use crate::http::{Request, Response};
+use crate::protocol::client::{Client, GrantType};
+use crate::protocol::device_authorization_request::{DeviceAuthorizationRequest, PARAMETERS, SINGLE_PARAMETERS};
+use crate::protocol::device_code::{PREFIX, UserCode};
+use crate::protocol::errors::{TokenError, TokenErrorCode};
+use crate::protocol::instant::Instant;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::secret::SecretText;
+use crate::store::device_authorizations::{self, Entered, NewDevice};
+
+/// With some billions of user codes even a second drawing is rare.
+const DRAWINGS: usize = 8;
+/// For how long a client with too many devices waiting is told to wait.
+const CROWDED: Duration = Duration::from_secs(60);
+
+/// Answers a device authorization request.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    require_form(request, 400)?;
+    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    refuse_parameters_in_query(request, &PARAMETERS)?;
+    parameters.refuse_repeated(&SINGLE_PARAMETERS).map_err(Failure::bad_request)?;
+    app.require_fresh_registry()?;
+    let now = app.now();
+    let client = authenticate(app, request, &parameters, now)?;
+    let client_id = &client.client.client_id;
+    let answer = answer(app, request, &client.client, &parameters, now);
+    let answer = answer.map_err(|failure| failure.about(client_id, None))?;
+    let mut response = answers::json(200, &answer);
+    response.note.client_id = Some(client_id.to_string());
+    Ok(response)
+}
+
+fn answer(
+    app: &App,
+    request: &Request,
+    client: &Client,
+    parameters: &Parameters,
+    now: Instant,
+) -> Result<Value, Failure> {
+    if !client.allows_grant(&GrantType::DeviceCode) {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType).into());
+    }
+    let snapshot = app.registry.snapshot();
+    let asked = DeviceAuthorizationRequest::from_form(parameters, client, &snapshot.catalogue, app.issuer())?;
+    limit(app, request, client, now)?;
+    let device_code = SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
+    let user_code = enter(app, client, &asked, &device_code)?;
+    let page = format!("{}/device", app.issuer().trim_end_matches('/'));
+    Ok(json!({
+        "device_code": device_code.expose(),
+        "user_code": user_code.to_string(),
+        "verification_uri": page,
+        "verification_uri_complete": format!("{page}?user_code={user_code}"),
+        "expires_in": client.lifetimes.device_code.as_secs(),
+        "interval": client.device_interval.as_secs(),
+    }))
+}
+
+fn limit(app: &App, request: &Request, client: &Client, now: Instant) -> Result<(), Failure> {
+    let asking = (client.client_id.clone(), Source::of(request.source));
+    if let Some(retry_after) = app.device_authorizations.wait(&asking, now) {
+        return Err(Failure::Throttled { reason: Reason::TooManyDeviceAuthorizations, retry_after });
+    }
+    app.device_authorizations.count(asking, now);
+    Ok(())
+}
+
+/// Draws user codes until one is free.
+fn enter(
+    app: &App,
+    client: &Client,
+    asked: &DeviceAuthorizationRequest,
+    device_code: &SecretText,
+) -> Result<UserCode, Failure> {
+    for _ in 0..DRAWINGS {
+        let Some(user_code) = UserCode::draw(&random::bytes::<32>()) else { continue };
+        let new = NewDevice {
+            device_code_hash: app.vault.device_codes.tag(&[device_code.expose().as_bytes()]),
+            user_code_hash: app.vault.user_codes.tag(&[user_code.letters().as_bytes()]),
+            client_id: &client.client_id,
+            scopes: asked.scope.iter().map(str::to_owned).collect(),
+            resources: &asked.resources,
+            acr_values: asked.acr_values.as_deref(),
+            interval: client.device_interval,
+            lifetime: client.lifetimes.device_code,
+            most_pending: app.config.limits.device_pending,
+        };
+        match device_authorizations::insert(&app.store, &new)? {
+            Entered::Waiting => return Ok(user_code),
+            Entered::CodeTaken => {}
+            Entered::TooManyPending => {
+                return Err(Failure::Throttled { reason: Reason::TooManyPendingDevices, retry_after: CROWDED });
+            }
+        }
+    }
+    Err(Failure::Internal(String::from("no free user code was found")))
+}

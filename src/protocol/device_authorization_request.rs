@@ -1,0 +1,95 @@
+//! The device authorization request (RFC 8628 §3.1), read once and held against the registration.
+
+use super::acr_values::AcrValues;
+use super::audience::narrow;
+use super::client::Client;
+use super::errors::{TokenError, TokenErrorCode};
+use super::lengths;
+use super::parameters::Parameters;
+use super::reason::Reason;
+use super::scope::{Catalogue, ScopeSet};
+use super::token_request::{resources, scope};
+use super::user_scope::requested_scope;
+
+/// Every parameter that is read: none of them may stand in the URL.
+pub const PARAMETERS: [&str; 7] =
+    ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "resource", "acr_values"];
+
+/// Those of them that may be sent once only.
+pub const SINGLE_PARAMETERS: [&str; 6] =
+    ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "acr_values"];
+
+/// A request that may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceAuthorizationRequest {
+    /// What the device asks for.
+    pub scope: ScopeSet,
+    /// `resource`, each one once.
+    pub resources: Vec<String>,
+    /// `acr_values`, as sent: read again when the user comes.
+    pub acr_values: Option<String>,
+}
+
+impl DeviceAuthorizationRequest {
+    /// Reads the form of an authenticated client.
+    pub fn from_form(
+        parameters: &Parameters,
+        client: &Client,
+        catalogue: &Catalogue,
+        issuer: &str,
+    ) -> Result<DeviceAuthorizationRequest, TokenError> {
+        let acr_values = parameters.bounded("acr_values", lengths::OTHER).map_err(invalid_request)?;
+        let scope = requested_scope(scope(parameters)?.as_ref(), client, catalogue)?;
+        let resources = resources(parameters)?;
+        AcrValues::parse(acr_values, client, catalogue).map_err(invalid_request)?;
+        narrow(&scope, &resources, &[], catalogue, issuer)?;
+        Ok(DeviceAuthorizationRequest { scope, resources, acr_values: acr_values.map(str::to_owned) })
+    }
+}
+
+fn invalid_request(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{self, catalogue};
+    use super::*;
+
+    fn asked(pairs: &[(&str, &str)]) -> Result<DeviceAuthorizationRequest, (&'static str, Reason)> {
+        let parameters = Parameters::from_pairs(pairs.iter().copied());
+        let request = DeviceAuthorizationRequest::from_form(
+            &parameters,
+            &samples::client(),
+            &catalogue(),
+            "https://op.example/idp",
+        );
+        request.map_err(|error| (error.code.as_str(), error.reason))
+    }
+
+    #[test]
+    fn what_is_asked_for_is_kept_as_sent() {
+        let orders = "https://orders.example.com/";
+        let request = asked(&[("scope", "openid orders.read"), ("resource", orders), ("acr_values", "idp:corp 1")]);
+        let request = request.unwrap();
+        assert_eq!(
+            (request.scope.to_string().as_str(), request.resources.as_slice()),
+            ("openid orders.read", &[orders.to_owned()][..])
+        );
+        assert_eq!(request.acr_values.as_deref(), Some("idp:corp 1"));
+        assert!(asked(&[]).unwrap().scope.contains("stock"), "all that the client may have");
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_at_once() {
+        let long = "a".repeat(301);
+        for (pair, expected) in [
+            (("scope", "openid nope"), ("invalid_scope", Reason::UnknownScope)),
+            (("scope", "\""), ("invalid_scope", Reason::UnknownScope)),
+            (("resource", "https://other.example/"), ("invalid_target", Reason::InvalidTarget)),
+            (("acr_values", &long), ("invalid_request", Reason::OverlongParameter)),
+        ] {
+            assert_eq!(asked(&[pair]), Err(expected), "{pair:?}");
+        }
+    }
+}

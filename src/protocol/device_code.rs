@@ -1,0 +1,266 @@
+//! The device grant (RFC 8628): codes as devices and people hold them, the verdict on a poll, and which browser session
+//! may speak for the device's user.
+
+use std::fmt;
+
+use super::acr_values::{AcrValues, is_usable_identity_provider};
+use super::client::Client;
+use super::errors::{TokenError, TokenErrorCode};
+use super::instant::Instant;
+use super::reason::Reason;
+use super::scope::{Catalogue, ScopeSet};
+use super::session::{LOCAL, Session};
+
+/// Device codes start with this, so that secret scanners find them.
+pub const PREFIX: &str = "gpd_";
+
+/// Letters of a user code: no vowels, so that no word comes about, and none that is mistaken for a digit (RFC 8628 §6.1).
+const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+/// Eight of twenty letters: 34 bits, for a few minutes, under a throttle.
+const LENGTH: usize = 8;
+
+/// What a person carries from the device to the browser: shown as `XXXX-XXXX`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserCode(String);
+
+impl UserCode {
+    /// Makes a code of random bytes. `None` when too few of them can be used without making a letter likelier than others.
+    pub fn draw(random: &[u8]) -> Option<UserCode> {
+        let even = random.iter().filter(|byte| **byte < 240);
+        let letters: String = even
+            .take(LENGTH)
+            .filter_map(|byte| LETTERS.get(usize::from(byte % 20)))
+            .map(|byte| char::from(*byte))
+            .collect();
+        (letters.len() == LENGTH).then_some(UserCode(letters))
+    }
+
+    /// Reads what was typed: case, hyphens and spaces do not count.
+    pub fn parse(typed: &str) -> Option<UserCode> {
+        let counts =
+            |letter: &char| !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+        let letters: String = typed.chars().filter(counts).map(|letter| letter.to_ascii_uppercase()).collect();
+        let whole = letters.len() == LENGTH && letters.bytes().all(|byte| LETTERS.contains(&byte));
+        whole.then_some(UserCode(letters))
+    }
+
+    /// The letters alone.
+    pub fn letters(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, second) = self.0.split_at_checked(LENGTH / 2).unwrap_or((&self.0, ""));
+        write!(formatter, "{first}-{second}")
+    }
+}
+
+/// What the user made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceDecision {
+    /// The device may have what they granted.
+    Allowed,
+    /// It may not.
+    Denied,
+}
+
+/// A device authorization as a poll left it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollFacts {
+    /// Tokens were given for it before.
+    pub redeemed: bool,
+    /// Its lifetime is over.
+    pub expired: bool,
+    /// Nobody has decided yet: `None`.
+    pub decision: Option<DeviceDecision>,
+    /// This poll came before the interval was over.
+    pub early: bool,
+}
+
+/// Whether a poll gets tokens (RFC 8628 §3.5). `None` is an unknown code, or another client's. Who polls too early while
+/// the user is deciding is told to slow down; a decision is told at once.
+pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
+    let refuse = |code, reason| Err(TokenError::new(code, reason));
+    let Some(facts) = facts.filter(|facts| !facts.redeemed) else {
+        return refuse(TokenErrorCode::InvalidGrant, Reason::UnknownDeviceCode);
+    };
+    match (facts.expired, facts.decision, facts.early) {
+        (true, _, _) => refuse(TokenErrorCode::ExpiredToken, Reason::DeviceCodeExpired),
+        (false, Some(DeviceDecision::Denied), _) => refuse(TokenErrorCode::AccessDenied, Reason::DeviceDenied),
+        (false, None, true) => refuse(TokenErrorCode::SlowDown, Reason::DevicePolledTooEarly),
+        (false, None, false) => refuse(TokenErrorCode::AuthorizationPending, Reason::DevicePending),
+        (false, Some(DeviceDecision::Allowed), _) => Ok(()),
+    }
+}
+
+/// Whether every scope is still registered and the client's.
+pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue) -> bool {
+    scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some())
+}
+
+/// Whether the password form can be shown for this client: it allows it, and no other provider was asked for.
+pub fn offers_password(acr_values: &AcrValues, client: &Client, catalogue: &Catalogue) -> bool {
+    let wanted = acr_values.identity_provider.as_deref();
+    wanted.is_none_or(|wanted| wanted == LOCAL) && is_usable_identity_provider(LOCAL, client, catalogue)
+}
+
+/// Whether whoever is signed in may decide for the device: within the right tenant, by a provider that was asked for or is
+/// the client's, and not too long ago for it. `asked_at` is when they came with the code.
+pub fn is_answered_by(
+    session: &Session,
+    acr_values: &AcrValues,
+    client: &Client,
+    catalogue: &Catalogue,
+    (asked_at, now): (Instant, Instant),
+) -> bool {
+    let provider = session.identity_provider();
+    let wanted = acr_values.identity_provider.as_deref();
+    let own_sign_in = session.auth_time.millis() >= asked_at.millis();
+    let age = u64::try_from(now.millis().saturating_sub(session.auth_time.millis())).unwrap_or(0);
+    session.is_alive(now)
+        && session.tenant == acr_values.tenant
+        && wanted.is_none_or(|wanted| wanted == provider)
+        && is_usable_identity_provider(provider, client, catalogue)
+        && (own_sign_in || client.default_max_age.is_none_or(|max_age| age <= max_age.saturating_mul(1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::super::identifiers::{Sid, Subject, TenantName};
+    use super::super::samples::{self, NOW, catalogue, scope};
+    use super::*;
+
+    #[test]
+    fn case_hyphens_and_spaces_do_not_count() {
+        for typed in ["BCDF-GHJK", "bcdfghjk", " bcdf ghjk ", "b-c-d-f-g-h-j-k", "BCDF\u{2013}GHJK", "BCDF\u{a0}GHJK"] {
+            assert_eq!(UserCode::parse(typed).map(|code| code.to_string()).as_deref(), Some("BCDF-GHJK"), "{typed:?}");
+        }
+        for typed in ["", "-", "BCDF-GHJ", "BCDF-GHJKL", "ABCD-EFGH", "BCDF_GHJK", "BCDF-GHJ1", "BCDFGHJ\u{212a}"] {
+            assert_eq!(UserCode::parse(typed), None, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_is_as_likely_as_any_other() {
+        let mut counts = [0; 20];
+        for byte in 0..=255_u8 {
+            if let Some(code) = UserCode::draw(&[byte; 8]) {
+                let letter = code.letters().bytes().next().unwrap();
+                counts[LETTERS.iter().position(|other| *other == letter).unwrap()] += 1;
+            }
+        }
+        assert_eq!(counts, [12; 20]);
+        assert_eq!(UserCode::draw(&[7; 7]), None);
+        let some_unusable = [0, 255, 1, 2, 250, 3, 4, 5, 6, 7];
+        assert_eq!(UserCode::draw(&some_unusable).unwrap().to_string(), "BCDF-GHJK");
+    }
+
+    #[test]
+    fn a_poll_is_told_the_first_that_holds() {
+        let waiting = PollFacts { redeemed: false, expired: false, decision: None, early: false };
+        let allowed = PollFacts { decision: Some(DeviceDecision::Allowed), ..waiting };
+        let denied = PollFacts { decision: Some(DeviceDecision::Denied), ..waiting };
+        for (facts, expected) in [
+            (None, Err(("invalid_grant", Reason::UnknownDeviceCode))),
+            (
+                Some(PollFacts { redeemed: true, expired: true, ..allowed }),
+                Err(("invalid_grant", Reason::UnknownDeviceCode)),
+            ),
+            (
+                Some(PollFacts { expired: true, early: true, ..waiting }),
+                Err(("expired_token", Reason::DeviceCodeExpired)),
+            ),
+            (Some(PollFacts { expired: true, ..allowed }), Err(("expired_token", Reason::DeviceCodeExpired))),
+            (Some(PollFacts { expired: true, ..denied }), Err(("expired_token", Reason::DeviceCodeExpired))),
+            (Some(PollFacts { early: true, ..denied }), Err(("access_denied", Reason::DeviceDenied))),
+            (Some(PollFacts { early: true, ..waiting }), Err(("slow_down", Reason::DevicePolledTooEarly))),
+            (Some(waiting), Err(("authorization_pending", Reason::DevicePending))),
+            (Some(allowed), Ok(())),
+            (Some(PollFacts { early: true, ..allowed }), Ok(())),
+        ] {
+            let verdict = judge_poll(facts).map_err(|error| (error.code.as_str(), error.reason));
+            assert_eq!(verdict, expected, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_client_lost_meanwhile_is_not_given() {
+        let mut catalogue = catalogue();
+        assert!(is_still_allowed(&scope("openid stock"), &samples::client(), &catalogue));
+        assert!(!is_still_allowed(&scope("openid phone"), &samples::client(), &catalogue));
+        catalogue.scopes.remove("stock");
+        assert!(!is_still_allowed(&scope("openid stock"), &samples::client(), &catalogue));
+    }
+
+    fn session() -> Session {
+        Session {
+            subject: Subject::new("alice"),
+            sid: Sid::new("sid"),
+            auth_time: NOW.minus(Duration::from_secs(100)),
+            amr: Vec::new(),
+            acr: String::from("1"),
+            tenant: None,
+            identity_provider: None,
+            expires_at: NOW.plus(Duration::from_secs(60)),
+            created_at: NOW,
+        }
+    }
+
+    #[test]
+    fn a_session_decides_only_under_the_clients_own_rules() {
+        let acme = Some(TenantName::new("acme"));
+        let fits = |session: &Session, acr_values: &AcrValues, client: &Client| {
+            is_answered_by(session, acr_values, client, &catalogue(), (NOW, NOW))
+        };
+        let (plain, client) = (AcrValues::default(), samples::client());
+        assert!(fits(&session(), &plain, &client));
+        assert!(!fits(&Session { expires_at: NOW, ..session() }, &plain, &client));
+        assert!(!fits(&Session { tenant: acme.clone(), ..session() }, &plain, &client));
+        assert!(!fits(&session(), &AcrValues { tenant: acme, ..AcrValues::default() }, &client));
+        let of_corp = Session { identity_provider: Some(String::from("corp")), ..session() };
+        assert!(!fits(&of_corp, &plain, &client), "a provider that is not registered any more");
+        let wants = AcrValues { identity_provider: Some(String::from("corp")), ..AcrValues::default() };
+        assert!(!fits(&session(), &wants, &client));
+        let elsewhere = Client { identity_providers: Some([String::from("corp")].into()), ..samples::client() };
+        assert!(!fits(&session(), &plain, &elsewhere));
+        let fresh_only = Client { default_max_age: Some(99), ..samples::client() };
+        assert!(!fits(&session(), &plain, &fresh_only));
+        assert!(fits(&session(), &plain, &Client { default_max_age: Some(100), ..samples::client() }));
+        assert!(fits(
+            &Session { auth_time: NOW, ..session() },
+            &plain,
+            &Client { default_max_age: Some(0), ..fresh_only }
+        ));
+    }
+
+    #[test]
+    fn the_password_form_is_shown_only_where_it_leads_somewhere() {
+        let client = samples::client();
+        let wants = |name: &str| AcrValues { identity_provider: Some(name.to_owned()), ..AcrValues::default() };
+        assert!(offers_password(&AcrValues::default(), &client, &catalogue()));
+        assert!(offers_password(&wants("local"), &client, &catalogue()));
+        assert!(!offers_password(&wants("corp"), &client, &catalogue()));
+        let elsewhere = Client { identity_providers: Some([String::from("corp")].into()), ..samples::client() };
+        assert!(!offers_password(&AcrValues::default(), &elsewhere, &catalogue()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_again(random in any::<[u8; 32]>()) {
+            let code = UserCode::draw(&random).unwrap();
+            prop_assert_eq!(UserCode::parse(&code.to_string()), Some(code.clone()));
+            prop_assert_eq!(UserCode::parse(&code.letters().to_lowercase()), Some(code));
+        }
+
+        #[test]
+        fn no_text_makes_reading_panic(text in "\\PC{0,20}") {
+            let _ = UserCode::parse(&text);
+        }
+    }
+}

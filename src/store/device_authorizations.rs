@@ -1,0 +1,374 @@
+//! `device_authorizations`: devices that wait for their users, from the request to its expiry. Both codes are known here
+//! by keyed hashes alone, made by the caller under every line of the master secret.
+
+use std::time::Duration;
+
+use postgres::Row;
+
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::users::{UserRow, user};
+use super::values::{column, subject, tenant, tenant_text};
+use super::{NamedQuery, Store};
+use crate::protocol::device_code::{DeviceDecision, PollFacts};
+use crate::protocol::identifiers::{ClientId, GrantId};
+use crate::protocol::instant::Instant;
+use crate::protocol::scope::ScopeSet;
+use crate::protocol::token_subject::TokenSubject;
+
+/// A device authorization to be.
+#[derive(Clone, Debug)]
+pub struct NewDevice<'a> {
+    /// HMAC of the device code.
+    pub device_code_hash: [u8; 32],
+    /// HMAC of the user code.
+    pub user_code_hash: [u8; 32],
+    /// Who asks.
+    pub client_id: &'a ClientId,
+    /// Scope names asked for.
+    pub scopes: Vec<String>,
+    /// Resources asked for (RFC 8707).
+    pub resources: &'a [String],
+    /// `acr_values`, as sent.
+    pub acr_values: Option<&'a str>,
+    /// Least time between two polls.
+    pub interval: Duration,
+    /// From now until it is over.
+    pub lifetime: Duration,
+    /// Undecided ones that the client may have at once.
+    pub most_pending: u32,
+}
+
+/// What became of it.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// It waits.
+    Waiting,
+    /// Somebody else's device has that user code: draw another.
+    CodeTaken,
+    /// The client has too many waiting.
+    TooManyPending,
+}
+
+const INSERT: &str = "
+WITH pending AS (
+    SELECT count(*) AS devices FROM (
+        SELECT FROM device_authorizations
+        WHERE client_id = $3::text AND decided_at IS NULL AND expires_at > clock_timestamp() LIMIT $9::int8) AS waiting
+), entered AS (
+    INSERT INTO device_authorizations (device_code_hash, user_code_hash, client_id, scopes, resources, acr_values,
+                                       poll_interval, expires_at)
+    SELECT $1::bytea, $2::bytea, $3::text, $4::text[], $5::text[], $6::text, $7::int4,
+           clock_timestamp() + $8::int4 * interval '1 second'
+    FROM pending WHERE pending.devices < $9::int8
+    ON CONFLICT DO NOTHING
+    RETURNING client_id
+)
+SELECT pending.devices < $9::int8 AS has_room, entered.client_id IS NOT NULL AS entered FROM pending LEFT JOIN entered ON true";
+
+/// Enters a device.
+pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError> {
+    let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
+    let row = store.write(|connection| {
+        connection.query_one(
+            INSERT,
+            &[
+                &&new.device_code_hash[..],
+                &&new.user_code_hash[..],
+                &new.client_id.as_str(),
+                &new.scopes,
+                &new.resources,
+                &new.acr_values,
+                &seconds(new.interval),
+                &seconds(new.lifetime),
+                &i64::from(new.most_pending),
+            ],
+        )
+    })?;
+    Ok(match (column(&row, "has_room")?, column(&row, "entered")?) {
+        (_, true) => Entered::Waiting,
+        (true, false) => Entered::CodeTaken,
+        (false, false) => Entered::TooManyPending,
+    })
+}
+
+/// A device that waits for a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitingDevice {
+    /// Whose it is.
+    pub client_id: ClientId,
+    /// Scopes asked for.
+    pub scope: ScopeSet,
+    /// `acr_values`, as sent.
+    pub acr_values: Option<String>,
+}
+
+const FIND_WAITING: &str = "
+SELECT client_id, scopes, acr_values FROM device_authorizations
+WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()";
+
+/// Finds the device behind a user code, while it waits.
+pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Option<WaitingDevice>, StoreError> {
+    let hashes = slices(user_code_hashes);
+    let row = store.read(|connection| connection.query_opt(FIND_WAITING, &[&hashes]))?;
+    let device = |row: &Row| {
+        Ok(WaitingDevice {
+            client_id: super::values::client_id(row, "client_id")?,
+            scope: column::<Vec<&str>>(row, "scopes")?.into_iter().collect(),
+            acr_values: column(row, "acr_values")?,
+        })
+    };
+    row.as_ref().map(device).transpose()
+}
+
+/// A decision and who made it.
+#[derive(Clone, Debug)]
+pub struct NewDecision<'a> {
+    /// What they decided.
+    pub decision: DeviceDecision,
+    /// Who, and how they signed in.
+    pub user: &'a TokenSubject,
+    /// What they granted; nothing when they denied.
+    pub scopes: Vec<String>,
+    /// What they stand on must not have been revoked since.
+    pub judged_at: Instant,
+}
+
+const DECIDE: &str = "
+WITH decided AS (
+    UPDATE device_authorizations
+    SET decided_at = clock_timestamp(), allowed = $2::bool, sub = $3::text, granted_scopes = $4::text[], tenant = $5::text,
+        identity_provider = $6::text, auth_time = $7::timestamptz, amr = $8::text[], acr = $9::text, judged_at = $10::timestamptz
+    WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
+    RETURNING client_id, sub
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, a.event, decided.client_id, decided.sub, a.sid, a.source, a.request_id, a.detail
+    FROM decided, jsonb_populate_record(NULL::audit_events, $11::jsonb) AS a
+)
+SELECT client_id FROM decided";
+
+/// Decides, once: `false` when it was decided before, has expired, or never was. The event's client and user are the
+/// statement's own.
+pub fn decide(
+    store: &Store,
+    user_code_hashes: &[[u8; 32]],
+    new: &NewDecision<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let (hashes, audit) = (slices(user_code_hashes), audit.parameter_of(store));
+    let decided = store.write(|connection| {
+        connection.query_opt(
+            DECIDE,
+            &[
+                &hashes,
+                &(new.decision == DeviceDecision::Allowed),
+                &new.user.subject.as_str(),
+                &new.scopes,
+                &tenant_text(new.user.tenant.as_ref()),
+                &new.user.identity_provider,
+                &new.user.auth_time,
+                &new.user.amr,
+                &new.user.acr,
+                &new.judged_at,
+                &audit,
+            ],
+        )
+    })?;
+    Ok(decided.is_some())
+}
+
+/// A device as its poll left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolledDevice {
+    /// For the core to judge.
+    pub facts: PollFacts,
+    /// What its user granted, once they did.
+    pub granted: Option<GrantedDevice>,
+}
+
+/// What a device may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantedDevice {
+    /// Who granted it.
+    pub user: TokenSubject,
+    /// The scopes.
+    pub scope: ScopeSet,
+    /// Resources asked for.
+    pub resources: Vec<String>,
+}
+
+/// The one statement of a poll: the row it leaves says whether it came too early, and until when the next one will.
+const POLL: &str = "
+UPDATE device_authorizations
+SET polled_at = clock_timestamp(),
+    polled_early = (decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second') IS TRUE,
+    poll_interval = CASE WHEN decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second'
+                         THEN least(poll_interval + 5, 86400) ELSE poll_interval END
+WHERE device_code_hash = ANY($1::bytea[]) AND client_id = $2::text
+RETURNING redeemed_by IS NOT NULL AS redeemed, expires_at <= clock_timestamp() AS expired, allowed, polled_early,
+          sub, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr";
+
+/// Polls as this client; somebody else's device counts as absent.
+pub fn poll(
+    store: &Store,
+    device_code_hashes: &[[u8; 32]],
+    client_id: &ClientId,
+) -> Result<Option<PolledDevice>, StoreError> {
+    let hashes = slices(device_code_hashes);
+    let row = store.write(|connection| connection.query_opt(POLL, &[&hashes, &client_id.as_str()]))?;
+    row.as_ref().map(polled).transpose()
+}
+
+fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
+    let allowed: Option<bool> = column(row, "allowed")?;
+    let decision = allowed.map(|allowed| if allowed { DeviceDecision::Allowed } else { DeviceDecision::Denied });
+    let facts = PollFacts {
+        redeemed: column(row, "redeemed")?,
+        expired: column(row, "expired")?,
+        decision,
+        early: column(row, "polled_early")?,
+    };
+    let granted = (decision == Some(DeviceDecision::Allowed)).then(|| granted(row)).transpose()?;
+    Ok(PolledDevice { facts, granted })
+}
+
+fn granted(row: &Row) -> Result<GrantedDevice, StoreError> {
+    Ok(GrantedDevice {
+        user: TokenSubject {
+            subject: subject(row, "sub")?,
+            sid: None,
+            tenant: tenant(row, "tenant")?,
+            identity_provider: column(row, "identity_provider")?,
+            auth_time: column(row, "auth_time")?,
+            amr: column(row, "amr")?,
+            acr: column(row, "acr")?,
+        },
+        scope: column::<Vec<&str>>(row, "granted_scopes")?.into_iter().collect(),
+        resources: column(row, "resources")?,
+    })
+}
+
+/// The grant that a redemption makes.
+#[derive(Clone, Copy, Debug)]
+pub struct NewDeviceGrant<'a> {
+    /// Drawn for it.
+    pub id: GrantId,
+    /// 16 random bytes of this redemption: tells its own commit from another's.
+    pub attempt: [u8; 16],
+    /// Who redeems.
+    pub client_id: &'a ClientId,
+    /// Whether it comes with refresh tokens.
+    pub offline: bool,
+    /// Its absolute end.
+    pub expires_at: Instant,
+}
+
+/// Of all that redeem at once one finds the row unspent; the others wait for it and then find it spent. The statement's own
+/// `attempt` means that our answer was lost. Where user, client or consent do not stand the grant is revoked from the start.
+const REDEEM: &str = "
+WITH standing AS (
+    SELECT d.device_code_hash,
+           u.sub IS NOT NULL AND u.enabled AND d.judged_at > u.tokens_valid_after
+           AND c.client_id IS NOT NULL AND c.enabled AND d.judged_at > c.tokens_valid_after
+           AND d.judged_at > i.tokens_valid_after
+           AND (k.sub IS NULL OR d.judged_at > k.revoked_before) AS stands,
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+    FROM device_authorizations d
+    CROSS JOIN installation i
+    LEFT JOIN users u ON u.sub = d.sub
+    LEFT JOIN clients c ON c.client_id = d.client_id
+    LEFT JOIN consents k ON k.sub = d.sub AND k.client_id = d.client_id
+    WHERE d.device_code_hash = ANY($1::bytea[]) AND d.client_id = $2::text
+), spent AS (
+    UPDATE device_authorizations d SET redeemed_by = $3::bytea
+    FROM standing
+    WHERE d.device_code_hash = standing.device_code_hash AND d.allowed
+          AND (d.redeemed_by IS NULL OR d.redeemed_by = $3::bytea)
+    RETURNING d.*, standing.stands
+), redeemed AS (
+    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, tenant, auth_time, amr, acr, issued_at,
+                        expires_at, offline, claims, identity_provider, revoked_at)
+    SELECT $4::int4, $5::bytea, $3::bytea, spent.client_id, spent.sub, spent.granted_scopes, spent.resources, spent.tenant,
+           spent.auth_time, spent.amr, spent.acr, spent.judged_at, $6::timestamptz, $7::bool, '{}'::jsonb,
+           spent.identity_provider, CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
+    FROM spent
+    ON CONFLICT (day, id) DO UPDATE SET attempt = grants.attempt
+    RETURNING client_id, sub, revoked_at IS NULL AS issued
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
+           CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END,
+           redeemed.client_id, redeemed.sub, NULL, a.source, a.request_id, a.detail
+    FROM redeemed, jsonb_populate_record(NULL::audit_events, $8::jsonb) AS a
+)
+SELECT redeemed.issued, standing.* FROM redeemed, standing";
+
+/// What became of a redemption.
+#[must_use]
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceRedemption {
+    /// The first and only one; everything stands. The user's row is as current as the decision.
+    Issued(Box<UserRow>),
+    /// Somebody was first.
+    Spent,
+    /// The first, but user, client or consent no longer stand: spent, and nothing may be issued.
+    NoLongerStands,
+}
+
+/// Redeems what a user granted: at most one caller ever gets `Issued`. When the connection breaks before the answer, the
+/// same attempt is made once more. The event is the statement's own.
+pub fn redeem(
+    store: &Store,
+    device_code_hashes: &[[u8; 32]],
+    new: &NewDeviceGrant<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<DeviceRedemption, StoreError> {
+    let (hashes, audit) = (slices(device_code_hashes), audit.parameter_of(store));
+    let row = store.write_once_more(|connection| {
+        connection.query_opt(
+            REDEEM,
+            &[
+                &hashes,
+                &new.client_id.as_str(),
+                &&new.attempt[..],
+                &new.id.day,
+                &&new.id.random[..],
+                &new.expires_at,
+                &new.offline,
+                &audit,
+            ],
+        )
+    })?;
+    match row {
+        None => Ok(DeviceRedemption::Spent),
+        Some(row) if column(&row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(&row)?))),
+        Some(_) => Ok(DeviceRedemption::NoLongerStands),
+    }
+}
+
+/// Kept for an hour beyond the end: until then a device is told that it came too late, and not that it is unknown.
+const CLEAN: &str = "
+DELETE FROM device_authorizations WHERE device_code_hash IN (
+    SELECT device_code_hash FROM device_authorizations
+    WHERE expires_at <= clock_timestamp() - interval '1 hour' ORDER BY expires_at LIMIT 500 FOR UPDATE SKIP LOCKED)";
+
+/// Removes up to 500 that are long over; answers how many. Called until it answers less than 500.
+pub fn clean(store: &Store) -> Result<u64, StoreError> {
+    store.write(|connection| connection.execute(CLEAN, &[]))
+}
+
+fn slices(hashes: &[[u8; 32]]) -> Vec<&[u8]> {
+    hashes.iter().map(|hash| &hash[..]).collect()
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("device_authorizations::INSERT", INSERT),
+    ("device_authorizations::FIND_WAITING", FIND_WAITING),
+    ("device_authorizations::DECIDE", DECIDE),
+    ("device_authorizations::POLL", POLL),
+    ("device_authorizations::REDEEM", REDEEM),
+    ("device_authorizations::CLEAN", CLEAN),
+];
