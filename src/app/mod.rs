@@ -44,6 +44,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const HASHING_PATIENCE: Duration = Duration::from_secs(5);
 /// A registry that the database has not confirmed for so long is too old to issue tokens by.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
+/// One that it has not confirmed for so long says that the database is away.
+const RECENT: Duration = Duration::from_secs(3);
 /// A machine whose clock is further off than this from the database's is not ready.
 const MOST_SKEW_MICROS: i64 = 30_000_000;
 
@@ -136,6 +138,17 @@ impl HashingTurn<'_> {
     pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
         self.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
     }
+}
+
+/// How well this process can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Everything.
+    Ready,
+    /// The database is away for the moment: what is published goes on, whatever needs it is answered with 503.
+    Degraded,
+    /// Send requests elsewhere; why.
+    NotReady(&'static str),
 }
 
 /// Why the house could not be opened.
@@ -236,18 +249,27 @@ impl App {
         if self.registry.age() > OLDEST_REGISTRY { Err(Failure::Busy) } else { Ok(()) }
     }
 
-    /// What keeps this process from being ready, if anything; a line for `/readyz`.
-    pub fn obstacle(&self) -> Option<&'static str> {
+    /// How this process stands, for `/readyz`. Asks the database only while it answers: nobody waits for a dead one.
+    pub fn standing(&self) -> Standing {
         if self.registry.age() > OLDEST_REGISTRY {
-            return Some("not ready: the database has not answered for 30 seconds\n");
+            return Standing::NotReady("the database has not answered for 30 seconds");
         }
         if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
-            return Some("not ready: this machine's clock is more than 30 seconds off the database's\n");
+            return Standing::NotReady("this machine's clock is more than 30 seconds off the database's");
         }
-        if !partitions::are_ahead(&self.store, &self.horizons(), self.now().day()).unwrap_or(false) {
-            return Some("not ready: partitions do not reach far enough ahead\n");
+        if !self.hears_the_database() {
+            return Standing::Degraded;
         }
-        None
+        match partitions::are_ahead(&self.store, &self.horizons(), self.now().day()) {
+            Ok(true) => Standing::Ready,
+            Ok(false) => Standing::NotReady("partitions do not reach far enough ahead"),
+            Err(_) => Standing::Degraded,
+        }
+    }
+
+    /// Whether the database has confirmed what is registered within the last few seconds.
+    pub fn hears_the_database(&self) -> bool {
+        self.registry.age() < RECENT
     }
 
     /// Does what is due about signing keys, unless another process is at it; a line for each thing done.

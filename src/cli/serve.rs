@@ -20,12 +20,13 @@ use super::logging;
 use crate::app::extension_grant::ExtensionGrant;
 use crate::app::{App, Extensions, LoadError};
 use crate::back_channel_logout::keep_calling;
-use crate::config::{Config, ListenAddress};
+use crate::config::{Config, ListenAddress, SameSite};
 use crate::crypto::master::MasterSecret;
 use crate::dispatch;
 use crate::http::{Refused, Request, Response};
 use crate::metrics::{Metrics, ServerFigures};
 use crate::pages::language::Language;
+use crate::protocol::weak_settings;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, device_authorizations, partitions, sign_in_failures};
 use crate::supervisor::{self, Listen, SupervisorSettings};
@@ -227,7 +228,9 @@ pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
+    let mut told = None;
     loop {
+        tell_weak_settings(app, &mut told);
         let next = Instant::now() + REFRESH;
         match app.registry.refresh() {
             Ok(()) if !answered => log::info!("the database answers again"),
@@ -237,6 +240,16 @@ fn keep(app: &App) -> ! {
         }
         answered = app.registry.age() < REFRESH * 2;
         thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Says at start what is weak, and again when that changes.
+fn tell_weak_settings(app: &App, told: &mut Option<String>) {
+    let in_frames = app.config.cookie_same_site == SameSite::None;
+    let line = weak_settings::line(&app.registry.snapshot().weak_settings, in_frames);
+    if *told != line {
+        log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
+        *told = line;
     }
 }
 

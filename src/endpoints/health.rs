@@ -1,6 +1,6 @@
 //! `/healthz`: this process takes requests. `/readyz` (admin listener only): it can also answer them.
 
-use crate::app::App;
+use crate::app::{App, Standing};
 use crate::http::{Body, Response};
 
 /// Alive: the answer itself is the proof.
@@ -8,16 +8,18 @@ pub fn live() -> Response {
     text(200, "ok\n")
 }
 
-/// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough ahead.
+/// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough ahead. A database that went
+/// away a moment ago leaves it in service, degraded: no other process would be better off.
 pub fn ready(app: Option<&App>) -> Response {
-    match app.map(App::obstacle) {
+    match app.map(App::standing) {
         None => text(503, "not ready: waiting for the database\n"),
-        Some(None) => text(200, "ready\n"),
-        Some(Some(obstacle)) => text(503, obstacle),
+        Some(Standing::Ready) => text(200, "ready\n"),
+        Some(Standing::Degraded) => text(200, "degraded: the database does not answer\n"),
+        Some(Standing::NotReady(why)) => text(503, format!("not ready: {why}\n")),
     }
 }
 
-fn text(status: u16, words: &'static str) -> Response {
-    Response::with_body(status, "text/plain; charset=utf-8", Body::Static(words.as_bytes()))
+fn text(status: u16, words: impl Into<String>) -> Response {
+    Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(words.into().into_bytes()))
         .header("Cache-Control", "no-store")
 }

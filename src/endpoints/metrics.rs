@@ -2,16 +2,12 @@
 
 use std::fs;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use crate::app::App;
+use crate::app::{App, Standing};
 use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerFigures};
 use crate::store::table_sizes;
-
-/// A registry that the database has not confirmed for so long says that the database is away: it is not asked for sizes.
-const RECENT: Duration = Duration::from_secs(3);
 
 /// Tells everything. What only the house knows is left out until it is open; what only the database knows, while it is away.
 pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> Response {
@@ -21,11 +17,17 @@ pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> R
     process(&mut text);
     server_figures(&mut text, server);
     metrics.expose(&mut text);
-    text.single("gatepost_ready", Kind::Gauge, "Whether /readyz answers 200.", u8::from(is_ready(app)));
+    let standing = app.map(App::standing);
+    for (name, help, is_so) in [
+        ("gatepost_ready", "Whether /readyz answers 200.", is_ready(standing)),
+        ("gatepost_degraded", "Whether it does although the database is away.", standing == Some(Standing::Degraded)),
+    ] {
+        text.single(name, Kind::Gauge, help, u8::from(is_so));
+    }
     if let Some(app) = app {
         house(&mut text, app);
         keys(&mut text, app);
-        if app.registry.age() < RECENT {
+        if app.hears_the_database() {
             tables(&mut text, app);
         }
     }
@@ -33,8 +35,11 @@ pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> R
         .header("Cache-Control", "no-store")
 }
 
-fn is_ready(app: Option<&App>) -> bool {
-    app.is_some_and(|app| app.obstacle().is_none())
+fn is_ready(standing: Option<Standing>) -> bool {
+    match standing {
+        Some(Standing::Ready | Standing::Degraded) => true,
+        Some(Standing::NotReady(_)) | None => false,
+    }
 }
 
 fn process(text: &mut Exposition) {

@@ -89,6 +89,7 @@ pub mod key_schedule;
 pub mod nearest;
 pub mod password;
 pub mod registration;
+pub mod weak_settings;
 
 #[cfg(test)]
 pub(crate) mod samples;

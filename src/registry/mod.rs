@@ -20,8 +20,9 @@ use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::scope::Catalogue;
+use crate::protocol::weak_settings::WeakUse;
 use crate::store::clients::LongestLifetimes;
-use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys};
+use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys, weak_settings};
 
 use client_cache::ClientCache;
 pub use key_ring::KeyRing;
@@ -50,6 +51,8 @@ pub struct Snapshot {
     pub origins: BTreeSet<String>,
     /// The longest lifetimes that any client registers.
     pub longest_lifetimes: LongestLifetimes,
+    /// What clients use although something stronger would do.
+    pub weak_settings: Vec<WeakUse>,
 }
 
 /// Opens what the registry keeps sealed.
@@ -177,5 +180,6 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
         origins: loading::origins(&origins.value),
         longest_lifetimes: clients::longest_lifetimes(store)?,
+        weak_settings: weak_settings::read(store)?,
     })
 }

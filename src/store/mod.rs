@@ -36,6 +36,7 @@ pub mod table_sizes;
 pub mod token_standing;
 pub mod used_assertions;
 pub mod users;
+pub mod weak_settings;
 
 pub use error::{Objection, StoreError};
 pub use pool::{DatabaseSettings, Store};
@@ -70,6 +71,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         token_standing::QUERIES,
         used_assertions::QUERIES,
         users::QUERIES,
+        weak_settings::QUERIES,
     ]
     .concat()
 }

@@ -1,0 +1,104 @@
+//! What is in use although something stronger would do: one line for the operator when the server starts.
+
+/// Something that RFC 9700 advises against and a client can be registered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeakSetting {
+    /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700 §2.1.2).
+    TokensThroughBrowser,
+    /// The grant type `password` (RFC 9700 §2.4).
+    PasswordGrant,
+    /// `require_pkce` false (RFC 9700 §2.1.1).
+    PkceOff,
+    /// `allow_plain_pkce` (RFC 7636 §4.2).
+    PlainPkce,
+    /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
+    ReusedRefreshTokens,
+}
+
+impl WeakSetting {
+    /// In the order of the line.
+    pub const ALL: [WeakSetting; 5] = [
+        WeakSetting::TokensThroughBrowser,
+        WeakSetting::PasswordGrant,
+        WeakSetting::PkceOff,
+        WeakSetting::PlainPkce,
+        WeakSetting::ReusedRefreshTokens,
+    ];
+
+    /// What the line and the database call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WeakSetting::TokensThroughBrowser => "tokens through the browser",
+            WeakSetting::PasswordGrant => "password grant",
+            WeakSetting::PkceOff => "PKCE off",
+            WeakSetting::PlainPkce => "plain PKCE",
+            WeakSetting::ReusedRefreshTokens => "refresh tokens that are reused",
+        }
+    }
+}
+
+/// One of them, and who is registered for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeakUse {
+    /// What it is.
+    pub setting: WeakSetting,
+    /// The first of the clients' `client_id`s, at most [`NAMED_CLIENTS`].
+    pub client_ids: Vec<String>,
+    /// How many clients there are.
+    pub clients: u64,
+}
+
+/// How many clients are named per setting; the others are counted.
+pub const NAMED_CLIENTS: u64 = 10;
+
+/// The line; `None` when nothing weak is in use. `in_frames` says that cookies are `SameSite=None`.
+pub fn line(uses: &[WeakUse], in_frames: bool) -> Option<String> {
+    let mut parts: Vec<String> = uses.iter().map(part).collect();
+    parts.extend(in_frames.then(|| String::from("cookies with SameSite=None")));
+    (!parts.is_empty()).then(|| format!("weak settings in use: {}", parts.join("; ")))
+}
+
+fn part(one: &WeakUse) -> String {
+    let named = one.client_ids.join(", ");
+    let others = one.clients.saturating_sub(one.client_ids.len() as u64);
+    let rest = if others == 0 { String::new() } else { format!(" and {others} more") };
+    format!("{} ({named}{rest})", one.setting.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(setting: WeakSetting, client_ids: &[&str], clients: u64) -> WeakUse {
+        WeakUse { setting, client_ids: client_ids.iter().map(ToString::to_string).collect(), clients }
+    }
+
+    #[test]
+    fn where_nothing_is_weak_nothing_is_said() {
+        assert_eq!(line(&[], false), None);
+    }
+
+    #[test]
+    fn every_use_is_named_with_its_clients_and_the_rest_is_counted() {
+        let uses =
+            [used(WeakSetting::PasswordGrant, &["old"], 1), used(WeakSetting::ReusedRefreshTokens, &["a", "b"], 4_012)];
+        let password = "weak settings in use: password grant (old)";
+        let both = format!("{password}; refresh tokens that are reused (a, b and 4010 more)");
+        let table: [(&[WeakUse], bool, String); 4] = [
+            (&uses[..1], false, String::from(password)),
+            (&uses, false, both.clone()),
+            (&uses, true, format!("{both}; cookies with SameSite=None")),
+            (&[], true, String::from("weak settings in use: cookies with SameSite=None")),
+        ];
+        for (uses, in_frames, expected) in table {
+            assert_eq!(line(uses, in_frames), Some(expected));
+        }
+    }
+
+    #[test]
+    fn no_two_settings_share_a_name() {
+        let mut names = WeakSetting::ALL.map(WeakSetting::as_str);
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+    }
+}

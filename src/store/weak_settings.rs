@@ -1,0 +1,42 @@
+//! Who is registered for what is weaker than it need be; for a line of the log.
+
+use postgres::Row;
+
+use super::error::StoreError;
+use super::values::column;
+use super::{NamedQuery, Store};
+use crate::protocol::weak_settings::{NAMED_CLIENTS, WeakSetting, WeakUse};
+
+const WEAK_SETTINGS: &str = "
+SELECT w.setting, count(*) AS clients, (array_agg(c.client_id ORDER BY c.client_id))[1:$1::int4] AS client_ids
+FROM clients c
+CROSS JOIN LATERAL (VALUES
+    (1, 'tokens through the browser',
+     jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"token\")')),
+    (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}'),
+    (3, 'PKCE off', c.metadata @> '{\"require_pkce\": false}'),
+    (4, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
+    (5, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}')
+) AS w (place, setting, is_so)
+WHERE c.enabled AND w.is_so
+GROUP BY w.place, w.setting
+ORDER BY w.place";
+
+/// What enabled clients are registered for; what none is, is left out.
+pub fn read(store: &Store) -> Result<Vec<WeakUse>, StoreError> {
+    let most = i32::try_from(NAMED_CLIENTS).unwrap_or(i32::MAX);
+    let rows = store.read(|connection| connection.query(WEAK_SETTINGS, &[&most]))?;
+    rows.iter().map(weak_use).collect()
+}
+
+fn weak_use(row: &Row) -> Result<WeakUse, StoreError> {
+    let name: &str = column(row, "setting")?;
+    let setting = WeakSetting::ALL.into_iter().find(|setting| setting.as_str() == name);
+    Ok(WeakUse {
+        setting: setting.ok_or_else(|| StoreError::Corrupt(format!("weak setting {name}")))?,
+        client_ids: column(row, "client_ids")?,
+        clients: u64::try_from(column::<i64>(row, "clients")?).unwrap_or_default(),
+    })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[("weak_settings::WEAK_SETTINGS", WEAK_SETTINGS)];
