@@ -1,4 +1,5 @@
-//! `/metrics` on the admin listener: well-formed by Prometheus' rules, true, and silent about what requests brought.
+//! What the operator watches: `/metrics` on the admin listener, well-formed by Prometheus' rules, true, and silent about what
+//! requests brought; and lines of the log.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
 
@@ -8,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
+use serde_json::json;
 use support::flow::{assert_refused, basic, redeem, signed_in};
-use support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use support::secrets;
 
 /// Serves with an admin listener, of which this is the address.
 fn start() -> (Gatepost, String) {
@@ -158,4 +161,75 @@ fn a_request_is_one_line_of_json_with_its_fields() {
     assert_eq!((&line["status"], &line["method"], &line["client_id"]), (&400.into(), &"POST".into(), &"conf1".into()));
     assert!(line["id"].as_str().is_some_and(|id| id.len() == 16) && line["ms"].is_u64(), "{line}");
     assert!(line["reason"].as_str().is_some_and(|reason| reason.starts_with("GP")), "{line}");
+}
+
+/// The last line of the log about weak settings, once there are `count` of them.
+fn weak_line(gatepost: &Gatepost, count: usize) -> String {
+    for _ in 0..100 {
+        let log = gatepost.log();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("weak settings")).collect();
+        assert!(lines.len() <= count, "{lines:?}");
+        if lines.len() == count {
+            return lines.last().copied().unwrap_or_default().trim_start_matches("WARN  ").to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("not {count} lines about weak settings:\n{}", gatepost.log())
+}
+
+#[test]
+fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
+    let mut gatepost = Gatepost::start();
+    let uri = json!(["https://weak.example/cb"]);
+    let mut clients = vec![
+        json!({"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": uri, "scope": "openid",
+               "response_types": ["id_token token"], "allow_access_tokens_via_browser": true}),
+        json!({"client_id": "hybrid", "redirect_uris": uri, "response_types": ["code id_token"], "scope": "openid",
+               "secrets": [{"value": CONF1_SECRET}]}),
+        json!({"client_id": "relic", "redirect_uris": uri, "scope": "openid", "secrets": [{"value": CONF1_SECRET}],
+               "grant_types": ["authorization_code", "password"], "require_pkce": false, "allow_plain_pkce": true}),
+        json!({"client_id": "gone", "redirect_uris": uri, "scope": "openid", "secrets": [{"value": CONF1_SECRET}],
+               "require_pkce": false, "enabled": false}),
+    ];
+    clients.extend((10..23).map(|number| {
+        json!({"client_id": format!("re{number}"), "redirect_uris": uri, "scope": "openid offline_access",
+               "secrets": [{"value": CONF1_SECRET}], "grant_types": ["authorization_code", "refresh_token"],
+               "refresh_token_usage": "reuse"})
+    }));
+    weak_line(&gatepost, 0);
+    gatepost.apply(&json!({"clients": clients}));
+    let expected = "weak settings in use: tokens through the browser (hybrid, spa); password grant (relic); \
+                    PKCE off (relic); plain PKCE (relic); refresh tokens that are reused (re10, re11, re12, re13, re14, \
+                    re15, re16, re17, re18, re19 and 3 more)";
+    assert_eq!(weak_line(&gatepost, 1), expected);
+    gatepost.apply(&json!({"identity_scopes": [{"name": "other", "claims": ["role"]}]}));
+    assert_eq!(weak_line(&gatepost, 1), expected, "said once");
+    gatepost.stop();
+    gatepost.set("GATEPOST_COOKIE_SAMESITE", "none");
+    gatepost.serve();
+    assert_eq!(weak_line(&gatepost, 1), format!("{expected}; cookies with SameSite=None"), "and at every start");
+    clients.iter_mut().for_each(|client| client["enabled"] = false.into());
+    gatepost.apply(&json!({"clients": clients}));
+    assert_eq!(weak_line(&gatepost, 2), "weak settings in use: cookies with SameSite=None");
+    gatepost.stop();
+    gatepost.unset("GATEPOST_COOKIE_SAMESITE");
+    gatepost.serve();
+    weak_line(&gatepost, 0);
+}
+
+#[test]
+fn a_log_that_held_a_secret_would_fail_its_test() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let code = support::flow::code(&mut browser, &support::flow::authorize_path("conf1", RP1, &[]));
+    let token = redeem(&gatepost, &code).json()["access_token"].as_str().unwrap().to_owned();
+    let cookies: Vec<&String> = browser.cookies.values().filter(|value| value.len() > 20).collect();
+    assert!(!cookies.is_empty());
+    for secret in [&code, &token, &String::from(CONF1_SECRET), &String::from(ALICE_PASSWORD)].into_iter().chain(cookies)
+    {
+        let log = format!("INFO  ready\nINFO  path=/ detail=\"{secret}\"\n");
+        assert_eq!(secrets::leak_in(&log), log.lines().nth(1));
+    }
+    assert!(gatepost.log().contains("path=/connect/token"));
+    assert_eq!(secrets::leak_in(&gatepost.log()), None);
 }

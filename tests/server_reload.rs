@@ -1,22 +1,30 @@
-//! SIGHUP with a database: a successor takes over with everything loaded, or not at all.
+//! SIGHUP and restart with a database: a successor takes over with everything loaded, or not at all; and nobody who comes
+//! meanwhile is refused.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "a panic here is a failed test"
 )]
 
 mod support;
 
-use std::process::Command;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use support::gatepost::Gatepost;
+use support::gatepost::{Gatepost, document};
 use support::http::Connection;
+use support::postgres::TestDatabase;
 
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 const SOON: Duration = Duration::from_secs(20);
@@ -99,4 +107,170 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
     assert_eq!(gatepost.get(DISCOVERY).status, 503);
     proxy.cut(false);
     gatepost.await_ready();
+}
+
+/// The service as systemd runs it by the shipped units: a socket as standard input, that stays open while no process is
+/// there; both secrets as credentials; a socket to tell how it goes.
+struct Unit {
+    gatepost: Gatepost,
+    listener: TcpListener,
+    notices: UnixDatagram,
+}
+
+impl Unit {
+    fn new() -> Unit {
+        let mut gatepost = Gatepost::prepare_over(TestDatabase::empty(), &[]);
+        gatepost.apply(&document());
+        let secret = gatepost.private_file("gatepost-secret", &STANDARD.encode([42; 32]));
+        gatepost.private_file("gatepost-database-url", &gatepost.database.url);
+        let credentials = secret.parent().unwrap().to_owned();
+        for name in ["GATEPOST_SECRET_FILE", "GATEPOST_DATABASE_URL", "GATEPOST_LISTEN"] {
+            gatepost.unset(name);
+        }
+        let notices = UnixDatagram::bind(credentials.join("notify")).unwrap();
+        notices.set_read_timeout(Some(SOON)).unwrap();
+        for (name, value) in [("CREDENTIALS_DIRECTORY", &credentials), ("NOTIFY_SOCKET", &credentials.join("notify"))] {
+            gatepost.set(name, &value.display().to_string());
+        }
+        gatepost.set("WATCHDOG_USEC", "1000000");
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], gatepost.port)).into()).unwrap();
+        // `Backlog=` of the shipped socket unit.
+        socket.listen(4_096).unwrap();
+        Unit { gatepost, listener: TcpListener::from(socket), notices }
+    }
+
+    /// Starts the service and waits until it says that it is ready.
+    fn start(&self) -> Running {
+        let mut command = self.gatepost.command();
+        let listener = OwnedFd::from(self.listener.try_clone().unwrap());
+        let running = command.arg("serve").stdin(Stdio::from(listener)).stderr(Stdio::null()).spawn().unwrap();
+        drop(command);
+        self.await_notice("READY=1");
+        Running(running)
+    }
+
+    fn await_notice(&self, wanted: &str) {
+        let deadline = Instant::now() + SOON;
+        let mut buffer = [0; 64];
+        loop {
+            let length = self.notices.recv(&mut buffer).unwrap();
+            if &buffer[..length] == wanted.as_bytes() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{wanted}");
+        }
+    }
+}
+
+/// Ends with the test, however that goes.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status().unwrap().success());
+    }
+
+    /// `systemctl stop`
+    fn stop(mut self) {
+        self.signal("TERM");
+        assert_eq!(self.0.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What became of new connections with one request each.
+#[derive(Debug, Default)]
+struct Fates {
+    answered: AtomicU32,
+    /// 503 with `Retry-After`.
+    told_to_wait: AtomicU32,
+    /// Nobody listened.
+    refused: AtomicU32,
+    /// Accepted, and ended without an answer.
+    cut: AtomicU32,
+    other: AtomicU32,
+}
+
+impl Fates {
+    fn ask(&self, port: u16) {
+        let asked = Connection::open(port)
+            .and_then(|mut wire| wire.try_send("GET", DISCOVERY, &[("Connection", "close")], b""));
+        let fate = match asked {
+            Ok(answer) if answer.status == 200 => &self.answered,
+            Ok(answer) if answer.status == 503 && answer.header("retry-after").is_some() => &self.told_to_wait,
+            Ok(_) => &self.other,
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => &self.refused,
+            Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => &self.cut,
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => &self.cut,
+            Err(_) => &self.other,
+        };
+        fate.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn count(&self, of: impl Fn(&Fates) -> &AtomicU32) -> u32 {
+        of(self).load(Ordering::SeqCst)
+    }
+}
+
+/// 500 new connections a second, whatever became of those before, while `work` runs; all of them are waited for.
+fn under_load(what: &str, port: u16, work: impl FnOnce()) -> Fates {
+    let (fates, over) = (Fates::default(), AtomicBool::new(false));
+    let begun = Instant::now();
+    let made = std::thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            let mut made = 0_u32;
+            while !over.load(Ordering::SeqCst) {
+                scope.spawn(|| fates.ask(port));
+                made += 1;
+                sleep((begun + Duration::from_millis(2) * made).saturating_duration_since(Instant::now()));
+            }
+            (made, begun.elapsed())
+        });
+        work();
+        over.store(true, Ordering::SeqCst);
+        load.join().unwrap()
+    });
+    println!("{what}: {} connections in {:?}: {fates:?}", made.0, made.1);
+    fates
+}
+
+#[test]
+fn upgrade_and_restart_under_500_new_connections_a_second_refuse_none() {
+    let unit = Unit::new();
+    let port = unit.gatepost.port;
+    let running = unit.start();
+    unit.gatepost.await_ready();
+    unit.await_notice("WATCHDOG=1");
+    let settled = Duration::from_millis(1_500);
+    let upgrade = under_load("upgrade", port, || {
+        sleep(settled);
+        running.signal("HUP");
+        unit.await_notice("RELOADING=1");
+        unit.await_notice("READY=1");
+        // The old process drains.
+        sleep(settled * 2);
+    });
+    let mut running = Some(running);
+    let restart = under_load("restart", port, || {
+        sleep(settled);
+        running.take().unwrap().stop();
+        running = Some(unit.start());
+        sleep(settled * 2);
+    });
+    assert_eq!(upgrade.count(|fates| &fates.told_to_wait), 0, "a successor takes over with the house open");
+    for fates in [upgrade, restart] {
+        assert_eq!(fates.count(|fates| &fates.refused), 0, "{fates:?}");
+        assert_eq!(fates.count(|fates| &fates.other), 0, "{fates:?}");
+        let (answered, cut) = (fates.count(|fates| &fates.answered), fates.count(|fates| &fates.cut));
+        assert!(answered > 500 && cut * 100 <= answered, "{fates:?}");
+    }
+    running.unwrap().stop();
 }

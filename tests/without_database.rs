@@ -4,17 +4,22 @@
 
 mod support;
 
+use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::flow::{assert_refused, authorize_path, basic, code, redeem, signed_in, userinfo};
 use support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
-use support::http::Answer;
+use support::http::{Answer, Connection};
 use support::proxy::Proxy;
 
 fn behind(proxy: &Proxy) -> Gatepost {
-    let mut gatepost = Gatepost::prepare(&[]);
+    behind_with(proxy, &[])
+}
+
+fn behind_with(proxy: &Proxy, settings: &[(&str, &str)]) -> Gatepost {
+    let mut gatepost = Gatepost::prepare(settings);
     gatepost.apply(&document());
     let url = gatepost.database.url_through("127.0.0.1", proxy.port, "");
     gatepost.set("GATEPOST_DATABASE_URL", url.as_str());
@@ -44,6 +49,14 @@ fn assert_away(answer: &Answer, case: &str) {
 fn own_token(gatepost: &Gatepost) -> Answer {
     let authorization = basic("conf1", CONF1_SECRET);
     gatepost.post("/connect/token", &[("Authorization", &authorization)], &[("grant_type", "client_credentials")])
+}
+
+/// Status and text of `/readyz`, then the metrics `gatepost_ready` and `gatepost_degraded`.
+fn standing(admin: u16) -> (u16, String, [u8; 2]) {
+    let ask = |path: &str| Connection::open(admin).unwrap().try_send("GET", path, &[], b"").unwrap();
+    let (readyz, metrics) = (ask("/readyz"), ask("/metrics").text());
+    let gauge = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap();
+    (readyz.status, readyz.text(), [gauge("gatepost_ready "), gauge("gatepost_degraded ")])
 }
 
 #[test]
@@ -77,8 +90,11 @@ fn before_the_first_load_there_is_health_and_nothing_else() {
 #[test]
 fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     let proxy = Proxy::start();
-    let gatepost = behind(&proxy);
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gatepost = behind_with(&proxy, &[("GATEPOST_ADMIN_LISTEN", &admin.to_string())]);
     soon("it gets ready", &gatepost, || gatepost.is_ready());
+    let standing = || standing(admin.port());
+    assert_eq!(standing(), (200, String::from("ready\n"), [1, 0]));
     let mut browser = signed_in(&gatepost);
     let path = authorize_path("conf1", RP1, &[]);
     let first = code(&mut browser, &path);
@@ -101,14 +117,19 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     assert_eq!(silent.query()["state"], "the-state");
     assert_eq!(documents.map(|path| gatepost.get(path).body), before);
     assert_eq!(gatepost.get("/healthz").status, 200);
+    let degraded = (200, String::from("degraded: the database does not answer\n"), [1, 1]);
+    soon("it says so to the operator", &gatepost, || standing() == degraded);
 
     // What was last heard of clients is believed for half a minute, and no longer.
     sleep(Duration::from_secs(31));
     assert_away(&own_token(&gatepost), "token, too old a registry");
+    let away = String::from("not ready: the database has not answered for 30 seconds\n");
+    assert_eq!(standing(), (503, away, [0, 0]));
     assert_eq!(documents.map(|path| gatepost.get(path).body), before);
 
     proxy.cut(false);
     soon("it recovers by itself", &gatepost, || own_token(&gatepost).status == 200);
+    soon("it is ready again", &gatepost, || standing() == (200, String::from("ready\n"), [1, 0]));
     assert_eq!(userinfo(&gatepost, &access_token).status, 200);
     // Issued 31 s ago and still good for as long; refused attempts did not spend it.
     let answer = redeem(&gatepost, &held);

@@ -8,6 +8,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { Agent, request as httpsRequest } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
 import { connect } from "node:tls";
@@ -47,7 +48,9 @@ async function nginxConfiguration(directory, port, plainPort) {
     "daemon off;",
     process.getuid() === 0 ? "user root;" : "",
     `pid ${join(directory, "nginx.pid")};`,
-    "events { worker_connections 4096; }",
+    // As deploy/nginx.conf says: as many as may come, and as many again.
+    "worker_rlimit_nofile 16384;",
+    "events { worker_connections 16384; }",
     "http {",
     `error_log ${join(directory, "nginx-error.log")};`,
     "access_log off;",
@@ -103,7 +106,11 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
       clients: [{
         client_id: "web", client_name: "Web shop", redirect_uris: ["https://shop.example.com/callback"], scope: "openid profile",
         secrets: [{ value: "a-secret-of-the-web-shop-only" }],
+      }, {
+        client_id: "job", grant_types: ["client_credentials"], response_types: [], scope: "orders.read",
+        secrets: [{ value: "a-secret-of-the-nightly-job" }],
       }],
+      resource_scopes: [{ name: "orders.read", resources: ["https://orders.example"] }],
       users: [{ username: "alice", password, claims: { name: "Alice" } }],
     };
     run(binary, ["apply", "-", "--env-file", settings], { ...options, input: JSON.stringify(document) });
@@ -238,6 +245,63 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
     const answer = await fetch(`http://127.0.0.1:${plainPort}/connect/authorize?a=b`, { redirect: "manual", headers: { host: "localhost" } });
     assert.equal(answer.status, 308);
     assert.match(answer.headers.get("location"), /^https:\/\/.*\/connect\/authorize\?a=b$/);
+  });
+
+  // New visitors, each with a TLS handshake of its own, until `going` says no; answers the times of all, in milliseconds.
+  async function goodTraffic(going) {
+    const times = [];
+    const form = String(new URLSearchParams({ grant_type: "client_credentials", client_id: "job", client_secret: "a-secret-of-the-nightly-job" }));
+    const visits = [
+      () => ask("GET", "/.well-known/openid-configuration"),
+      () => ask("POST", "/connect/token", { "content-type": "application/x-www-form-urlencoded" }, form),
+    ];
+    const visitors = [0, 1, 2, 3].map(async (number) => {
+      while (going()) {
+        const begun = performance.now();
+        const answer = await visits[(number + times.length) % visits.length]();
+        assert.equal(answer.status, 200, answer.text);
+        times.push(performance.now() - begun);
+        await pause(10);
+      }
+    });
+    await Promise.all(visitors);
+    return times.sort((a, b) => a - b);
+  }
+
+  const p99 = (times) => `${times.length} answers, p99 ${times[Math.floor(times.length * 0.99)].toFixed(0)} ms`;
+
+  test("under siege, good traffic goes on without an error", { timeout: 60_000 }, async (t) => {
+    const calm = Date.now() + 3_000;
+    const base = await goodTraffic(() => Date.now() < calm);
+    const wanted = { heads: 1_000, bodies: 200, readers: 200, silent: 9_500, kept: 500 };
+    const siege = spawn(process.execPath, [join(root, "tests/e2e/siege.mjs"), port, ...Object.values(wanted)].map(String), {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    const told = [];
+    createInterface({ input: siege.stdout }).on("line", (line) => told.push(JSON.parse(line)));
+    const ended = once(siege, "exit");
+    const latest = Date.now() + 25_000;
+    let until = latest;
+    let laid;
+    try {
+      const coming = await goodTraffic(() => told.length === 0 && siege.exitCode === null && Date.now() < latest);
+      assert.equal(told.length, 1, "the siege does not come to stand");
+      until = Date.now() + 5_000;
+      laid = await goodTraffic(() => Date.now() < until);
+      t.diagnostic(`calm: ${p99(base)}; while they come: ${p99(coming)}; under siege: ${p99(laid)}`);
+    } finally {
+      siege.stdin.end();
+      await ended;
+    }
+    const [, last] = told;
+    t.diagnostic(`at the end: ${JSON.stringify(last)}`);
+    // What one address may have open with a whole head is bounded: the rest of its slow bodies is turned away.
+    assert.ok(last.bodies.refused >= wanted.bodies - 100, JSON.stringify(last.bodies));
+    assert.equal(last["more bodies"].refused, 0, "another address is not counted with it");
+    assert.equal(last.readers.refused, 0);
+    assert.doesNotMatch(log.gatepost, /path=\/connect\/introspect/, "a body that is not whole never reaches Gatepost");
+    const after = Date.now() + 1_000;
+    t.diagnostic(`afterwards: ${p99(await goodTraffic(() => Date.now() < after))}`);
   });
 
   test("a restart behind the open socket of nginx loses no safe request", async () => {

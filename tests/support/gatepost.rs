@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use super::http::{Answer, Browser, Connection};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
+use super::secrets;
 
 /// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
 pub const CONF1_SECRET: &str = "conf1-secret-with-some-length";
@@ -125,6 +126,7 @@ impl Gatepost {
         std::fs::create_dir_all(&directory).unwrap();
         let secret_file = directory.join("secret");
         write_private(&secret_file, &STANDARD.encode([42; 32]));
+        secrets::learn(&STANDARD.encode([42; 32]));
         let own = [
             ("GATEPOST_DATABASE_URL", database.url.clone()),
             ("GATEPOST_BASE_URL", base_url.clone()),
@@ -132,6 +134,7 @@ impl Gatepost {
             ("GATEPOST_ADMIN_LISTEN", String::new()),
             ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
             ("GATEPOST_DATABASE_CONNECTIONS", String::from("8")),
+            ("GATEPOST_LOG", String::from("debug")),
             // Cheap, so that tests sign in quickly; the parameters have a test of their own.
             ("GATEPOST_ARGON2_MEMORY_KIB", String::from("7168")),
             ("GATEPOST_ARGON2_PASSES", String::from("1")),
@@ -169,7 +172,9 @@ impl Gatepost {
         let mut child = command.spawn().unwrap();
         // A command that does not read its input closes it.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        child.wait_with_output().unwrap()
+        let output = child.wait_with_output().unwrap();
+        secrets::assert_none_in(&String::from_utf8_lossy(&output.stderr), &format!("gatepost {arguments:?}"));
+        output
     }
 
     /// Runs a command that must succeed; what it printed.
@@ -182,6 +187,7 @@ impl Gatepost {
 
     /// Applies a document, and waits until a running server goes by it.
     pub fn apply(&self, document: &Value) {
+        secrets::learn_from_document(document);
         self.run_well(&["apply", "-"], &document.to_string());
         if self.serving.is_some() {
             sleep(Duration::from_millis(1_300));
@@ -247,11 +253,14 @@ impl Gatepost {
             .is_ok_and(|answer| answer.status == 200)
     }
 
-    /// Ends the server in order.
+    /// Ends the server in order. Whatever level it logged at, nothing secret stands in its log.
     pub fn stop(&mut self) {
         if let Some(mut serving) = self.serving.take() {
             drop(serving.leash.take());
             serving.shell.wait().unwrap();
+            if !std::thread::panicking() {
+                secrets::assert_none_in(&self.log(), "the server");
+            }
         }
     }
 

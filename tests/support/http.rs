@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::secrets;
+
 /// What came back.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -228,7 +230,9 @@ impl Connection {
         let length: usize = if method == "HEAD" || status == 204 || status == 304 { 0 } else { length.unwrap_or(0) };
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        Ok(Answer { status, headers, body })
+        let answer = Answer { status, headers, body };
+        secrets::learn_from_answer(&answer);
+        Ok(answer)
     }
 
     fn line(&mut self) -> io::Result<String> {

@@ -9,4 +9,5 @@ pub mod jwt;
 pub mod offline;
 pub mod postgres;
 pub mod proxy;
+pub mod secrets;
 pub mod signer;
