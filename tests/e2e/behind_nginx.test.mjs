@@ -111,6 +111,7 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
         secrets: [{ value: "a-secret-of-the-nightly-job" }],
       }],
       resource_scopes: [{ name: "orders.read", resources: ["https://orders.example"] }],
+      resources: [{ name: "https://orders.example" }],
       users: [{ username: "alice", password, claims: { name: "Alice" } }],
     };
     run(binary, ["apply", "-", "--env-file", settings], { ...options, input: JSON.stringify(document) });
