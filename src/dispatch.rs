@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
-    account, authorize, check_session, consent, device, device_authorization, discovery, end_session, health, home,
-    introspection, jwks, login, logout, revocation, static_files, token, userinfo,
+    account, authorize, check_session, client_view, consent, device, device_authorization, discovery, end_session,
+    health, home, introspection, jwks, login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
@@ -39,6 +39,7 @@ enum Route<'a> {
     Logout,
     Account,
     Device,
+    ClientLogo(&'a str),
     StaticFile(&'a str),
 }
 
@@ -82,7 +83,10 @@ impl<'a> Route<'a> {
             "/logout" => Some(Route::Logout),
             "/account" => Some(Route::Account),
             "/device" => Some(Route::Device),
-            other => other.strip_prefix("/static/").map(Route::StaticFile),
+            other => match other.strip_prefix("/clients/").and_then(|rest| rest.strip_suffix("/logo")) {
+                Some(client_id) => Some(Route::ClientLogo(client_id)),
+                None => other.strip_prefix("/static/").map(Route::StaticFile),
+            },
         }
     }
 
@@ -104,6 +108,7 @@ impl<'a> Route<'a> {
             Route::Consent => "consent",
             Route::Logout => "logout",
             Route::Account => "account",
+            Route::ClientLogo(_) => "logo",
             Route::Device => "device",
             Route::DeviceAuthorization => "deviceauthorization",
             Route::StaticFile(_) => "static",
@@ -113,7 +118,9 @@ impl<'a> Route<'a> {
     /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
     fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::CheckSession | Route::StaticFile(_) => "GET, HEAD",
+            Route::Home | Route::Health | Route::CheckSession | Route::ClientLogo(_) | Route::StaticFile(_) => {
+                "GET, HEAD"
+            }
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize | Route::EndSession => "GET, POST",
             Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
@@ -138,6 +145,7 @@ impl<'a> Route<'a> {
             | Route::Logout
             | Route::Account
             | Route::Device
+            | Route::ClientLogo(_)
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -165,6 +173,7 @@ impl<'a> Route<'a> {
             | Route::Logout
             | Route::Account
             | Route::Device
+            | Route::ClientLogo(_)
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }
@@ -266,7 +275,8 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         | Route::Consent
         | Route::Logout
         | Route::Account
-        | Route::Device => {}
+        | Route::Device
+        | Route::ClientLogo(_) => {}
     }
     let app = app.ok_or(Failure::Busy)?;
     match route {
@@ -283,6 +293,7 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Consent => consent::handle(app, request),
         Route::Logout => logout::handle(app, request),
         Route::Account => account::handle(app, request),
+        Route::ClientLogo(client_id) => client_view::logo(app, client_id),
         Route::Device => device::handle(app, request),
         Route::DeviceAuthorization => device_authorization::handle(app, request),
         Route::Health | Route::CheckSession | Route::StaticFile(_) => {

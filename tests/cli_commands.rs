@@ -326,10 +326,11 @@ fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
     let installation = Installation::migrated();
     let document = json!({
         "clients": [
-            {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid", "secrets": [{"value": "right-secret-1", "description": "the first"}]},
+            {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid", "secrets": [{"value": "the-right-secret-1", "description": "the first"}]},
             {"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"}
         ],
-        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
+        "resource_scopes": [{"name": "orders.read"}],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"], "scope": "orders.read"}],
     });
     assert_eq!(installation.apply(&document).code, 0);
     let shown: Value = serde_json::from_str(&installation.done(&["client", "show", "web", "--json"], "")).unwrap();
@@ -344,7 +345,7 @@ fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
     assert!(tested.contains("Try: https://id.example/connect/authorize?client_id=web&response_type=code&scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&"), "{tested}");
     assert!(
         installation
-            .done(&["client", "test", "web", "--secret"], "right-secret-1\n")
+            .done(&["client", "test", "web", "--secret"], "the-right-secret-1\n")
             .contains("that secret is right: \"the first\"")
     );
     let wrong = installation.run_with(&["client", "test", "web", "--secret"], "hunter2\n");

@@ -21,7 +21,7 @@ fn document() -> Value {
         "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}, {"name": "orders.write"}],
         "resources": [{"name": "orders", "secrets": [{"value": SECRET}]}],
         "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": SECRET}],
-        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"], "scope": "orders.read"}],
         "clients": [
             {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
              "secrets": [{"value": SECRET}], "access_token_lifetime": 120, "claims": {"level": 1e2}},

@@ -18,7 +18,7 @@ fn document() -> Value {
         "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}],
         "resources": [{"name": "orders", "secrets": [{"value": CANARIES[1]}]}],
         "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": CANARIES[2]}],
-        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"]}],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"], "scope": "orders.read"}],
         "clients": [
             {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
              "secrets": [{"value": CANARIES[0], "description": "first"}], "identity_providers": ["local", "corp"]},
@@ -190,7 +190,7 @@ fn names_in_the_database_count_as_there() {
 #[test]
 fn secrets_come_from_variables_and_files_and_a_missing_one_is_named() {
     let installation = Installation::migrated();
-    let file = installation.write_private("client-secret", "from a file\n");
+    let file = installation.write_private("client-secret", "from a file of mine\n");
     let client = |secret: Value| json!({"clients": [{"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [secret]}]});
     let apply = |document: &Value| {
         let mut command = installation.command(&["apply", "-"]);

@@ -69,6 +69,31 @@ fn what_is_not_ticked_is_not_granted() {
 }
 
 #[test]
+fn leaving_everything_out_is_a_denial_and_leaving_offline_access_out_gives_no_refresh_token() {
+    let mut registered = registered();
+    registered["clients"][1]["scope"] = json!("openid orders.read offline_access");
+    registered["clients"][1]["grant_types"] = json!(["authorization_code", "refresh_token"]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let page = browser.visit(&path(&[("scope", "orders.read")]));
+    let answer = decide(&mut browser, &page, "allow", &[], true);
+    assert_eq!((answer.query()["error"].as_str(), answer.query()["state"].as_str()), ("access_denied", "the-state"));
+    assert_eq!(gatepost.database.count("consents"), 0);
+    let asked = path(&[("scope", "openid orders.read offline_access")]);
+    let page = browser.visit(&asked);
+    for words in
+        ["Keep access while you are away", "even when you are not using it, until you withdraw it", "Please note"]
+    {
+        assert!(page.text().contains(words), "{words}: {}", page.text());
+    }
+    let without = tokens(&gatepost, &decide(&mut browser, &page, "allow", &["orders.read"], false));
+    assert_eq!((without["scope"].as_str(), without.get("refresh_token")), (Some("openid orders.read"), None));
+    let page = browser.visit(&asked);
+    let with = tokens(&gatepost, &decide(&mut browser, &page, "allow", &["orders.read", "offline_access"], false));
+    assert!(with["refresh_token"].is_string(), "{with}");
+}
+
+#[test]
 fn a_scope_that_was_not_asked_for_cannot_be_granted() {
     let gatepost = Gatepost::start_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);

@@ -15,7 +15,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
-use support::flow::{self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo};
+use serde_json::json;
+use support::flow::{self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use support::postgres::{TestDatabase, cluster};
 
@@ -24,6 +25,8 @@ use support::postgres::{TestDatabase, cluster};
 const AUTHORIZE_ANONYMOUSLY: i64 = 0;
 /// Session with user; consent.
 const AUTHORIZE: i64 = 2;
+/// For a client with a logout URI: whether it is noted as one of the session's.
+const NOTE_CLIENT: i64 = 1;
 /// The redemption.
 const REDEEM: i64 = 1;
 /// What the token stands on.
@@ -147,7 +150,8 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let role = Role::of(&database);
     let url = role.url(&database);
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
-    gatepost.apply(&document());
+    let told = json!({"backchannel_logout_uri": "https://told.example/out"});
+    gatepost.apply(&with_clients(document(), &[("told", told)]));
     gatepost.serve();
     let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
     let mut browser = signed_in(&gatepost);
@@ -176,6 +180,12 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
 
     let authorize = meter.of(|| drop(code(&mut browser, &consented)));
     assert_eq!((authorize.writes, authorize.statements()), (0, ROUNDS * AUTHORIZE), "{authorize:#?}");
+
+    // A client that wants to hear of the session's end is noted once; from then on that is a look.
+    let wants_to_hear = authorize_path("told", RP1, &[]);
+    code(&mut browser, &wants_to_hear);
+    let authorize = meter.of(|| drop(code(&mut browser, &wants_to_hear)));
+    assert_eq!((authorize.writes, authorize.statements()), (0, ROUNDS * (AUTHORIZE + NOTE_CLIENT)), "{authorize:#?}");
 
     for token in [&jwt, &reference_token] {
         let cost = meter.of(|| assert_eq!(userinfo(&gatepost, token).status, 200));

@@ -389,11 +389,11 @@ impl Readme {
             url: format!("postgres://{url}"),
         };
         readme.forget();
-        readme.superuser(&cluster(), &format!("CREATE DATABASE {}", readme.name));
+        Readme::superuser(&cluster(), &format!("CREATE DATABASE {}", readme.name));
         readme
     }
 
-    fn superuser(&self, url: &str, sql: &str) {
+    fn superuser(url: &str, sql: &str) {
         Client::connect(url, NoTls).unwrap().batch_execute(sql).unwrap();
     }
 
@@ -433,7 +433,7 @@ fn the_example_of_the_readme_works_as_it_stands_there() {
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_GRANTS_DATABASE_URL", url.as_str())]);
     let before = gatepost.run(&["apply", "-"], &readme.json);
     assert!(!before.status.success(), "before its function is there the grant cannot be registered");
-    readme.superuser(&readme.database(), &readme.sql);
+    Readme::superuser(&readme.database(), &readme.sql);
     gatepost.run_well(&["apply", "-"], &readme.json);
     gatepost.serve();
     let words: Vec<&str> = readme.curl.split_whitespace().collect();

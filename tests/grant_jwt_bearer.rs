@@ -25,7 +25,8 @@ const PATIENT: (&str, &str) = ("GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE", "
 
 fn broker(client_id: &str, members: Value) -> Value {
     let mut client = json!({
-        "client_id": client_id, "grant_types": [GRANT, "refresh_token"], "response_types": [],
+        "client_id": client_id, "response_types": [],
+        "grant_types": [GRANT, "urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
         "scope": "openid profile offline_access orders.read orders.write stock.read", "secrets": [{"value": CONF1_SECRET}]
     });
     for (name, value) in members.as_object().unwrap() {

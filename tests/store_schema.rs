@@ -1,6 +1,6 @@
 //! The schema: migrations, levels, and every statement of the store against it.
 
-#![allow(clippy::unwrap_used, reason = "a panic here is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic here is a failed test")]
 
 mod support;
 
@@ -98,6 +98,29 @@ fn a_migration_that_fails_leaves_nothing_behind() {
         .unwrap()
         .get(0);
     assert_eq!(left, 0);
+}
+
+#[test]
+fn a_rehearsal_tells_of_time_and_locks_and_leaves_nothing_behind() {
+    let database = TestDatabase::migrated();
+    let mut client = database.client();
+    let next = Migration {
+        level: migrate::MIGRATIONS.len() as i32 + 1,
+        name: "9999_next.sql",
+        sql: "-- compatible_from: 1\nCREATE TABLE novelty (x int4); ALTER TABLE users ADD COLUMN shoe_size int4;
+              CREATE INDEX ON consents (granted_at); SELECT pg_sleep(0.02)",
+    };
+    let migrations = [migrate::MIGRATIONS, &[next]].concat();
+    let rehearsed = migrate::rehearse(&mut client, &migrations).unwrap();
+    let [told] = rehearsed.as_slice() else { panic!("{rehearsed:?}") };
+    assert_eq!((told.name, told.took.as_millis() >= 20), ("9999_next.sql", true));
+    let locks = [("consents", "ShareLock"), ("users", "AccessExclusiveLock")];
+    assert_eq!(told.locks, locks.map(|(table, mode)| (table.to_owned(), mode.to_owned())));
+    assert!(client.query("SELECT shoe_size FROM users", &[]).is_err());
+    assert_eq!(migrate::rehearse(&mut client, migrate::MIGRATIONS).unwrap(), []);
+    // The binary of before goes on serving what the next one made.
+    migrate::apply(&mut client, &migrations).unwrap();
+    assert!(migrate::check_level(&database.store()).is_ok());
 }
 
 #[test]

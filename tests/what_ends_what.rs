@@ -8,8 +8,8 @@ use gatepost::protocol::identifiers::{ClientId, Subject};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::consents;
 use serde_json::{Value, json};
-use support::flow::{authorize_path, sign_in, signed_in, userinfo};
-use support::gatepost::{BOB_PASSWORD, Gatepost, RP1};
+use support::flow::{authorize_path, decide, sign_in, signed_in, userinfo};
+use support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use support::http::Browser;
 use support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, refresh};
 
@@ -245,6 +245,55 @@ fn withdrawing_consent_ends_everything_between_the_two() {
     let store = scene.gatepost.database.store();
     consents::withdraw(&store, &scene.alice(), &ClientId::new("conf1"), &event).unwrap();
     assert_eq!(scene.left(), PAIR_GONE);
+}
+
+#[test]
+fn a_person_withdraws_consent_and_changes_the_password_themselves() {
+    for (decision, left) in [("withdraw", PAIR_GONE), ("change_password", Left { session: true, ..ALICE_GONE })] {
+        let mut scene = scene();
+        let page = scene.browser.get("/account");
+        let token = page.attribute("name=\"form_token\"", "value").unwrap();
+        let new = "quite another long password";
+        let form = [
+            ("form_token", token.as_str()),
+            ("decision", decision),
+            ("client_id", "conf1"),
+            ("present_password", ALICE_PASSWORD),
+            ("new_password", new),
+            ("new_password_again", new),
+        ];
+        assert!(scene.browser.post("/account", &form).text().contains("role=\"status\""), "{decision}");
+        assert_eq!(scene.left(), left, "{decision}");
+    }
+}
+
+#[test]
+fn a_consent_that_lapses_ends_what_needs_it_for_good() {
+    let mut registered = document();
+    client(&mut registered, "conf2")["consent_lifetime"] = json!(3_600);
+    client(&mut registered, "conf1")["consent_lifetime"] = json!(3_600);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let before = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+    let in_flight = CONF2.code(&mut browser, &[]);
+    let not_needed = CONF1.tokens_with(&gatepost, &mut browser, &[("scope", OFFLINE), ("prompt", "consent")]);
+    let before = CONF2.refresh(&gatepost, refresh(&before)).json();
+    gatepost
+        .database
+        .run("UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp()");
+    assert_eq!(CONF2.refresh(&gatepost, refresh(&before)).json()["error"], "invalid_grant");
+    assert_eq!(CONF2.redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    assert_eq!(userinfo(&gatepost, access(&before)).status, 200, "until it expires");
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&not_needed)).status, 200, "nobody need be asked for this client");
+    // What is allowed afterwards stands, remembered or not; what stood on the old consent does not come back with it.
+    let page = browser.visit(&authorize_path("conf2", CONF2.redirect_uri, &[("scope", OFFLINE)]));
+    let answer = decide(&mut browser, &page, "allow", &["profile", "offline_access"], false);
+    let once = CONF2.redeem(&gatepost, &answer.query()["code"]).json();
+    let once = CONF2.refresh(&gatepost, refresh(&once)).json();
+    let anew = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+    assert_eq!(CONF2.refresh(&gatepost, refresh(&once)).status, 200);
+    assert_eq!(CONF2.refresh(&gatepost, refresh(&anew)).status, 200);
+    assert_eq!(CONF2.refresh(&gatepost, refresh(&before)).json()["error"], "invalid_grant");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
+//! cargo bench --bench load -- --tokens N       what so many reference tokens leave in the tables when they have expired
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
 
@@ -23,6 +24,7 @@ mod jwt;
 mod limits;
 mod provider;
 mod report;
+mod tokens;
 mod usage;
 
 use std::fs;
@@ -48,6 +50,7 @@ struct Options {
     only: Option<String>,
     against: Vec<PathBuf>,
     serve: Option<PathBuf>,
+    tokens: Option<u64>,
 }
 
 /// A provider, and where its costs show.
@@ -73,8 +76,15 @@ fn main() -> ExitCode {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options =
-            Options { smoke: false, seconds: 5, connections: 8, only: None, against: Vec::new(), serve: None };
+        let mut options = Options {
+            smoke: false,
+            seconds: 5,
+            connections: 8,
+            only: None,
+            against: Vec::new(),
+            serve: None,
+            tokens: None,
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             if argument == "--smoke" {
@@ -88,6 +98,7 @@ impl Options {
                 "--connections" => options.connections = usize::try_from(number()?.max(1)).unwrap_or(1),
                 "--only" => options.only = Some(value.clone()),
                 "--against" => options.against.push(value.into()),
+                "--tokens" => options.tokens = Some(number()?),
                 "--serve" => options.serve = Some(value.into()),
                 other => return Err(format!("unknown option {other}")),
             }
@@ -115,6 +126,9 @@ fn run(options: &Options) -> Result<(), String> {
         fs::write(path, settings).map_err(|error| error.to_string())?;
         println!("{} serves until this input ends; its settings are in {}", own.settings.issuer, path.display());
         return std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).map(drop).map_err(|error| error.to_string());
+    }
+    if let Some(tokens) = options.tokens {
+        return tokens::run(&own.settings, tokens, options.connections);
     }
     let limits = limits(&cluster, options)?;
     let targets = targets(&own, options)?;

@@ -1,6 +1,7 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
 pub mod assertions;
+pub mod client_logos;
 pub mod extension_grant;
 pub mod failure;
 pub mod foreign_keys;
@@ -31,6 +32,7 @@ use crate::store::grant_functions::{self, Found};
 use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate, partitions};
 
+use client_logos::ClientLogos;
 use extension_grant::ExtensionGrant;
 use failure::Failure;
 use foreign_keys::ForeignKeys;
@@ -79,6 +81,8 @@ pub struct App {
     pub registry: Registry,
     /// Sealers and authenticators.
     pub vault: Vault,
+    /// Logos of clients, kept in memory.
+    pub client_logos: ClientLogos,
     /// Wrong client secrets.
     pub client_failures: Guesses<(ClientId, Source)>,
     /// Device authorizations: not guesses, but limited like them.
@@ -172,6 +176,7 @@ impl App {
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
+            client_logos: ClientLogos::default(),
             client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),

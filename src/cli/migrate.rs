@@ -8,7 +8,8 @@ use crate::crypto::random;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::client::SigningAlgorithm;
 use crate::registry::Sealers;
-use crate::store::{StoreError, clients, installation, migrate, partitions};
+use crate::store::migrate::{self, MIGRATIONS, Rehearsed};
+use crate::store::{StoreError, clients, installation, partitions};
 
 use super::arguments::Invocation;
 use super::command::{Command, CommandOption, Run};
@@ -25,7 +26,7 @@ pub(super) const COMMAND: Command = Command {
         CommandOption {
             name: "--check",
             value: None,
-            meaning: "change nothing; exit 1 when the database does not fit this program",
+            meaning: "change nothing: try what is missing, take it back, tell time and locks; exit 1 when anything is missing",
         },
         CommandOption {
             name: "--rename-issuer",
@@ -40,6 +41,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--check") {
+        rehearse(&Operator::open(invocation)?)?;
         Operator::open_installed(invocation)?;
         return output::line("The database fits this program.");
     }
@@ -63,6 +65,19 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         output::line(&format!("made signing key {kid}"))?;
     }
     output::line(&format!("The database is ready for {issuer}."))
+}
+
+/// Tells what `migrate` would do, how long that takes here, and who would have to wait for it.
+fn rehearse(operator: &Operator) -> Result<(), Failure> {
+    let mut client = operator.store.connect_for_administration()?;
+    for Rehearsed { name, took, locks } in migrate::rehearse(&mut client, MIGRATIONS)? {
+        output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
+        for (table, mode) in locks {
+            let kept_out = if mode == "AccessExclusiveLock" { "everybody" } else { "writers" };
+            output::line(&format!("  {table}: {kept_out} would wait meanwhile ({mode})"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What is stored is sealed for the issuer: all of it is sealed anew, in one change.

@@ -19,13 +19,9 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::store::audit_events::AuditEvent;
-use crate::store::sessions::SessionRow;
 use crate::store::{consents, sessions};
 
 use draw::draw;
-
-/// Sessions ended in one go, before the next are looked for.
-const BATCH: i64 = 100;
 
 /// Everything a change works on.
 #[derive(Clone, Copy)]
@@ -76,7 +72,7 @@ impl<'a> Change<'a> {
         draw(self.app, self.request, self.present, 200, Some(outcome))
     }
 
-    fn event(&self, event: &'a str, sid: &'a Sid) -> AuditEvent<'a> {
+    fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {
         AuditEvent {
             event,
             sub: Some(&self.present.user.sub),
@@ -86,12 +82,6 @@ impl<'a> Change<'a> {
             detail: json!({"by": "user"}),
             ..AuditEvent::default()
         }
-    }
-
-    /// Ends a session of this person; `false` when it had ended.
-    fn end(&self, session: &SessionRow) -> Result<bool, Failure> {
-        let event = self.event("session_ended", &session.sid);
-        Ok(sessions::end(&self.app.store, session.day, &session.sid, &event)?)
     }
 }
 
@@ -106,24 +96,19 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
         None => None,
     };
     let ended = match session {
-        Some(session) => change.end(&session)?,
+        Some(session) => {
+            let event = change.event("session_ended", &session.sid);
+            sessions::end(&change.app.store, session.day, &session.sid, &event)?
+        }
         None => false,
     };
     change.answer(if ended { Outcome::SessionEnded } else { Outcome::Problem(AccountProblem::NothingThere) })
 }
 
 fn end_others(change: Change<'_>) -> Result<Response, Failure> {
-    let (store, present) = (&change.app.store, change.present);
-    loop {
-        let found = sessions::list_of_user(store, &present.user.sub, BATCH)?;
-        let others: Vec<&SessionRow> = found.iter().filter(|session| session.sid != present.row.sid).collect();
-        if others.is_empty() {
-            return change.answer(Outcome::OtherSessionsEnded);
-        }
-        for session in others {
-            change.end(session)?;
-        }
-    }
+    let (present, event) = (change.present, change.event("session_ended", &change.present.row.sid));
+    sessions::end_others(&change.app.store, &present.user.sub, &present.row.sid, &event)?;
+    change.answer(Outcome::OtherSessionsEnded)
 }
 
 /// Takes back what an application was allowed, remembered or not, and whatever it still holds.

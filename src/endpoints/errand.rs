@@ -43,6 +43,7 @@ pub struct AccountVisit {
     sealed: String,
     /// The tenant to sign in within; without one, users without a tenant.
     tenant: Option<TenantName>,
+    ui_locales: String,
     received_at: Instant,
     snapshot: Arc<Snapshot>,
 }
@@ -51,7 +52,9 @@ impl AccountVisit {
     /// Takes in what the address of `/account` says.
     pub fn begin(app: &App, query: &Parameters) -> Result<AccountVisit, Failure> {
         let tenant = query.bounded("tenant", lengths::OTHER).map_err(Failure::bad_request)?;
-        let parameters = Parameters::from_pairs(tenant.map(|tenant| ("tenant", tenant)));
+        let ui_locales = query.bounded("ui_locales", lengths::OTHER).map_err(Failure::bad_request)?;
+        let asked = [tenant.map(|tenant| ("tenant", tenant)), ui_locales.map(|locales| ("ui_locales", locales))];
+        let parameters = Parameters::from_pairs(asked.into_iter().flatten());
         let request = SealedRequest { purpose: SealedPurpose::Account, received_at: app.now(), parameters };
         let sealed = sealed_address::seal(app, &request);
         AccountVisit::resume(app, Opened { request, sealed })
@@ -63,7 +66,8 @@ impl AccountVisit {
         let snapshot = app.registry.snapshot();
         let tenant = named_tenant(request.parameters.all("tenant"), &snapshot.catalogue, |_| true);
         let tenant = tenant.map_err(Failure::bad_request)?;
-        Ok(AccountVisit { sealed, tenant, received_at: request.received_at, snapshot })
+        let ui_locales = request.parameters.all("ui_locales").next().unwrap_or_default().to_owned();
+        Ok(AccountVisit { sealed, tenant, ui_locales, received_at: request.received_at, snapshot })
     }
 
     /// The page that asks who is there.
@@ -71,9 +75,9 @@ impl AccountVisit {
         sealed_address::page(app, "/login", &self.sealed)
     }
 
-    /// Whether this session will do: one of another tenant is none here.
+    /// Whether this session will do: where a tenant was named, one of another is none.
     pub fn is_answered_by(&self, present: &PresentSession) -> bool {
-        present.row.tenant == self.tenant
+        self.tenant.is_none() || present.row.tenant == self.tenant
     }
 
     fn next(&self, app: &App, present: Option<&PresentSession>) -> Next {
@@ -145,7 +149,8 @@ impl<'a> Errand<'a> {
     pub fn ui_locales(self) -> &'a str {
         match self {
             Errand::Authorize(visit) => visit.request.ui_locales.as_deref().unwrap_or_default(),
-            Errand::Account(_) | Errand::Device(_) => "",
+            Errand::Account(visit) => &visit.ui_locales,
+            Errand::Device(_) => "",
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::answers::{self, Presentation};
+use super::client_view::{client_view, logo_address};
 use super::cookies;
 use super::granted;
 use super::id_token_hint;
@@ -42,6 +43,8 @@ pub struct Visit {
     pub request: AuthorizeRequest,
     /// Who asked.
     pub client: Arc<RegisteredClient>,
+    /// The address of its logo.
+    logo: Option<String>,
     /// What is registered.
     pub snapshot: Arc<Snapshot>,
 }
@@ -102,7 +105,8 @@ impl Visit {
         }
         let snapshot = app.registry.snapshot();
         let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
-        Ok(Visit { sealed, request, client, snapshot })
+        let logo = logo_address(app, &client.client);
+        Ok(Visit { sealed, request, client, logo, snapshot })
     }
 
     /// Decides what comes next, with what is stored now.
@@ -155,14 +159,7 @@ impl Visit {
 
     /// The client as pages show it.
     pub fn client_view(&self) -> ClientView<'_> {
-        let client = &self.client.client;
-        ClientView {
-            name: &client.client_name,
-            logo: None,
-            home: client.links.client_uri.as_deref(),
-            policy: client.links.policy_uri.as_deref(),
-            terms: client.links.tos_uri.as_deref(),
-        }
+        client_view(&self.client.client, self.logo.as_deref())
     }
 
     /// A refusal, on its way to the client.

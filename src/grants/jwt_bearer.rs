@@ -25,7 +25,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
         Err(error) => return Ok(Answer::Refuse(Refusal::of(error))),
     };
     // Before the assertion is spent, which is good once.
-    let reach = reach(issuer, request.scope.as_ref())?;
+    let reach = reach(issuer, &client.client, request.scope.as_ref())?;
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
     let expected = Expected { issuer: &issuer.issuer, subject: None, audiences: &app.assertion_audiences() };
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {

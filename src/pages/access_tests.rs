@@ -31,6 +31,7 @@ fn labels_descriptions_and_summary_links_lead_to_what_exists() {
                 [tag.attribute("for"), tag.attribute("aria-describedby"), tag.attribute("aria-labelledby"), fragment]
                     .into_iter()
                     .flatten()
+                    .flat_map(str::split_whitespace)
             {
                 assert!(ids.contains(&wanted), "{}: no id {wanted}", page.name);
             }
@@ -114,6 +115,45 @@ fn the_password_is_never_prefilled_and_fields_say_what_they_are_for() {
             tags.iter().filter(|tag| tag.name == "button").map(|tag| tag.attribute("value")).collect();
         assert_eq!(buttons, [None, Some("cancel")], "Enter must press the sign-in");
         assert!(field("decision").attribute("formnovalidate").is_some(), "going back needs no password");
+    }
+}
+
+#[test]
+fn the_account_page_names_each_thing_its_buttons_end() {
+    for page in every_page().iter().filter(|page| page.name.starts_with("account")) {
+        let tags = tags(&page.html);
+        let buttons: Vec<_> =
+            tags.iter().filter(|tag| tag.name == "button").filter_map(|tag| tag.attribute("value")).collect();
+        assert_eq!(buttons, ["end_session", "end_others", "withdraw", "change_password"], "{}", page.name);
+        let described = |value| {
+            let button = tags.iter().find(|tag| tag.attribute("value") == Some(value)).expect("a button");
+            button.attribute("aria-describedby").map(str::to_owned)
+        };
+        assert_eq!(described("end_session").as_deref(), Some("session-1"), "the second: this browser has none");
+        assert_eq!(described("withdraw").as_deref(), Some("application-0"));
+        let fields = tags.iter().filter(|tag| tag.attribute("type") == Some("password"));
+        let fields: Vec<_> =
+            fields.map(|tag| (tag.attribute("autocomplete").unwrap_or(""), tag.attribute("value"))).collect();
+        assert_eq!(fields, [("current-password", None), ("new-password", None), ("new-password", None)]);
+    }
+}
+
+#[test]
+fn a_problem_with_the_account_is_announced_and_marks_its_field() {
+    for page in every_page().iter().filter(|page| page.name.starts_with("account")) {
+        let tags = tags(&page.html);
+        let role = |role| tags.iter().filter(|tag| tag.attribute("role") == Some(role)).count();
+        let wrong = tags.iter().find(|tag| tag.attribute("aria-invalid") == Some("true"));
+        let wrong = wrong.and_then(|tag| tag.attribute("name"));
+        let expected = match page.name.split(' ').nth(1).unwrap_or("") {
+            "PresentPasswordMissing" | "PresentPasswordWrong" => (1, 0, Some("present_password")),
+            "NewPasswordUnfit" => (1, 0, Some("new_password")),
+            "NewPasswordsDiffer" => (1, 0, Some("new_password_again")),
+            "SessionChanged" | "NothingThere" | "TooManyAttempts" => (1, 0, None),
+            "done" => (0, 1, None),
+            _ => (0, 0, None),
+        };
+        assert_eq!((role("alert"), role("status"), wrong), expected, "{}", page.name);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The page at the base URL: says what this is, and that there is nothing to do here.
+//! The page at the base URL: says what this is, and leads to one's own account, the only thing to do here.
 
 use maud::{Markup, html};
 
@@ -14,6 +14,7 @@ pub fn page(chrome: Chrome<'_>) -> Markup {
             h1 { (texts.home_title) }
             p .lead { (about(texts.home_hint, chrome.brand.name)) }
             p { (texts.home_advice) }
+            p { a href={ (chrome.base_path) "/account" } { (texts.account_title) } }
         },
     )
 }

@@ -59,7 +59,8 @@ fn every_form_posts_and_carries_one_form_token() {
         let tags = tags(&page.html);
         let forms: Vec<&Tag> = tags.iter().filter(|tag| tag.name == "form").collect();
         assert!(forms.iter().all(|form| form.attribute("method") == Some("post")), "{}", page.name);
-        let asks = ["login", "chooser", "consent", "logout", "device"].iter().any(|name| page.name.starts_with(name));
+        let asking = ["login", "chooser", "consent", "logout", "account", "device"];
+        let asks = asking.iter().any(|name| page.name.starts_with(name));
         assert_eq!(asks, forms.iter().any(|form| form.attribute("action") == Some(ACTION)), "{}", page.name);
         for form in page.html.split("<form").skip(1).filter(|_| asks) {
             let form = form.split_once("</form>").expect("a form closes").0;

@@ -1,5 +1,8 @@
 //! Test material: every page, filled with hostile names, and a strict reader of what comes out.
 
+use std::time::Duration;
+
+use super::account::{self, AccountProblem, AccountView, ApplicationItem, Outcome, SessionItem};
 use super::brand::Brand;
 use super::consent::{self, ConsentScope, ConsentView};
 use super::device::{self, DecidedView, DeviceView, UserCodeProblem, UserCodeView};
@@ -10,6 +13,7 @@ use super::home;
 use super::language::Language;
 use super::login::{self, LoginProblem, LoginView};
 use super::logout::{self, BackLink, ClientFrame, LogoutView, SignedOutView};
+use crate::protocol::samples::NOW;
 
 pub(super) const ACTION: &str = "/auth/login?request=AAAA&x='\"<>";
 pub(super) const PAYLOADS: [&str; 7] = [
@@ -85,6 +89,7 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
         "consent again",
         consent::page(&ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent }),
     );
+    add_account_pages(chrome, name, &scopes, &mut add);
     for (page, markup) in device_pages(chrome, name, &scopes) {
         add(&page, markup);
     }
@@ -112,6 +117,52 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     );
     add("home", home::page(chrome));
     pages
+}
+
+const ACCOUNT_PROBLEMS: [AccountProblem; 7] = [
+    AccountProblem::SessionChanged,
+    AccountProblem::NothingThere,
+    AccountProblem::PresentPasswordMissing,
+    AccountProblem::PresentPasswordWrong,
+    AccountProblem::TooManyAttempts { minutes: 2 },
+    AccountProblem::NewPasswordUnfit,
+    AccountProblem::NewPasswordsDiffer,
+];
+
+fn add_account_pages(
+    chrome: Chrome<'_>,
+    name: &str,
+    scopes: &[ConsentScope<'_>],
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let until = NOW.plus(Duration::from_secs(36_000));
+    let session = SessionItem { sid: "SID", since: NOW, until, provider: None, is_this: true };
+    let sessions = [session, SessionItem { sid: name, provider: Some(name), is_this: false, ..session }];
+    let applications = [ApplicationItem { client_id: name, client: client(name), scopes, since: NOW }];
+    let view = AccountView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        sign_out: "/auth/logout",
+        account: Account { name, username: name },
+        tenant: Some(name),
+        outcome: None,
+        sessions: &sessions,
+        applications: &applications,
+        has_password: true,
+    };
+    add("account", account::page(&view));
+    let bare = AccountView { sessions: &sessions[..1], applications: &[], tenant: None, has_password: false, ..view };
+    add("an empty account", account::page(&bare));
+    let done =
+        [Outcome::SessionEnded, Outcome::OtherSessionsEnded, Outcome::AccessWithdrawn(name), Outcome::PasswordChanged];
+    for (index, outcome) in done.into_iter().enumerate() {
+        add(&format!("account done {index}"), account::page(&AccountView { outcome: Some(outcome), ..view }));
+    }
+    for problem in ACCOUNT_PROBLEMS {
+        let outcome = Some(Outcome::Problem(problem));
+        add(&format!("account {problem:?}"), account::page(&AccountView { outcome, ..view }));
+    }
 }
 
 fn client(name: &str) -> Client<'_> {

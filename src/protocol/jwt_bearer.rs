@@ -1,6 +1,7 @@
 //! The JWT bearer grant (RFC 7523 §2.1): what a request shows, whose assertion it is, and how far it reaches.
 
 use super::assertion::{AssertionProblem, is_grant_assertion_typ};
+use super::client::Client;
 use super::errors::{TokenError, TokenErrorCode};
 use super::identifiers::ClientId;
 use super::jwt::UnverifiedJws;
@@ -27,10 +28,10 @@ pub fn read<'a>(
     found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
 }
 
-/// What an assertion of this issuer can give at most: nothing that outlives it, so no refresh token. `invalid_scope` when
-/// more is asked for by name.
-pub fn reach(issuer: &AssertionIssuer, requested: Option<&ScopeSet>) -> Result<ScopeSet, TokenError> {
-    let reach = issuer.scope.retain(|name| name != OFFLINE_ACCESS);
+/// What an assertion of this issuer can give this client at most: nothing that outlives it, so no refresh token.
+/// `invalid_scope` when more is asked for by name.
+pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&ScopeSet>) -> Result<ScopeSet, TokenError> {
+    let reach = issuer.scope.as_ref().unwrap_or(&client.scope).retain(|name| name != OFFLINE_ACCESS);
     match requested {
         Some(scope) if !scope.iter().all(|name| reach.contains(name)) => {
             Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondAssertion))
@@ -84,7 +85,7 @@ mod tests {
             jwks_uri: None,
             algs: [SigningAlgorithm::Rs256].into(),
             clients: clients.iter().map(|client| String::from(*client)).collect(),
-            scope: scope("openid orders.read offline_access"),
+            scope: Some(scope("openid orders.read offline_access")),
             tenant: None,
             subject: AssertionSubject::Link,
         }
@@ -127,16 +128,25 @@ mod tests {
 
     #[test]
     fn an_assertion_reaches_as_far_as_its_issuer_and_never_offline() {
-        assert_eq!(reach(&issuer(&[]), None).unwrap().to_string(), "openid orders.read");
-        assert!(reach(&issuer(&[]), Some(&scope("orders.read"))).is_ok());
+        let reach = |requested: Option<&ScopeSet>| reach(&issuer(&[]), &client(), requested);
+        assert_eq!(reach(None).unwrap().to_string(), "openid orders.read");
+        assert!(reach(Some(&scope("orders.read"))).is_ok());
         for beyond in ["orders.write", "openid orders.write", "offline_access", "openid offline_access"] {
-            let refused = reach(&issuer(&[]), Some(&scope(beyond))).unwrap_err();
+            let refused = reach(Some(&scope(beyond))).unwrap_err();
             assert_eq!(
                 refused,
                 TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondAssertion),
                 "{beyond}"
             );
         }
+    }
+
+    #[test]
+    fn an_issuer_without_a_scope_of_its_own_leaves_it_to_the_client() {
+        let without = AssertionIssuer { scope: None, ..issuer(&[]) };
+        let expected = "openid profile email orders.read orders.write stock";
+        assert_eq!(reach(&without, &client(), None).unwrap().to_string(), expected);
+        assert!(reach(&without, &client(), Some(&scope("offline_access"))).is_err());
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod forms;
 pub mod forwarded;
 pub mod outbound_address;
 pub mod parameters;
+pub mod raster_image;
 pub mod web_url;
 
 // The authorization endpoint

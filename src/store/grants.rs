@@ -222,9 +222,9 @@ pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<G
 }
 
 const LIST_OFFLINE_OF_USER: &str = "
-SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.sid, g.tenant, g.identity_provider,
-       g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
-       g.expires_at, g.revoked_at
+SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
+       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at,
+       coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at
 FROM grants g
 CROSS JOIN installation i
 JOIN users u ON u.sub = g.sub AND g.issued_at > u.tokens_valid_after

@@ -1,5 +1,7 @@
 //! The schema's levels: `sql/*.sql`, embedded, forward only, each applied once and remembered with its checksum.
 
+use std::time::{Duration, Instant};
+
 use postgres::{Client, Transaction};
 use sha2::{Digest, Sha256};
 
@@ -47,15 +49,66 @@ pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
 /// [`migrate`] with a list of one's own.
 pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'static str>, StoreError> {
     let mut transaction = client.transaction()?;
+    let missing = missing(&mut transaction, migrations)?;
+    let names =
+        missing.into_iter().map(|migration| apply_one(&mut transaction, migration)).collect::<Result<_, _>>()?;
+    transaction.commit()?;
+    Ok(names)
+}
+
+/// What a migration did when it was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rehearsed {
+    /// Its file name.
+    pub name: &'static str,
+    /// How long it took here and now.
+    pub took: Duration,
+    /// Tables with rows in use that others had to wait for meanwhile, each with the strongest lock's name.
+    pub locks: Vec<(String, String)>,
+}
+
+/// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it takes.
+pub fn rehearse(client: &mut Client, migrations: &[Migration]) -> Result<Vec<Rehearsed>, StoreError> {
+    let mut transaction = client.transaction()?;
+    let present = transaction.query(RELATIONS, &[])?;
+    let present = present.iter().map(|row| column(row, "oid")).collect::<Result<Vec<u32>, _>>()?;
+    let mut rehearsed = Vec::new();
+    for migration in missing(&mut transaction, migrations)? {
+        let started = Instant::now();
+        let name = apply_one(&mut transaction, migration)?;
+        let took = started.elapsed();
+        let locks = transaction.query(LOCKS, &[&present])?;
+        let locks = locks.iter().map(|row| Ok((column(row, "name")?, column(row, "mode")?)));
+        rehearsed.push(Rehearsed { name, took, locks: locks.collect::<Result<_, StoreError>>()? });
+    }
+    transaction.rollback()?;
+    Ok(rehearsed)
+}
+
+/// Tables there are, ours or not.
+const RELATIONS: &str =
+    "SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')";
+
+/// Locks of this transaction that keep others from writing, on tables that were there before.
+const LOCKS: &str = "
+SELECT l.relation::regclass::text AS name, max(l.mode) AS mode
+FROM pg_locks l
+WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.relation = ANY($1::oid[])
+  AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+GROUP BY l.relation
+ORDER BY 1";
+
+/// The migrations that were not applied, in order; nobody else migrates until the transaction ends.
+fn missing<'a>(
+    transaction: &mut Transaction<'_>,
+    migrations: &'a [Migration],
+) -> Result<Vec<&'a Migration>, StoreError> {
     transaction.batch_execute(MIGRATION_LOCK)?;
-    check_fitness(&mut transaction)?;
+    check_fitness(transaction)?;
     transaction.batch_execute(CREATE_TABLE)?;
     let applied = levels(transaction.query(LEVELS, &[])?)?;
     check_texts(&applied, migrations)?;
-    let missing = migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level));
-    let names = missing.map(|migration| apply_one(&mut transaction, migration)).collect::<Result<_, _>>()?;
-    transaction.commit()?;
-    Ok(names)
+    Ok(migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level)).collect())
 }
 
 fn apply_one(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<&'static str, StoreError> {
@@ -140,8 +193,13 @@ fn compatible_from(sql: &str) -> Option<i32> {
 }
 
 /// The statements that `serve` prepares.
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("migrate::LEVELS", LEVELS), ("migrate::HAS_TABLE", HAS_TABLE), ("migrate::INSERT", INSERT)];
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("migrate::LEVELS", LEVELS),
+    ("migrate::HAS_TABLE", HAS_TABLE),
+    ("migrate::INSERT", INSERT),
+    ("migrate::RELATIONS", RELATIONS),
+    ("migrate::LOCKS", LOCKS),
+];
 
 #[cfg(test)]
 mod tests {

@@ -211,6 +211,27 @@ pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result
     Ok(store.write(|connection| connection.query_opt(END, &[&day, &sid.as_str(), &audit]))?.is_some())
 }
 
+const END_OTHERS: &str = "
+WITH ended AS (
+    UPDATE sessions SET ended_at = clock_timestamp()
+    WHERE sub = $1::text AND sid <> $2::text AND ended_at IS NULL AND expires_at > clock_timestamp() RETURNING day, sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
+), audited AS (
+    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
+    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
+           a.process, a.event, a.client_id, a.sub, ended.sid, a.source, a.request_id, a.detail
+    FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a, ended
+)
+SELECT count(*) FROM ended";
+
+/// Ends every session of a user but one, with an event for each, and has their clients called.
+pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let audit = audit.parameter_of(store);
+    store.write(|connection| connection.query_one(END_OTHERS, &[&sub.as_str(), &kept.as_str(), &audit])).map(drop)
+}
+
 /// A fresh sign-in of the same user within a session.
 #[derive(Clone, Debug)]
 pub struct SessionRenewal<'a> {
@@ -298,5 +319,6 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("sessions::LIST_OF_USER", LIST_OF_USER),
     ("sessions::FIND_OF_USER", FIND_OF_USER),
     ("sessions::END", END),
+    ("sessions::END_OTHERS", END_OTHERS),
     ("sessions::RENEW", RENEW),
 ];

@@ -98,6 +98,25 @@ describe("every page", { timeout: 200_000 }, () => {
 
   // The pages that look the same to everybody who is signed in.
   async function sharedSteps(page, step, person, suffix = "") {
+    await step(`account${suffix}`, async () => {
+      // In another browser as well, so that there is a sign-in to end.
+      const other = await visitor(browser);
+      await other.page.goto(`${dev.provider}/account`);
+      await enterPassword(other.page, person);
+      await other.page.getByRole("heading", { name: "Your account" }).waitFor();
+      await other.context.close();
+      await page.goto(`${dev.provider}/account`);
+      for (const decision of ["end_session", "end_others", "withdraw"]) {
+        assert.equal(await page.locator(`button[value=${decision}]`).count(), 1, decision);
+      }
+    });
+    await step(`account-error${suffix}`, async () => {
+      await page.locator("input[name=present_password]").fill("wrong");
+      await page.locator("input[name=new_password]").fill("a long enough passphrase");
+      await page.locator("input[name=new_password_again]").fill("a long enough passphrase");
+      await decide(page, "change_password");
+      await page.getByRole("alert").waitFor();
+    });
     await step(`chooser${suffix}`, () => page.goto(authorization(dev, { prompt: "select_account" }).url));
     await step(`form-post${suffix}`, async () => {
       await page.goto(authorization(dev, { response_mode: "form_post" }).url);
@@ -107,24 +126,6 @@ describe("every page", { timeout: 200_000 }, () => {
     await step(`error-for-developers${suffix}`, () => page.goto(authorization(dev, { redirect_uri: "https://x.example/" }).url));
     await step(`not-found${suffix}`, () => page.goto(`${dev.provider}/nothing-here`));
     await step(`home${suffix}`, () => page.goto(`${dev.provider}/`));
-    await step(`account${suffix}`, async () => {
-      // Another browser, so that there is a sign-in to end.
-      const other = await visitor(browser);
-      await other.page.goto(`${dev.provider}/account`);
-      await enterPassword(other.page, person);
-      await other.page.getByRole("heading", { name: "Your account" }).waitFor();
-      await other.context.close();
-      await page.goto(`${dev.provider}/account`);
-      assert.equal(await page.locator("button[value=end_session]").count(), 1);
-      assert.equal(await page.locator("button[value=withdraw]").count(), 1);
-    });
-    await step(`account-error${suffix}`, async () => {
-      await page.locator("input[name=present_password]").fill("wrong");
-      await page.locator("input[name=new_password]").fill("a long enough passphrase");
-      await page.locator("input[name=new_password_again]").fill("a long enough passphrase");
-      await decide(page, "change_password");
-      await page.getByRole("alert").waitFor();
-    });
     await step(`logout${suffix}`, () => page.goto(`${dev.provider}/logout`));
     await step(`signed-out${suffix}`, async () => {
       await decide(page, "sign_out");

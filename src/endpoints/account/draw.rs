@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::client_view::client_view;
+use crate::endpoints::client_view::{client_view, logo_address};
 use crate::endpoints::consent::scope_view;
 use crate::endpoints::form_tokens::{self, Form};
 use crate::endpoints::present_session::PresentSession;
@@ -54,7 +54,7 @@ fn applications(app: &App, present: &PresentSession) -> Result<Vec<Application>,
     let mut applications = Vec::new();
     for allowance in allowances(app, present)? {
         if let Some(client) = app.registry.client(&allowance.client_id)? {
-            applications.push(Application { logo: None, client, allowance });
+            applications.push(Application { logo: logo_address(app, &client.client), client, allowance });
         }
     }
     Ok(applications)

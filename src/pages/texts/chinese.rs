@@ -136,7 +136,7 @@ pub const SIMPLIFIED_CHINESE: Texts = Texts {
     no_applications: "没有应用可以长期访问您的账号。",
     allowed_since: Template("允许时间：{}"),
     withdraw: "撤销访问权限",
-    withdraw_hint: "撤销后立即生效。该应用必须再次征得您的同意。",
+    withdraw_hint: "撤销后立即生效。",
     change_password_heading: "更改密码",
     change_password_hint: "您在此处保持登录。其他所有登录都会结束，应用也会失去访问权限。",
     present_password: "当前密码",

@@ -144,7 +144,7 @@ pub const DUTCH: Texts = Texts {
     no_applications: "Geen enkele applicatie heeft blijvend toegang tot uw account.",
     allowed_since: Template("Toegestaan sinds {}"),
     withdraw: "Toegang intrekken",
-    withdraw_hint: "Wat u intrekt, eindigt meteen. De applicatie moet u opnieuw vragen.",
+    withdraw_hint: "Wat u intrekt, eindigt meteen.",
     change_password_heading: "Wachtwoord wijzigen",
     change_password_hint: "Hier blijft u ingelogd. Overal elders wordt u uitgelogd, en applicaties verliezen hun toegang.",
     present_password: "Huidig wachtwoord",

@@ -144,7 +144,7 @@ pub const ENGLISH: Texts = Texts {
     no_applications: "No application has lasting access to your account.",
     allowed_since: Template("Allowed since {}"),
     withdraw: "Withdraw access",
-    withdraw_hint: "What you withdraw ends at once. The application has to ask you again.",
+    withdraw_hint: "What you withdraw ends at once.",
     change_password_heading: "Change your password",
     change_password_hint: "You stay signed in here. Everywhere else you are signed out, and applications lose their access.",
     present_password: "Present password",

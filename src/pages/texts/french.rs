@@ -156,7 +156,7 @@ pub const FRENCH: Texts = Texts {
     no_applications: "Aucune application n’a d’accès durable à votre compte.",
     allowed_since: Template("Autorisée depuis le {}"),
     withdraw: "Retirer l’accès",
-    withdraw_hint: "Ce que vous retirez prend fin aussitôt. L’application devra vous demander de nouveau.",
+    withdraw_hint: "Ce que vous retirez prend fin aussitôt.",
     change_password_heading: "Changer de mot de passe",
     change_password_hint: "Vous restez connecté ici. Partout ailleurs vous êtes déconnecté, et les applications perdent leur accès.",
     present_password: "Mot de passe actuel",

@@ -151,7 +151,7 @@ pub const GERMAN: Texts = Texts {
     no_applications: "Keine Anwendung hat dauerhaft Zugriff auf Ihr Konto.",
     allowed_since: Template("Erlaubt seit {}"),
     withdraw: "Zugriff widerrufen",
-    withdraw_hint: "Was Sie widerrufen, endet sofort. Die Anwendung muss Sie erneut fragen.",
+    withdraw_hint: "Was Sie widerrufen, endet sofort.",
     change_password_heading: "Passwort ändern",
     change_password_hint: "Hier bleiben Sie angemeldet. Überall sonst werden Sie abgemeldet, und Anwendungen verlieren ihren Zugriff.",
     present_password: "Bisheriges Passwort",

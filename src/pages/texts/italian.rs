@@ -155,7 +155,7 @@ pub const ITALIAN: Texts = Texts {
     no_applications: "Nessuna applicazione ha un accesso duraturo al Suo account.",
     allowed_since: Template("Consentita dal {}"),
     withdraw: "Revoca l’accesso",
-    withdraw_hint: "Ciò che viene revocato termina subito. L’applicazione dovrà chiedere di nuovo.",
+    withdraw_hint: "Ciò che viene revocato termina subito.",
     change_password_heading: "Cambiare la password",
     change_password_hint: "Qui l’accesso resta attivo. Altrove termina, e le applicazioni perdono il loro.",
     present_password: "Password attuale",

@@ -142,7 +142,7 @@ pub const JAPANESE: Texts = Texts {
     no_applications: "継続的なアクセスを許可したアプリケーションはありません。",
     allowed_since: Template("許可した日時：{}"),
     withdraw: "許可を取り消す",
-    withdraw_hint: "取り消した内容はすぐに無効になります。アプリケーションは改めて許可を求める必要があります。",
+    withdraw_hint: "取り消した内容はすぐに無効になります。",
     change_password_heading: "パスワードの変更",
     change_password_hint: "ここではログインしたままになります。ほかのログインはすべて終了し、アプリケーションはアクセスできなくなります。",
     present_password: "現在のパスワード",

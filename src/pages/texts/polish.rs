@@ -152,7 +152,7 @@ pub const POLISH: Texts = Texts {
     no_applications: "Żadna aplikacja nie ma stałego dostępu do tego konta.",
     allowed_since: Template("Zezwolono {}"),
     withdraw: "Cofnij dostęp",
-    withdraw_hint: "To, co zostanie cofnięte, kończy się od razu. Aplikacja musi zapytać ponownie.",
+    withdraw_hint: "To, co zostanie cofnięte, kończy się od razu.",
     change_password_heading: "Zmiana hasła",
     change_password_hint: "Ta sesja trwa dalej. Wszystkie inne zostaną zakończone, a aplikacje stracą dostęp.",
     present_password: "Obecne hasło",

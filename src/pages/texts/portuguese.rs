@@ -148,7 +148,7 @@ pub const PORTUGUESE: Texts = Texts {
     no_applications: "Nenhum aplicativo tem acesso duradouro à sua conta.",
     allowed_since: Template("Permitido desde {}"),
     withdraw: "Retirar o acesso",
-    withdraw_hint: "O que você retirar termina na hora. O aplicativo terá de pedir de novo.",
+    withdraw_hint: "O que você retirar termina na hora.",
     change_password_heading: "Alterar a senha",
     change_password_hint: "Aqui você continua conectado. Todas as outras conexões são encerradas, e os aplicativos perdem o acesso.",
     present_password: "Senha atual",

@@ -148,7 +148,7 @@ pub const SPANISH: Texts = Texts {
     no_applications: "Ninguna aplicación tiene acceso duradero a su cuenta.",
     allowed_since: Template("Permitida desde el {}"),
     withdraw: "Retirar el acceso",
-    withdraw_hint: "Lo que retire termina al instante. La aplicación tendrá que volver a preguntarle.",
+    withdraw_hint: "Lo que retire termina al instante.",
     change_password_heading: "Cambiar la contraseña",
     change_password_hint: "Aquí su sesión sigue abierta. En los demás sitios se cierra, y las aplicaciones pierden el acceso.",
     present_password: "Contraseña actual",

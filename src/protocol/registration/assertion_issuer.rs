@@ -28,8 +28,8 @@ pub struct AssertionIssuer {
     pub algs: BTreeSet<SigningAlgorithm>,
     /// `clients` that may redeem them.
     pub clients: BTreeSet<String>,
-    /// `scope`: the most such a grant can carry.
-    pub scope: ScopeSet,
+    /// `scope`: the most such a grant can carry; absent means all of the client's.
+    pub scope: Option<ScopeSet>,
     /// `tenant` of the users.
     pub tenant: Option<TenantName>,
     /// `subject`: how `sub` finds a user.
@@ -70,7 +70,7 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     if keys.is_some_and(|keys| !algs.iter().any(|alg| keys.has_key_for(*alg))) {
         walker.problem("jwks", "has no key that fits algs");
     }
-    let scope = walker.required("scope", scope_names);
+    let scope = walker.checked("scope", scope_names);
     let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
     Some(AssertionIssuer {
         issuer,
@@ -78,7 +78,7 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         jwks_uri: walker.checked("jwks_uri", protected_url),
         algs,
         clients: walker.strings("clients", token_name).map(BTreeSet::from_iter).unwrap_or_default(),
-        scope: ScopeSet::parse(&scope).unwrap_or_default(),
+        scope: scope.as_deref().and_then(ScopeSet::parse),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         subject: walker.one_of("subject", &subject).unwrap_or(AssertionSubject::Link),
     })

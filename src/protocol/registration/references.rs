@@ -57,7 +57,7 @@ pub(super) fn check(document: &Document, stored: &Stored) -> Vec<Problem> {
     for (index, entry) in document.assertion_issuers.iter().enumerate() {
         let (place, issuer) = (format!("assertion_issuers[{index}]"), &entry.object);
         check_tenant(&mut problems, &place, &known, issuer.tenant.as_ref());
-        check_scope(&mut problems, &place, &known, &issuer.scope);
+        check_scope(&mut problems, &place, &known, issuer.scope.as_ref().unwrap_or(&ScopeSet::default()));
         let clients = issuer.clients.iter().map(String::as_str);
         each(&mut problems, &format!("{place}.clients"), &known.clients, "client", clients);
     }

@@ -193,6 +193,12 @@ fn wrong_settings_of_a_client_are_named_with_place_and_rule() {
     }
 }
 
+fn assert_contradiction(members: Value, key: &str, reason: &str) {
+    let problem = client_problem(members);
+    let is_named = problem.starts_with(&format!("clients[0].{key}: ")) && problem.contains(reason);
+    assert!(is_named, "{problem} | {reason}");
+}
+
 #[test]
 fn contradictions_of_a_client_are_refused_with_the_reason() {
     let public = json!([]);
@@ -214,19 +220,6 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
             "grant_types",
             "authorization_code",
         ),
-        (json!({"scope": "openid offline_access"}), "grant_types", "must contain refresh_token"),
-        (
-            json!({"scope": "openid", "grant_types": ["authorization_code", "refresh_token"]}),
-            "scope",
-            "must contain offline_access",
-        ),
-        (
-            json!({"scope": "offline_access", "grant_types": ["client_credentials", "refresh_token"]}),
-            "grant_types",
-            "nothing to refresh",
-        ),
-        (json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"]}), "token_exchange", "is required"),
-        (json!({"secrets": [{"value": "fifteen chars.."}]}), "secrets[0].value", "16 to 256"),
         (json!({"response_types": ["id_token"], "grant_types": []}), "grant_types", "implicit"),
         (json!({"redirect_uris": []}), "redirect_uris", "is required"),
         (json!({"grant_types": ["password"], "identity_providers": ["corp"]}), "identity_providers", "local"),
@@ -239,6 +232,25 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
         (json!({"refresh_token_usage": "reuse", "secrets": public}), "refresh_token_usage", "rotation"),
         (json!({"require_pkce": false, "secrets": public}), "require_pkce", "public client"),
         (json!({"token_endpoint_auth_method": "none"}), "secrets", "none"),
+        (
+            json!({"default_response_mode": "query", "response_types": ["id_token"]}),
+            "default_response_mode",
+            "not allowed",
+        ),
+        (
+            json!({"default_response_mode": "form_post", "redirect_uris": ["myapp://cb"], "secrets": public}),
+            "default_response_mode",
+            "post",
+        ),
+    ] {
+        assert_contradiction(members, key, reason);
+    }
+}
+
+#[test]
+fn contradictions_about_keys_are_refused_with_the_reason() {
+    let public = json!([]);
+    for (members, key, reason) in [
         (
             json!({"token_endpoint_auth_method": "private_key_jwt", "jwks_uri": "https://a.example/jwks"}),
             "secrets",
@@ -261,22 +273,31 @@ fn contradictions_of_a_client_are_refused_with_the_reason() {
             "jwks",
             "no key that fits",
         ),
+    ] {
+        assert_contradiction(members, key, reason);
+    }
+}
+
+#[test]
+fn what_could_never_be_used_is_refused_with_the_reason() {
+    for (members, key, reason) in [
+        (json!({"scope": "openid offline_access"}), "grant_types", "must contain refresh_token"),
         (
-            json!({"default_response_mode": "query", "response_types": ["id_token"]}),
-            "default_response_mode",
-            "not allowed",
+            json!({"scope": "openid", "grant_types": ["authorization_code", "refresh_token"]}),
+            "scope",
+            "must contain offline_access",
         ),
         (
-            json!({"default_response_mode": "form_post", "redirect_uris": ["myapp://cb"], "secrets": public}),
-            "default_response_mode",
-            "post",
+            json!({"scope": "offline_access", "grant_types": ["client_credentials", "refresh_token"]}),
+            "grant_types",
+            "nothing to refresh",
         ),
+        (json!({"grant_types": ["urn:ietf:params:oauth:grant-type:token-exchange"]}), "token_exchange", "is required"),
+        (json!({"secrets": [{"value": "fifteen chars.."}]}), "secrets[0].value", "16 to 256"),
     ] {
         let problem = client_problem(members);
-        assert!(
-            problem.starts_with(&format!("clients[0].{key}: ")) && problem.contains(reason),
-            "{problem} | {reason}"
-        );
+        let place = format!("clients[0].{key}: ");
+        assert!(problem.starts_with(&place) && problem.contains(reason), "{problem} | {reason}");
     }
 }
 

@@ -23,8 +23,7 @@ fn user(members: Value) -> Value {
 }
 
 fn issuer(members: Value) -> Value {
-    let base =
-        json!({"issuer": "https://a.example", "clients": [], "scope": "openid", "jwks_uri": "https://a.example/jwks"});
+    let base = json!({"issuer": "https://a.example", "clients": [], "jwks_uri": "https://a.example/jwks"});
     listed("assertion_issuers", base, members)
 }
 
@@ -145,7 +144,7 @@ fn mistakes_in_assertion_issuers_are_named_with_place_and_rule() {
         (issuer(json!({"algs": []})), "assertion_issuers[0].algs: must not be empty"),
         (issuer(json!({"jwks_uri": null})), "assertion_issuers[0].jwks: must be given"),
         (issuer(json!({"clients": null})), "assertion_issuers[0].clients: is required"),
-        (issuer(json!({"scope": null})), "assertion_issuers[0].scope: is required"),
+        (issuer(json!({"scope": "a\"b"})), "assertion_issuers[0].scope: must be scope names"),
         (
             issuer(json!({"jwks_uri": null, "jwks": {"keys": [{"kty": "EC", "crv": "P-384"}]}})),
             "assertion_issuers[0].jwks: has no key that fits algs",

@@ -1,0 +1,193 @@
+//! Logos of clients: fetched from where they are registered, when somebody first looks, and then kept in memory for a while,
+//! as what was not to be had is. Never more than a few, and never the same one twice at once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::outbound::{Outbound, OutboundError, OutboundRequest};
+use crate::protocol::instant::Instant;
+use crate::protocol::raster_image;
+
+/// Pictures kept at once; with the longest ones 16 MiB.
+const MOST_KEPT: usize = 64;
+/// The longest picture, in bytes.
+const MOST_BYTES: usize = 256 * 1_024;
+/// How long the other server may take.
+const WITHIN: Duration = Duration::from_secs(3);
+/// How long a picture is kept.
+const KEPT: Duration = Duration::from_secs(86_400);
+/// How long a failure is; also how long a picture lasts on when it cannot be fetched anew.
+const FAILURE_KEPT: Duration = Duration::from_secs(600);
+/// How long another look waits for one that fetches: longer than that takes.
+const FETCHING: Duration = Duration::from_secs(10);
+
+/// A picture to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logo {
+    /// By its first bytes.
+    pub media_type: &'static str,
+    /// The picture.
+    pub bytes: Arc<[u8]>,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    /// `None` where there was none to be had.
+    logo: Option<Logo>,
+    /// When to look again.
+    until: Instant,
+}
+
+/// The pictures of this process, by the URI they were registered under.
+#[derive(Debug, Default)]
+pub struct ClientLogos {
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+impl ClientLogos {
+    /// The picture at a registered `logo_uri`; `None` where there is none to be had just now.
+    pub fn find(&self, outbound: &Outbound, logo_uri: &str, now: Instant) -> Option<Logo> {
+        self.find_by(logo_uri, now, || fetch(outbound, logo_uri))
+    }
+
+    fn find_by(
+        &self,
+        logo_uri: &str,
+        now: Instant,
+        fetch: impl FnOnce() -> Result<Option<Logo>, OutboundError>,
+    ) -> Option<Logo> {
+        let before = match self.look(logo_uri, now) {
+            Look::Kept(logo) => return logo,
+            Look::Fetch { before } => before,
+        };
+        let (logo, until) = match fetch() {
+            Ok(Some(logo)) => (Some(logo), now.plus(KEPT)),
+            Ok(None) => (None, now.plus(FAILURE_KEPT)),
+            // Nothing is wrong with the picture: the next look may have more luck.
+            Err(OutboundError::Busy) => (before, now),
+            Err(error) => {
+                log::info!("the logo at {} cannot be had: {error}", logo_uri.escape_debug());
+                (before, now.plus(FAILURE_KEPT))
+            }
+        };
+        self.keep(logo_uri, Kept { logo: logo.clone(), until });
+        logo
+    }
+
+    /// What is kept; or the order to fetch, which is given to one alone: others make do with what there was.
+    fn look(&self, logo_uri: &str, now: Instant) -> Look {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = kept.get(logo_uri).filter(|entry| now < entry.until) {
+            return Look::Kept(entry.logo.clone());
+        }
+        let before = kept.get(logo_uri).and_then(|entry| entry.logo.clone());
+        make_room(&mut kept, logo_uri);
+        kept.insert(logo_uri.to_owned(), Kept { logo: before.clone(), until: now.plus(FETCHING) });
+        Look::Fetch { before }
+    }
+
+    fn keep(&self, logo_uri: &str, entry: Kept) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        make_room(&mut kept, logo_uri);
+        kept.insert(logo_uri.to_owned(), entry);
+    }
+}
+
+enum Look {
+    Kept(Option<Logo>),
+    Fetch { before: Option<Logo> },
+}
+
+/// Whatever is to be looked at again first goes first.
+fn make_room(kept: &mut HashMap<String, Kept>, logo_uri: &str) {
+    if kept.len() < MOST_KEPT || kept.contains_key(logo_uri) {
+        return;
+    }
+    let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(uri, _)| uri.clone());
+    if let Some(first) = first {
+        kept.remove(&first);
+    }
+}
+
+fn fetch(outbound: &Outbound, logo_uri: &str) -> Result<Option<Logo>, OutboundError> {
+    let request = OutboundRequest::get(logo_uri).header("Accept", "image/png, image/jpeg, image/webp, image/gif");
+    let answer = outbound.send(&request.within(WITHIN).at_most(MOST_BYTES))?;
+    let media_type = raster_image::media_type(&answer.body).filter(|_| answer.status == 200);
+    if media_type.is_none() {
+        log::info!("there is no raster image at {} (status {})", logo_uri.escape_debug(), answer.status);
+    }
+    Ok(media_type.map(|media_type| Logo { media_type, bytes: answer.body.into() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::from_seconds(1_000_000);
+
+    fn logo(byte: u8) -> Logo {
+        Logo { media_type: "image/png", bytes: Arc::from([byte]) }
+    }
+
+    fn never() -> Result<Option<Logo>, OutboundError> {
+        panic!("fetched again")
+    }
+
+    #[test]
+    fn a_picture_is_fetched_once_and_then_kept_for_a_day() {
+        let logos = ClientLogos::default();
+        assert_eq!(logos.find_by("a", NOW, || Ok(Some(logo(1)))), Some(logo(1)));
+        assert_eq!(logos.find_by("a", NOW.plus(KEPT).minus(Duration::from_secs(1)), never), Some(logo(1)));
+        assert_eq!(logos.find_by("a", NOW.plus(KEPT), || Ok(Some(logo(2)))), Some(logo(2)));
+        assert_eq!(logos.find_by("b", NOW, || Ok(Some(logo(3)))), Some(logo(3)));
+    }
+
+    #[test]
+    fn what_is_no_picture_is_not_asked_for_again_at_once() {
+        let logos = ClientLogos::default();
+        assert_eq!(logos.find_by("a", NOW, || Ok(None)), None);
+        assert_eq!(logos.find_by("a", NOW.plus(Duration::from_secs(599)), never), None);
+        assert_eq!(logos.find_by("a", NOW.plus(FAILURE_KEPT), || Ok(Some(logo(1)))), Some(logo(1)));
+    }
+
+    #[test]
+    fn a_server_that_fails_later_takes_no_picture_away() {
+        let logos = ClientLogos::default();
+        logos.find_by("a", NOW, || Ok(Some(logo(1))));
+        let later = NOW.plus(KEPT);
+        assert_eq!(logos.find_by("a", later, || Err(OutboundError::TooSlow)), Some(logo(1)));
+        assert_eq!(logos.find_by("a", later.plus(Duration::from_secs(599)), never), Some(logo(1)));
+        assert_eq!(logos.find_by("a", later.plus(FAILURE_KEPT), || Ok(None)), None);
+    }
+
+    #[test]
+    fn a_busy_moment_is_not_remembered() {
+        let logos = ClientLogos::default();
+        assert_eq!(logos.find_by("a", NOW, || Err(OutboundError::Busy)), None);
+        assert_eq!(logos.find_by("a", NOW, || Ok(Some(logo(1)))), Some(logo(1)));
+    }
+
+    #[test]
+    fn while_one_fetches_nobody_else_does() {
+        let logos = ClientLogos::default();
+        let found = logos.find_by("a", NOW, || {
+            assert_eq!(logos.find_by("a", NOW.plus(WITHIN), never), None);
+            Ok(Some(logo(1)))
+        });
+        assert_eq!(found, Some(logo(1)));
+        // Who never came back does not keep others from it for long.
+        assert!(matches!(logos.look("b", NOW), Look::Fetch { .. }));
+        assert!(matches!(logos.look("b", NOW.plus(FETCHING)), Look::Fetch { .. }));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let logos = ClientLogos::default();
+        for number in 0..1_000 {
+            logos.find_by(&number.to_string(), NOW.plus(Duration::from_secs(number)), || Ok(Some(logo(0))));
+        }
+        assert_eq!(logos.kept.lock().unwrap().len(), MOST_KEPT);
+        assert!(logos.kept.lock().unwrap().contains_key("999"));
+    }
+}
