@@ -48,7 +48,7 @@ async function nginxConfiguration(directory, port, plainPort) {
     "daemon off;",
     process.getuid() === 0 ? "user root;" : "",
     `pid ${join(directory, "nginx.pid")};`,
-    // As deploy/nginx.conf says: as many as may come, and as many again.
+    // As deploy/nginx.conf says.
     "worker_rlimit_nofile 16384;",
     "events { worker_connections 16384; }",
     "http {",
