@@ -16,6 +16,8 @@ use super::error::{Objection, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
+/// The server's routine behind PL/pgSQL's `RAISE`: what it warns of is between a function's author and the server's log.
+const RAISE: &str = "exec_stmt_raise";
 
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
@@ -169,7 +171,7 @@ impl ManageConnection for Connections {
         let mut config = self.config.clone();
         let flag = Arc::clone(&warned);
         config.notice_callback(move |notice| {
-            let warning = notice.parsed_severity() == Some(Severity::Warning);
+            let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
             flag.fetch_or(warning, Ordering::SeqCst);
         });
         let client = PostgresConnectionManager::new(config, self.tls.clone()).connect()?;
