@@ -99,48 +99,28 @@ fn answer(config: &Config, app: Option<&App>, route: Option<Route<'_>>, request:
 }
 
 fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
+    let app = || app.ok_or(Failure::Busy);
     match route {
-        Route::Health => return Ok(health::live()),
-        Route::CheckSession => return Ok(check_session::handle(config)),
-        Route::StaticFile(name) => return static_files::handle(config, name),
-        Route::Home
-        | Route::Discovery
-        | Route::Jwks
-        | Route::Authorize
-        | Route::EndSession
-        | Route::Token
-        | Route::Revocation
-        | Route::Introspection
-        | Route::DeviceAuthorization
-        | Route::UserInfo
-        | Route::Login
-        | Route::Consent
-        | Route::Logout
-        | Route::Account
-        | Route::Device
-        | Route::ClientLogo(_) => {}
-    }
-    let app = app.ok_or(Failure::Busy)?;
-    match route {
-        Route::Home => Ok(home::handle(app, request)),
-        Route::Discovery => discovery::handle(app),
-        Route::Jwks => jwks::handle(app),
-        Route::Authorize => authorize::handle(app, request),
-        Route::EndSession => end_session::handle(app, request),
-        Route::Token => token::handle(app, request),
-        Route::Revocation => revocation::handle(app, request),
-        Route::Introspection => introspection::handle(app, request),
-        Route::UserInfo => userinfo::handle(app, request),
-        Route::Login => login::handle(app, request),
-        Route::Consent => consent::handle(app, request),
-        Route::Logout => logout::handle(app, request),
-        Route::Account => account::handle(app, request),
-        Route::ClientLogo(client_id) => client_view::logo(app, client_id),
-        Route::Device => device::handle(app, request),
-        Route::DeviceAuthorization => device_authorization::handle(app, request),
-        Route::Health | Route::CheckSession | Route::StaticFile(_) => {
-            Err(Failure::Internal(String::from("answered above")))
-        }
+        Route::Home => Ok(home::handle(app()?, request)),
+        Route::Discovery => discovery::handle(app()?),
+        Route::Jwks => jwks::handle(app()?),
+        Route::Authorize => authorize::handle(app()?, request),
+        Route::EndSession => end_session::handle(app()?, request),
+        Route::Token => token::handle(app()?, request),
+        Route::Revocation => revocation::handle(app()?, request),
+        Route::Introspection => introspection::handle(app()?, request),
+        Route::UserInfo => userinfo::handle(app()?, request),
+        Route::Login => login::handle(app()?, request),
+        Route::Consent => consent::handle(app()?, request),
+        Route::Logout => logout::handle(app()?, request),
+        Route::Account => account::handle(app()?, request),
+        Route::ClientLogo(client_id) => client_view::logo(app()?, client_id),
+        Route::Device => device::handle(app()?, request),
+        Route::DeviceAuthorization => device_authorization::handle(app()?, request),
+        // These stand without the database.
+        Route::Health => Ok(health::live()),
+        Route::CheckSession => Ok(check_session::handle(config)),
+        Route::StaticFile(name) => static_files::handle(config, name),
     }
 }
 

@@ -343,7 +343,7 @@ fn people_sign_in_under_the_clients_own_rules() {
     // A client that lost the grant meanwhile has no devices any more.
     let device = start(&gatepost, TV, &[]);
     gatepost.database.run(&format!(
-        "UPDATE clients SET metadata = metadata || '{{\"grant_types\": [\"refresh_token\"]}}' WHERE client_id = '{TV}';
+        "UPDATE clients SET metadata = metadata || '{{\"grant_types\": [\"password\"], \"scope\": \"openid\"}}' WHERE client_id = '{TV}';
          UPDATE installation SET registry_version = registry_version + 1"
     ));
     std::thread::sleep(std::time::Duration::from_millis(1_300));

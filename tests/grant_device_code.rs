@@ -110,7 +110,7 @@ fn the_request_is_held_against_the_registration() {
     let gatepost = Gatepost::start_with(
         &with_devices(&[
             ("quick", json!({"device_code_lifetime": 77, "device_interval": 2})),
-            ("empty", json!({"scope": ""})),
+            ("empty", json!({"scope": "", "grant_types": [DEVICE_CODE]})),
         ]),
         &[],
     );
@@ -289,7 +289,8 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
     let narrow = || {
         let mut narrowed = document();
         let clients = narrowed["clients"].as_array_mut().unwrap();
-        clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()["scope"] = json!("openid profile");
+        clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()["scope"] =
+            json!("openid profile offline_access");
         gatepost.apply(&narrowed);
     };
     assert_refused(&allowed(&narrow), 400, "invalid_grant", "a scope taken away");

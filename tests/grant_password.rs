@@ -13,6 +13,8 @@ use support::http::Answer;
 use support::jwt::{half_hash, verified};
 
 const SCOPE: &str = "openid profile roles orders.read orders.write offline_access";
+/// What a client may have that gets no refresh tokens.
+const ONCE: &str = "openid profile roles orders.read orders.write";
 const CAROL_PASSWORD: &str = "carol of acme is here";
 const DAVE_PASSWORD: &str = "dave was here before";
 
@@ -27,6 +29,8 @@ fn registration() -> Value {
         client
     };
     let public = json!({"secrets": [], "token_endpoint_auth_method": "none", "access_token_type": "reference"});
+    let machine =
+        direct(json!({"grant_types": ["password"], "scope": "orders.read", "access_token_type": "reference"}));
     let mut document = with_clients(
         document(),
         &[
@@ -34,9 +38,9 @@ fn registration() -> Value {
             ("public", direct(public)),
             ("acme-only", direct(json!({"tenants": ["acme"]}))),
             ("both", direct(json!({"tenants": ["acme", "globex"]}))),
-            ("once", direct(json!({"grant_types": ["password"]}))),
-            ("scopeless", direct(json!({"scope": ""}))),
-            ("machine", direct(json!({"scope": "orders.read", "access_token_type": "reference"}))),
+            ("once", direct(json!({"grant_types": ["password"], "scope": ONCE}))),
+            ("scopeless", direct(json!({"grant_types": ["password"], "scope": ""}))),
+            ("machine", machine),
         ],
     );
     document["tenants"] = json!([{"name": "acme", "display_name": "ACME"}, {"name": "globex"}]);
@@ -116,8 +120,7 @@ fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
         ("direct", &[("scope", "orders.read offline_access")], "orders.read offline_access", 5),
         ("direct", &[("scope", "openid")], "openid", 5),
         ("direct", &[("resource", "https://orders.example")], SCOPE, 6),
-        ("once", &[], "openid profile roles orders.read orders.write", 5),
-        ("once", &[("scope", "openid offline_access")], "openid offline_access", 5),
+        ("once", &[], ONCE, 5),
         ("machine", &[], "orders.read", 4),
     ] {
         let answer = issued(&ask(&gatepost, client_id, changes));
@@ -130,6 +133,7 @@ fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
         ("direct", ("scope", " "), "invalid_scope"),
         ("scopeless", ("x", "y"), "invalid_scope"),
         ("machine", ("scope", "openid"), "invalid_scope"),
+        ("once", ("scope", "openid offline_access"), "invalid_scope"),
         ("direct", ("resource", "https://stock.example"), "invalid_target"),
         ("direct", ("resource", "orders"), "invalid_target"),
     ] {

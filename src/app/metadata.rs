@@ -77,7 +77,6 @@ impl Documents {
                 device_authorization: Some(DEVICE_AUTHORIZATION_PATH),
                 end_session: Some(END_SESSION_PATH),
                 check_session: Some(CHECK_SESSION_PATH),
-                ..FurtherEndpoints::default()
             },
         });
         let rendered = Arc::new(Rendered {
