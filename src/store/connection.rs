@@ -12,12 +12,10 @@ use r2d2::{CustomizeConnection, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::error::{Objection, StoreError, ends_connection};
+use super::error::{Objection, RAISE, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
-/// The server's routine behind PL/pgSQL's `RAISE`: what it warns of is between a function's author and the server's log.
-const RAISE: &str = "exec_stmt_raise";
 
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
