@@ -68,7 +68,9 @@ fn parameters_stand_in_the_body_once() {
         assert_eq!(gatepost.post(path, &[], &right()).status, 200, "{path}");
     }
     // Whether this grant reads them or not, and whoever sends them.
-    for twice in ["grant_type", "client_id", "client_secret", "scope", "code", "redirect_uri", "code_verifier"] {
+    let names = ["grant_type", "client_id", "client_secret", "scope", "code", "redirect_uri", "code_verifier"];
+    let tokens = ["assertion", "subject_token", "subject_token_type", "actor_token", "actor_token_type"];
+    for twice in names.into_iter().chain(tokens).chain(["requested_token_type"]) {
         let mut form = right();
         let value = form.iter().find(|(name, _)| *name == twice).map_or("orders.read", |(_, value)| *value);
         form.retain(|(name, _)| *name != twice);
