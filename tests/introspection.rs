@@ -48,7 +48,7 @@ fn a_resource_learns_what_is_its_own_business() {
     assert_eq!(discovery["introspection_endpoint"], format!("{}/connect/introspect", gatepost.base_url));
     assert_eq!(discovery["revocation_endpoint"], format!("{}/connect/revocation", gatepost.base_url));
     let methods = &discovery["introspection_endpoint_auth_methods_supported"];
-    assert_eq!(methods, &json!(["client_secret_basic", "client_secret_post"]));
+    assert_eq!(methods, &json!(["client_secret_basic", "client_secret_post", "private_key_jwt"]));
 }
 
 #[test]
@@ -165,8 +165,11 @@ fn whoever_proves_nothing_is_told_nothing() {
     for form in [&[][..], &[("token", "")], &[token, token]] {
         assert_error(&gatepost.post("/connect/introspect", &headers, form), 400, "invalid_request");
     }
-    let in_query = format!("/connect/introspect?token={}", access(&tokens));
-    assert_error(&gatepost.post(&in_query, &headers, &[token]), 400, "invalid_request");
+    let in_query = format!("token={}", access(&tokens));
+    for in_query in [in_query.as_str(), "client_assertion=x", "client_assertion_type=x"] {
+        let path = format!("/connect/introspect?{in_query}");
+        assert_error(&gatepost.post(&path, &headers, &[token]), 400, "invalid_request");
+    }
     let text = [("Authorization", orders.as_str()), ("Content-Type", "text/plain")];
     assert_error(&gatepost.connect().send("POST", "/connect/introspect", &text, b"token=x"), 415, "invalid_request");
     let page = gatepost.post("/connect/introspect", &[headers[0], ("Origin", "https://rp1.example")], &[token]);
