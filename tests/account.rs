@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::flow::{authorize_path, code, decide, redeem, sign_in, signed_in, userinfo};
 use support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
@@ -254,6 +257,34 @@ fn withdrawing_access_ends_all_that_the_application_has() {
     assert_eq!(events(&gatepost, "consent_withdrawn"), 3);
     assert!(is_signed_in(&mut browser), "the session stays");
     assert_eq!(CONF2.refresh(&gatepost, refresh(&tokens)).status, 400);
+}
+
+#[test]
+fn what_is_allowed_anew_after_a_withdrawal_outlives_no_revocation() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let withdraw = |browser: &mut Browser| {
+        let page = browser.get("/account");
+        let answer = post(browser, &page, &[("decision", "withdraw"), ("client_id", "conf2")]);
+        assert!(answer.text().contains("no longer has access"), "{}", answer.text());
+    };
+    for revocation in [&["user", "revoke", "alice"][..], &["client", "revoke", "conf2"], &["revoke", "--everything"]] {
+        let mut browser = signed_in(&gatepost);
+        CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+        withdraw(&mut browser);
+        let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+        assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200);
+        gatepost.run_well(revocation, "");
+        assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401, "{revocation:?}");
+        assert_eq!(CONF2.refresh(&gatepost, refresh(&tokens)).status, 400, "{revocation:?}");
+        // Revocations reach ahead of the clock.
+        sleep(Duration::from_millis(3_500));
+    }
+    // One withdrawal upon the other drives the mark ahead; nothing is dated there until the clock has come near.
+    let mut browser = signed_in(&gatepost);
+    gatepost.database.run("UPDATE consents SET revoked_before = clock_timestamp() + interval '41 s'");
+    let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", OFFLINE)]));
+    let answer = decide(&mut browser, &page, "allow", &["profile", "offline_access"], true);
+    assert_eq!((answer.status, answer.header("retry-after"), answer.header("location")), (503, Some("2"), None));
 }
 
 #[test]

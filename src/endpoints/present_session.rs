@@ -26,10 +26,22 @@ impl PresentSession {
     /// The session of this browser; `None` when there is none that lives.
     pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
         let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(None) };
+        PresentSession::read(app, handle, cookies::browser_state(&app.config, request))
+    }
+
+    /// The same session as it is stored now.
+    pub fn read_again(&self, app: &App) -> Result<Option<PresentSession>, Failure> {
+        PresentSession::read(app, self.handle.clone(), self.browser_state.clone())
+    }
+
+    fn read(
+        app: &App,
+        handle: SessionHandle,
+        browser_state: Option<SecretText>,
+    ) -> Result<Option<PresentSession>, Failure> {
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
         let stands = found.facts().stands(app.now());
         let FoundSession { session, user, .. } = found;
-        let browser_state = cookies::browser_state(&app.config, request);
         Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
     }
 

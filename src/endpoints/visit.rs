@@ -26,6 +26,7 @@ use crate::protocol::identifiers::Subject;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::lengths;
+use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
@@ -130,18 +131,34 @@ impl Visit {
             session: session.as_ref(),
             consent: consent.as_ref(),
             hinted_subject: hinted.as_ref(),
-            step,
+            step: step.clone(),
             now: app.now(),
         });
         match (interaction, present) {
             (Interaction::Proceed { scope }, Some(present)) => {
-                self.proceed(app, http, present, (scope, issued_at(app, present, consent.as_ref()))).map(Next::Answer)
+                let date = issued_at(app, present, consent.as_ref());
+                if may_be_issued_at(date) > app.now() {
+                    return self.next_once_datable(app, http, present, (step, date));
+                }
+                self.proceed(app, http, present, (scope, date)).map(Next::Answer)
             }
             (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
             (Interaction::Consent { may_remember }, _) => Ok(Next::Consent { may_remember }),
             (Interaction::Refuse(refusal), _) => Err(self.refuse(refusal)),
         }
+    }
+
+    /// What was taken back during the wait counts.
+    fn next_once_datable(
+        &self,
+        app: &App,
+        http: &Request,
+        present: &PresentSession,
+        (step, date): (Step, Instant),
+    ) -> Result<Next, Failure> {
+        app.wait_until(may_be_issued_at(date))?;
+        self.next(app, http, present.read_again(app)?.as_ref(), step)
     }
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.

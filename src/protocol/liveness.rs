@@ -9,6 +9,18 @@ use super::user::User;
 
 /// How far ahead of `now` another process of ours may have stamped a token.
 const SKEW: Duration = Duration::from_secs(60);
+/// How far beyond the beginning of its second the mark of a revocation lies, whatever it revokes.
+const MARK: Duration = Duration::from_micros(2_999_999);
+/// How far our clock may be ahead of the database's, by which marks are made.
+const CLOCK: Duration = Duration::from_millis(500);
+
+/// When something that shall be dated `date` may be issued: only once every revocation from then on reaches it. What is
+/// given right after a revocation is dated behind its mark, which lies ahead of the clock; given at once, it would outlive
+/// a revocation of another kind, whose mark takes no notice of the first.
+pub fn may_be_issued_at(date: Instant) -> Instant {
+    let second = date.minus(MARK).plus(Duration::from_micros(999_999)).seconds();
+    Instant::from_seconds(second).plus(CLOCK)
+}
 
 /// What the database says about everything a token stands on; one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +169,23 @@ mod tests {
 
     fn of_client() -> AccessToken {
         AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..samples::access_token() }
+    }
+
+    #[test]
+    fn what_is_dated_now_is_issued_now_and_what_lies_ahead_once_marks_reach_it() {
+        let mark = |now: Instant| Instant::from_seconds(now.seconds()).plus(MARK);
+        let behind = |mark: Instant| mark.plus(Duration::from_micros(1));
+        for micros in [0, 1, 499_999, 500_000, 999_999] {
+            let now = NOW.plus(Duration::from_micros(micros));
+            assert!(may_be_issued_at(now) <= now);
+            let date = behind(mark(now));
+            let issued = may_be_issued_at(date);
+            assert!(issued > now && issued.since(now) <= Duration::from_millis(1_500));
+            assert!(date <= mark(issued.minus(CLOCK)), "by a clock half a second behind, too");
+            assert!(date > mark(issued.minus(CLOCK).minus(Duration::from_micros(1))), "and no sooner");
+            let stacked = behind(mark(now).plus(Duration::from_secs(3_600)));
+            assert!(may_be_issued_at(stacked).since(now) > Duration::from_secs(3_599));
+        }
     }
 
     #[test]

@@ -81,9 +81,11 @@ impl RegistryWriter<'_> {
     }
 }
 
+// Whoever signed in right after a revocation of their own has a session that lies behind that mark, ahead of the clock.
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
-    UPDATE installation SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') RETURNING id
+    UPDATE installation SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second',
+        (SELECT max(tokens_valid_after) + interval '1 second' FROM users WHERE tokens_valid_after > clock_timestamp())) RETURNING id
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )

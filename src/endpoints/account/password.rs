@@ -10,6 +10,7 @@ use crate::endpoints::present_session::PresentSession;
 use crate::http::Response;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::protocol::lengths;
+use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::password::check_new;
 use crate::protocol::reason::Reason;
 use crate::protocol::secret::SecretText;
@@ -31,6 +32,8 @@ pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
         password: &given,
         source: request.source,
     };
+    // Each change puts the mark of the one before a second further ahead: not one upon the other without end.
+    app.wait_until(may_be_issued_at(present.row.created_at))?;
     match attempt(app, &tried)? {
         Tried::Accepted { user, .. } if user.sub == present.user.sub => store(change, &user, &new),
         Tried::Accepted { .. } | Tried::Wrong => refuse_wrong(change),
