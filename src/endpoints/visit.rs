@@ -98,10 +98,10 @@ impl Visit {
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
         let client_id = authorize_request::client_id(parameters)?;
-        let page = |reason| Failure::Authorize(AuthorizeError::Page { reason, detail: None });
-        let client = app.registry.client(&client_id)?.ok_or_else(|| page(Reason::UnknownClient))?;
+        let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
+        let client = app.registry.client(&client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
         if !client.client.enabled {
-            return Err(page(Reason::DisabledClient));
+            return Err(page(Some(client_id), Reason::DisabledClient));
         }
         let snapshot = app.registry.snapshot();
         let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
