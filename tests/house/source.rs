@@ -40,6 +40,16 @@ impl SourceFile {
         SourceFile { path: path.to_owned(), lines: text.lines().count(), code: blank_comments_and_literals(text) }
     }
 
+    /// Lines that hold code and are no unit tests.
+    pub fn lines_of_code(&self) -> usize {
+        let of_tests = |part: &str| matches!(part, "tests" | "tests.rs") || part.ends_with("_tests.rs");
+        if self.path.split('/').any(of_tests) {
+            return 0;
+        }
+        let product = self.code.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+        product.lines().filter(|line| !line.trim().is_empty()).count()
+    }
+
     /// The row's module this file belongs to: `store` for `store/users.rs`.
     pub fn top_module(&self) -> &str {
         let first = self.path.split('/').next().unwrap();
