@@ -48,7 +48,7 @@ fn secrets_of_any_characters_are_understood_in_every_usual_encoding() {
         "colon:inside:the secret",
         "per%cent%41%zz and more",
         "plus+and space and +",
-        "\u{e9}t\u{e9} \u{4e2d}\u{6587} \u{1f600} secret",
+        "\u{e9}t\u{e9} \u{4e2d}\u{6587} \u{1f600} and a secret",
         "amp&equals=question?hash#",
         "quote\"and'back\\slash~tilde",
         "trailing-percent-sign-100%",

@@ -48,7 +48,7 @@ fn a_resource_learns_what_is_its_own_business() {
     assert_eq!(discovery["introspection_endpoint"], format!("{}/connect/introspect", gatepost.base_url));
     assert_eq!(discovery["revocation_endpoint"], format!("{}/connect/revocation", gatepost.base_url));
     let methods = &discovery["introspection_endpoint_auth_methods_supported"];
-    assert_eq!(methods, &json!(["client_secret_basic", "client_secret_post"]));
+    assert_eq!(methods, &json!(["client_secret_basic", "client_secret_post", "private_key_jwt"]));
 }
 
 #[test]
