@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// One file under `src/`.
 #[derive(Debug)]
@@ -14,13 +15,16 @@ pub struct SourceFile {
     code: String,
 }
 
-/// Every Rust file under `src/`.
-pub fn sources() -> Vec<SourceFile> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    collect(&root, &root, &mut files);
-    assert!(files.len() > 10, "the sources were not found");
-    files
+/// Every Rust file under `src/`, read once for all tests.
+pub fn sources() -> &'static [SourceFile] {
+    static SOURCES: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = Vec::new();
+        collect(&root, &root, &mut files);
+        assert!(files.len() > 10, "the sources were not found");
+        files
+    });
+    &SOURCES
 }
 
 fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
