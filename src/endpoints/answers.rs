@@ -52,6 +52,18 @@ impl Presentation<'_> {
             request_id: &self.request.id,
         })
     }
+
+    /// An address of ours at which the language goes on that this request's own address asks for.
+    pub fn in_its_language(&self, address: String) -> String {
+        speaking(address, &sent_ui_locales(self.request))
+    }
+}
+
+/// An address of ours with the first of `ui_locales` that we speak.
+pub fn speaking(address: String, ui_locales: &str) -> String {
+    let Some(language) = Language::asked_for(ui_locales) else { return address };
+    let joint = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{joint}ui_locales={}", language.tag())
 }
 
 /// `ui_locales` of a request, whatever else is wrong with it: a page about what is wrong shall be understood, too.

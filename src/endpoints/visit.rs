@@ -17,7 +17,6 @@ use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
-use crate::pages::language::Language;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::consent::Consent;
@@ -152,9 +151,8 @@ impl Visit {
     /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
     /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        let asked = self.request.ui_locales.as_deref().and_then(Language::asked_for);
-        let language = asked.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
-        sealed_address::page(app, page, &self.sealed) + &language
+        let address = sealed_address::page(app, page, &self.sealed);
+        answers::speaking(address, self.request.ui_locales.as_deref().unwrap_or_default())
     }
 
     /// The client as pages show it.
