@@ -369,6 +369,22 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
 }
 
 #[test]
+fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
+    let (well, slow) = (Receiver::start(Manner::Status(200)), Receiver::start(Manner::Slow));
+    let document = with_clients(document(), &[("slow", told_at(&slow)), ("well", told_at(&well))]);
+    let gatepost = Gatepost::start_with(&document, &[ALLOWED]);
+    let mut browser = signed_in(&gatepost);
+    code(&mut browser, &authorize_path("well", RP1, &[]));
+    let due = "INSERT INTO session_clients (day, sid, client_id, sub, due_at)
+               SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 60) AS number";
+    gatepost.database.run(due);
+    await_that("calls to the slow one", || slow.calls() > 0);
+    sign_out(&mut browser);
+    await_that("call to the other", || well.calls() == 1);
+    assert!(slow.calls() <= 16, "one handful when it signed out, another with it: {}", slow.calls());
+}
+
+#[test]
 fn an_address_of_ones_own_network_is_not_called_unless_allowed() {
     let receiver = Receiver::start(Manner::Status(200));
     let by_name = json!({"backchannel_logout_uri": format!("http://localhost:{}/", receiver.port)});

@@ -25,6 +25,10 @@ BEGIN
     IF parameters ->> 'do' = 'raise' THEN RAISE EXCEPTION '%', parameters ->> 'answer'; END IF;
     IF parameters ->> 'do' = 'sleep' THEN PERFORM pg_sleep(20); END IF;
     IF parameters ->> 'do' = 'fail' THEN RETURN to_jsonb(1 / (length('x') - 1)); END IF;
+    IF parameters ->> 'do' = 'forbid' THEN
+        RAISE EXCEPTION '%', parameters ->> 'answer' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF parameters ->> 'do' = 'warn' THEN RAISE WARNING 'an old key is still in use'; END IF;
     IF parameters ->> 'do' = 'nothing' THEN RETURN NULL; END IF;
     IF parameters ->> 'do' = 'escaped' THEN RETURN ('\"' || (parameters ->> 'answer') || '\"')::jsonb; END IF;
     IF parameters ->> 'do' = 'long' THEN
@@ -258,6 +262,13 @@ fn what_breaks_the_contract_or_fails_is_not_the_clients_fault() {
         assert!(answer.header("retry-after").is_some(), "{task}");
     }
     assert!(began.elapsed() < Duration::from_secs(15), "the function is not waited for");
+    assert_eq!(ask(&gatepost, &[("do", "forbid"), ("answer", "the-key-itself")]).status, 503);
+    assert!(!gatepost.log().contains("the-key-itself"), "what a function says of its arguments is not for our log");
+    assert_eq!(
+        ask(&gatepost, &[("do", "warn"), ("answer", "{}")]).status,
+        200,
+        "a warning to the server's log is none to us"
+    );
     gatepost.database.run("DROP FUNCTION answer(jsonb, jsonb)");
     assert_eq!(answer(&gatepost, &json!({}), &[]).status, 503);
     // Replaced under its name it is in force at once.

@@ -371,6 +371,21 @@ fn keys_at_an_address_follow_the_issuer() {
 }
 
 #[test]
+fn only_what_was_looked_at_counts_as_a_guess() {
+    let signer = Signer::es256("k");
+    let nowhere = json!({"jwks": null, "jwks_uri": "http://127.0.0.1:1/keys"});
+    let issuers = [issuer(IDP, &signer, json!({})), issuer(NAMES, &signer, nowhere)];
+    let settings = [("GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE", "2"), ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")];
+    let gatepost = Gatepost::start_with(&with(&[broker("broker", json!({}))], &issuers), &settings);
+    for _ in 0..4 {
+        let unreachable = ask(&gatepost, &signer.sign(&claims(&gatepost, NAMES, "alice")), &[]);
+        assert_invalid(&gatepost, &unreachable, "GP1246", "no keys to be had");
+    }
+    let unknown = || ask(&gatepost, &signer.sign(&claims(&gatepost, IDP, "nobody")), &[]).status;
+    assert_eq!([unknown(), unknown(), unknown()], [400, 400, 429]);
+}
+
+#[test]
 fn links_are_made_by_the_operator_and_belong_to_one_user() {
     let signer = Signer::es256("k");
     let gatepost = Gatepost::prepare(&[]);

@@ -165,8 +165,11 @@ fn whoever_proves_nothing_is_told_nothing() {
     for form in [&[][..], &[("token", "")], &[token, token]] {
         assert_error(&gatepost.post("/connect/introspect", &headers, form), 400, "invalid_request");
     }
-    let in_query = format!("/connect/introspect?token={}", access(&tokens));
-    assert_error(&gatepost.post(&in_query, &headers, &[token]), 400, "invalid_request");
+    let in_query = format!("token={}", access(&tokens));
+    for in_query in [in_query.as_str(), "client_assertion=x", "client_assertion_type=x"] {
+        let path = format!("/connect/introspect?{in_query}");
+        assert_error(&gatepost.post(&path, &headers, &[token]), 400, "invalid_request");
+    }
     let text = [("Authorization", orders.as_str()), ("Content-Type", "text/plain")];
     assert_error(&gatepost.connect().send("POST", "/connect/introspect", &text, b"token=x"), 415, "invalid_request");
     let page = gatepost.post("/connect/introspect", &[headers[0], ("Origin", "https://rp1.example")], &[token]);

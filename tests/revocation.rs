@@ -135,8 +135,10 @@ fn a_request_that_is_none_is_named() {
     ] {
         assert_error(&post(&gatepost, CONF1, form), 400, "invalid_request");
     }
-    let in_query = format!("/connect/revocation?token={token}");
-    assert_error(&CONF1.post(&mut gatepost.connect(), &in_query, &[("token", token)]), 400, "invalid_request");
+    for in_query in [&format!("token={token}"), "client_secret=x", "client_assertion=x", "client_assertion_type=x"] {
+        let path = format!("/connect/revocation?{in_query}");
+        assert_error(&CONF1.post(&mut gatepost.connect(), &path, &[("token", token)]), 400, "invalid_request");
+    }
     let wrong = [("Authorization", basic("conf1", "wrong")), ("Authorization", basic("nobody", "x"))];
     for (name, value) in &wrong {
         let answer = gatepost.post("/connect/revocation", &[(name, value)], &[("token", token)]);

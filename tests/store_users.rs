@@ -195,12 +195,14 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
         acr: "1",
         identity_provider: "local",
     };
-    assert!(sessions::renew(&store, session.day, &session.sid, &renewal, &event()).unwrap());
+    assert!(sessions::renew(&store, &session, &renewal, &event()).unwrap());
     assert_eq!(sessions::find(&store, session.day, &old_hash).unwrap(), None);
     let renewed = sessions::find(&store, session.day, &renewal.handle_hash).unwrap().unwrap().session;
     assert_eq!((renewed.sid, renewed.auth_time), (session.sid.clone(), renewal.auth_time));
+    let begun_anew = SessionRow { created_at: session.created_at.minus(Duration::from_micros(1)), ..session.clone() };
+    assert!(!sessions::renew(&store, &begun_anew, &renewal, &event()).unwrap());
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
-    assert!(!sessions::renew(&store, session.day, &session.sid, &renewal, &event()).unwrap());
+    assert!(!sessions::renew(&store, &session, &renewal, &event()).unwrap());
 }
 
 #[test]

@@ -68,7 +68,9 @@ fn parameters_stand_in_the_body_once() {
         assert_eq!(gatepost.post(path, &[], &right()).status, 200, "{path}");
     }
     // Whether this grant reads them or not, and whoever sends them.
-    for twice in ["grant_type", "client_id", "client_secret", "scope", "code", "redirect_uri", "code_verifier"] {
+    let names = ["grant_type", "client_id", "client_secret", "scope", "code", "redirect_uri", "code_verifier"];
+    let tokens = ["assertion", "subject_token", "subject_token_type", "actor_token", "actor_token_type"];
+    for twice in names.into_iter().chain(tokens).chain(["requested_token_type"]) {
         let mut form = right();
         let value = form.iter().find(|(name, _)| *name == twice).map_or("orders.read", |(_, value)| *value);
         form.retain(|(name, _)| *name != twice);
@@ -97,8 +99,8 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
         ("conf1", "Client_Credentials", "unsupported_grant_type"),
         ("conf1", "implicit", "unsupported_grant_type"),
         ("conf1", "refresh_token", "unauthorized_client"),
-        ("conf1", "password", "unsupported_grant_type"),
-        ("conf1", "urn:ietf:params:oauth:grant-type:device_code", "unsupported_grant_type"),
+        ("conf1", "password", "unauthorized_client"),
+        ("conf1", "urn:ietf:params:oauth:grant-type:device_code", "unauthorized_client"),
         ("conf1", "<script>alert(1)</script>", "unsupported_grant_type"),
         ("service", "authorization_code", "unauthorized_client"),
         ("coder", "client_credentials", "unauthorized_client"),

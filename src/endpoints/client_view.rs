@@ -9,6 +9,7 @@ use crate::pages::frame::Client as ClientView;
 use crate::protocol::client::Client;
 use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::identifiers::ClientId;
+use crate::protocol::lengths;
 use crate::protocol::reason::Reason;
 
 /// Its name and links, with the address that we serve its logo at.
@@ -32,6 +33,9 @@ pub fn logo_address(app: &App, client: &Client) -> Option<String> {
 /// `/clients/{client_id}/logo`: what is registered, and a picture, or nothing.
 pub fn logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
     let name = percent_decode_str(encoded_client_id).decode_utf8().map_err(|_| not_found())?;
+    if name.contains('\0') || name.chars().nth(lengths::CLIENT_ID).is_some() {
+        return Err(not_found());
+    }
     let client = app.registry.client(&ClientId::new(name))?.ok_or_else(not_found)?;
     let uri = client.client.links.logo_uri.as_deref().filter(|_| client.client.enabled).ok_or_else(not_found)?;
     let logo = app.client_logos.find(&app.outbound, uri, app.now()).ok_or_else(not_found)?;

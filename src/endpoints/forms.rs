@@ -26,7 +26,8 @@ pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(
 }
 
 /// What the endpoints that take a token read.
-const PRESENTED_TOKEN_PARAMETERS: [&str; 4] = ["client_id", "client_secret", "token", "token_type_hint"];
+const PRESENTED_TOKEN_PARAMETERS: [&str; 6] =
+    ["client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint"];
 
 /// The same for an endpoint that takes a token.
 pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure> {

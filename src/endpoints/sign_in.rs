@@ -59,7 +59,8 @@ fn begin(
     // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
     let auth_time = app.now().max(errand.received_at());
     let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
-    if let Some(present) = present.filter(same_user)
+    let own = present.filter(same_user);
+    if let Some(present) = own
         && let Some(renewed) = renew(app, request, errand, present, auth_time)?
     {
         return Ok(PresentSession { user, ..renewed });
@@ -67,7 +68,8 @@ fn begin(
     let row = new_row(app, &user, read_at, auth_time);
     let handle = SessionHandle::new(row.day, random::bytes());
     sessions::insert(&app.store, &row, &handle.hash(), &event("signed_in", request, errand, &user, &row.sid))?;
-    if let Some(present) = present {
+    // One of the same user that was not to be renewed has ended, or goes on under a handle that this browser does not have.
+    if let Some(present) = present.filter(|_| own.is_none()) {
         let event = event("signed_out", request, errand, &present.user, &present.row.sid);
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
     }
@@ -86,7 +88,7 @@ fn renew(
     let renewal =
         SessionRenewal { handle_hash: handle.hash(), auth_time, amr: &amr, acr: SIGNED_IN, identity_provider: LOCAL };
     let event = event("signed_in", request, errand, &present.user, &present.row.sid);
-    if !sessions::renew(&app.store, present.row.day, &present.row.sid, &renewal, &event)? {
+    if !sessions::renew(&app.store, &present.row, &renewal, &event)? {
         return Ok(None);
     }
     let identity_provider = String::from(LOCAL);

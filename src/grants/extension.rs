@@ -71,9 +71,10 @@ fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
     wait.map(throttled).map_or(Ok(()), Err)
 }
 
-/// `invalid_grant` may have been a guess, and counts.
+/// `invalid_grant` may have been a guess, and counts; not where we could not tell.
 fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
-    if refusal.error.code == TokenErrorCode::InvalidGrant {
+    let TokenError { code, reason } = refusal.error;
+    if code == TokenErrorCode::InvalidGrant && reason != Reason::AssertionKeysUnavailable {
         context.app.extension_failures.count(guesser(context), context.now);
     }
     Failure::RefusedByGrant(refusal)

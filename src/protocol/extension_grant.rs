@@ -176,6 +176,10 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
     if size > LONGEST_ADDITIONS {
         return Verdict::Faulty("claims and further members together are longer than 2 KiB");
     }
+    // A restriction that cannot be read must not become none.
+    if proposal.claims.get(MAY_ACT).is_some_and(|value| !value.is_null() && !value.is_object()) {
+        return Verdict::Faulty("a may_act that is no object");
+    }
     let claims: Map<String, Value> = proposal.claims.iter().filter_map(open_claim).collect();
     let is_open = |name: &str| !STANDARD_MEMBERS.contains(&name) && !name.starts_with("error");
     let parameters = proposal.parameters.iter().filter(|(name, value)| is_open(name) && !value.is_null());
@@ -209,9 +213,12 @@ fn granted_scope(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Resu
 }
 
 fn open_claim((name, value): (&String, &Value)) -> Option<(String, Value)> {
-    let open = if name == MAY_ACT { value.is_object() } else { !is_reserved(name) };
-    let value = if open { claim_shape::shaped(name, value) } else { None };
-    value.map(|value| (name.clone(), value))
+    match name.as_str() {
+        // As it is: an empty one allows nobody.
+        MAY_ACT => Some((name.clone(), value.clone())).filter(|(_, value)| value.is_object()),
+        _ if is_reserved(name) => None,
+        _ => claim_shape::shaped(name, value).map(|value| (name.clone(), value)),
+    }
 }
 
 fn serialized(members: &Map<String, Value>) -> usize {
@@ -348,11 +355,17 @@ mod tests {
         assert_eq!(Value::Object(granted.claims), expected);
         assert_eq!(Value::Object(granted.parameters), json!({"account": 7}));
         assert_eq!(granted.left_out.len(), 7 + 10);
-        let text = serde_json::from_value(json!({"may_act": "gateway"})).unwrap();
-        let Verdict::Issue(granted) = judged(&Proposal { claims: text, ..for_alice() }, None, |_, _| {}) else {
-            panic!("refused")
+    }
+
+    #[test]
+    fn a_restriction_of_who_may_act_is_never_lost() {
+        let with = |may_act: Value| {
+            let claims = Map::from_iter([(String::from(MAY_ACT), may_act)]);
+            judged(&Proposal { claims, ..for_alice() }, None, |_, _| {})
         };
-        assert_eq!(granted.claims, Map::new());
+        let Verdict::Issue(granted) = with(json!({})) else { panic!("refused") };
+        assert_eq!(Value::Object(granted.claims), json!({"may_act": {}}));
+        assert!(matches!(with(json!("gateway")), Verdict::Faulty(_)));
     }
 
     #[test]

@@ -5,12 +5,12 @@
 use serde_json::{Map, Value};
 
 use super::access_token::AccessToken;
+use super::acr_values::tenant_stands;
 use super::audience::{Narrowed, aimed, is_target, resources_behind};
 use super::client::Client;
 use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, Origin};
 use super::errors::{TokenError, TokenErrorCode};
 use super::extension_grant::MAY_ACT;
-use super::identifiers::TenantName;
 use super::reason::Reason;
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeSet};
 use super::secret::SecretText;
@@ -114,7 +114,7 @@ pub fn judge(
     let rights = Rights(client.token_exchange.as_ref().unwrap_or(&Value::Null));
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let user = subject.user.as_ref().ok_or_else(unfit)?;
-    if !rights.may_take(subject) || !is_tenant_of(client, user.tenant.as_ref()) {
+    if !rights.may_take(subject) || !tenant_stands(user.tenant.as_ref(), client, circumstances.catalogue) {
         return Err(unfit());
     }
     let actor = acting(actor, subject, rights, client)?;
@@ -128,14 +128,6 @@ pub fn judge(
         claims: subject.claims.clone(),
         ends_at: subject.expires_at,
     })
-}
-
-/// A client with one tenant has that tenant's users and no others; one without has those of every tenant it allows.
-fn is_tenant_of(client: &Client, tenant: Option<&TenantName>) -> bool {
-    match tenant {
-        Some(tenant) => client.allows_tenant(tenant),
-        None => client.tenants.as_ref().is_none_or(|tenants| tenants.len() != 1),
-    }
 }
 
 /// The actor token's subject, or the client. Of an actor token the same holds as of a subject token, except that it may

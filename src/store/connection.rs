@@ -12,7 +12,7 @@ use r2d2::{CustomizeConnection, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::error::{Objection, StoreError, ends_connection};
+use super::error::{Objection, RAISE, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -169,7 +169,7 @@ impl ManageConnection for Connections {
         let mut config = self.config.clone();
         let flag = Arc::clone(&warned);
         config.notice_callback(move |notice| {
-            let warning = notice.parsed_severity() == Some(Severity::Warning);
+            let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
             flag.fetch_or(warning, Ordering::SeqCst);
         });
         let client = PostgresConnectionManager::new(config, self.tls.clone()).connect()?;

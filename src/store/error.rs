@@ -5,6 +5,9 @@ use std::fmt;
 
 use postgres::error::{DbError, SqlState};
 
+/// The server's routine behind PL/pgSQL's `RAISE`: what a function's author says with it is for the server's log.
+pub(super) const RAISE: &str = "exec_stmt_raise";
+
 /// A failed call into the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
@@ -143,7 +146,8 @@ pub(super) fn ends_connection(code: &SqlState) -> bool {
     code.code() == "25006" || code.code() == "0A000" || code.code().starts_with("57P0") || code.code().starts_with("08")
 }
 
-/// SQLSTATE and the names in it. The server's message only where it can hold nothing but identifiers (class 42).
+/// SQLSTATE and the names in it. The server's message only where it can hold nothing but identifiers (class 42), so not where a
+/// function raised it.
 fn condition(error: &DbError) -> String {
     let mut text = format!("SQLSTATE {}", error.code().code());
     for (kind, name) in [("table", error.table()), ("column", error.column()), ("constraint", error.constraint())] {
@@ -151,7 +155,8 @@ fn condition(error: &DbError) -> String {
             text.push_str(&format!(", {kind} {name}"));
         }
     }
-    if error.code().code().starts_with("42") && *error.code() != SqlState::INVALID_TEXT_REPRESENTATION {
+    let names_only = error.code().code().starts_with("42") && *error.code() != SqlState::INVALID_TEXT_REPRESENTATION;
+    if names_only && error.routine() != Some(RAISE) {
         text.push_str(&format!(": {}", error.message().escape_debug()));
     }
     text

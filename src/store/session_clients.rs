@@ -56,13 +56,18 @@ pub struct DueCall {
 /// Tries in all: at once, after a minute, eight minutes later.
 pub const MOST_TRIES: i32 = 3;
 
-// The next try is written down before this one is made: should this process die meanwhile, another one makes it.
+// The next try is written down before this one is made: should this process die meanwhile, another one makes it. Clients
+// take turns: one that does not answer, and has many sessions to hear of, holds up itself.
 const TAKE: &str = "
-WITH due AS (
-    SELECT day, sid, client_id FROM session_clients
+WITH waiting AS (
+    SELECT day, sid, client_id, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn FROM session_clients
     WHERE due_at <= statement_timestamp() AND tries < 3
-    ORDER BY due_at LIMIT $1::int8
-    FOR UPDATE SKIP LOCKED
+), due AS (
+    SELECT c.day, c.sid, c.client_id
+    FROM waiting w JOIN session_clients c ON c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
+    WHERE c.due_at <= statement_timestamp() AND c.tries < 3
+    ORDER BY w.turn, c.due_at LIMIT $1::int8
+    FOR UPDATE OF c SKIP LOCKED
 )
 UPDATE session_clients c
 SET tries = c.tries + 1,

@@ -251,7 +251,7 @@ const RENEW: &str = "
 WITH renewed AS (
     UPDATE sessions SET handle_hash = $3::bytea, auth_time = $4::timestamptz, amr = $5::text[], acr = $6::text,
                         identity_provider = $7::text
-    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL RETURNING sid
+    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL AND created_at = $9::timestamptz RETURNING sid
 ), audited AS (
     INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
     SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
@@ -260,11 +260,11 @@ WITH renewed AS (
 )
 SELECT sid FROM renewed";
 
-/// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive.
+/// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive, or began
+/// anew since it was read: by a change of password, which this sign-in may know nothing of.
 pub fn renew(
     store: &Store,
-    day: Day,
-    sid: &Sid,
+    session: &SessionRow,
     renewal: &SessionRenewal<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
@@ -273,14 +273,15 @@ pub fn renew(
         connection.query_opt(
             RENEW,
             &[
-                &day,
-                &sid.as_str(),
+                &session.day,
+                &session.sid.as_str(),
                 &&renewal.handle_hash[..],
                 &renewal.auth_time,
                 &renewal.amr,
                 &renewal.acr,
                 &renewal.identity_provider,
                 &audit,
+                &session.created_at,
             ],
         )
     })?;

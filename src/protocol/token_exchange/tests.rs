@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::access_token::AccessTokenUser;
 use super::super::client::GrantType;
-use super::super::identifiers::{ClientId, Subject};
+use super::super::identifiers::{ClientId, Subject, TenantName};
 use super::super::parameters::Parameters;
 use super::super::samples::{self, scope};
 use super::super::token_request::TokenRequest;
@@ -141,6 +141,7 @@ fn the_tenant_must_be_the_clients() {
     };
     assert!(of(&["acme"], Some("acme")) && of(&["acme", "globex"], Some("acme")) && of(&["acme", "globex"], None));
     assert!(!of(&["globex"], Some("acme")) && !of(&["acme"], None));
+    assert!(!of(&["acme", "gone"], Some("gone")), "no longer registered");
 }
 
 fn acting(actor: &AccessToken, change: impl FnOnce(&mut AccessToken)) -> Result<Value, Reason> {

@@ -1,6 +1,6 @@
 //! The request of an extension grant (RFC 6749 §4.5): what every grant has, and its own parameters, whatever they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -64,11 +64,16 @@ impl fmt::Debug for ExtensionRequest {
 pub(super) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest, TokenError> {
     let exchange = *grant_type == GrantType::TokenExchange;
     let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
-    let mut own = BTreeMap::new();
-    for (name, _) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
-        let value = parameters.bounded(name, longest(name)).map_err(invalid_request)?;
-        let is_own = !CLIENT_PROOF.contains(&name) && !matches!(name, "grant_type" | "scope");
-        if let (Some(value), true) = (value, is_own) {
+    let (mut seen, mut own) = (BTreeSet::new(), BTreeMap::new());
+    // Looked at one by one: thousands of them must not be compared with each other.
+    for (name, value) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
+        if !seen.insert(name) {
+            return Err(invalid_request(Reason::RepeatedParameter));
+        }
+        if value.chars().nth(longest(name)).is_some() {
+            return Err(invalid_request(Reason::OverlongParameter));
+        }
+        if !value.is_empty() && !CLIENT_PROOF.contains(&name) && !matches!(name, "grant_type" | "scope") {
             own.insert(name.to_owned(), value.to_owned());
         }
     }
@@ -141,6 +146,15 @@ mod tests {
         assert_eq!(exchanged.unwrap().audiences, ["a", "b"]);
         let eleven: Vec<(&str, &str)> = [("audience", "a")].repeat(11);
         assert!(read(&Parameters::from_pairs(eleven), &GrantType::TokenExchange).is_err());
+    }
+
+    #[test]
+    fn thousands_of_parameters_are_read_and_none_of_them_twice() {
+        let names: Vec<String> = (0..20_000).map(|number| format!("p{number}")).collect();
+        let mut pairs: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+        assert_eq!(extension(&pairs).unwrap().parameters.len(), 20_000);
+        pairs.push(("p7", ""));
+        assert_eq!(extension(&pairs), Err(Reason::RepeatedParameter));
     }
 
     #[test]

@@ -40,9 +40,8 @@ pub const PARAMETERS: [&str; 22] = [
     "audience",
 ];
 
-/// Those of them that this build reads and that may stand in a form once only, also where the grant at hand does not read
-/// them.
-pub const SINGLE_PARAMETERS: [&str; 14] = [
+/// Those of them that may stand in a form once only, also where the grant at hand does not read them.
+pub const SINGLE_PARAMETERS: [&str; 20] = [
     "grant_type",
     "client_id",
     "client_secret",
@@ -57,6 +56,12 @@ pub const SINGLE_PARAMETERS: [&str; 14] = [
     "password",
     "acr_values",
     "device_code",
+    "assertion",
+    "subject_token",
+    "subject_token_type",
+    "actor_token",
+    "actor_token_type",
+    "requested_token_type",
 ];
 
 /// The grants the token endpoint serves, in the order of the metadata.
