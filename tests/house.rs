@@ -212,6 +212,15 @@ fn the_readme_lists_every_setting() {
 }
 
 #[test]
+fn the_readme_says_how_much_there_is_to_read() {
+    let lines: usize = sources().iter().map(SourceFile::lines_of_code).sum();
+    let readme = read("README.md");
+    let claim = readme.split("would rather read ").nth(1).and_then(|rest| rest.split(" lines of code").next()).unwrap();
+    let claimed: usize = claim.replace(',', "").parse().unwrap();
+    assert!(claimed.abs_diff(lines) * 10 <= lines, "there are {lines} lines of code; the README says {claim}");
+}
+
+#[test]
 fn the_readme_explains_every_reason() {
     let mut reasons = Reason::ALL.to_vec();
     reasons.sort_by_key(|reason| reason.code());

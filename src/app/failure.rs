@@ -80,7 +80,8 @@ impl Failure {
 impl From<TokenError> for Failure {
     /// Token errors are 400 (RFC 6749 §5.2); client authentication sets its own status.
     fn from(error: TokenError) -> Failure {
-        Failure::refused(400, error.code, error.reason)
+        let TokenError { code, reason, detail } = error;
+        Failure::Refused(Refusal { status: 400, error: code, reason, detail, challenge: None })
     }
 }
 

@@ -194,7 +194,8 @@ fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
         return Failure::Usage(format!("there is {}", group.join(", ")));
     }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
-    let names = || commands.iter().map(|command| command.name);
+    let groups = || commands.iter().filter_map(|command| command.name.split(' ').next());
+    let names = || commands.iter().map(|command| command.name).chain(groups());
     let whole = hint(&typed.join(" "), names());
     // Without its values: `aply x.json`.
     let hint = if whole.is_empty() { hint(words.first().map_or("", String::as_str), names()) } else { whole };

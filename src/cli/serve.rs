@@ -44,7 +44,7 @@ pub(super) const COMMAND: Command = Command {
         CommandOption { name: SUCCESSOR, value: None, meaning: "" },
     ],
     summary: "Serves. Listens where GATEPOST_LISTEN says, or on its standard input when that is a socket.",
-    example: "gatepost serve --env-file /etc/gatepost/gatepost.env",
+    example: "gatepost serve --env-file /etc/gatepost/env",
     run: Run::Stays(run),
 };
 

@@ -52,6 +52,18 @@ impl Presentation<'_> {
             request_id: &self.request.id,
         })
     }
+
+    /// An address of ours at which the language goes on that this request's own address asks for.
+    pub fn in_its_language(&self, address: String) -> String {
+        speaking(address, &sent_ui_locales(self.request))
+    }
+}
+
+/// An address of ours with the first of `ui_locales` that we speak.
+pub fn speaking(address: String, ui_locales: &str) -> String {
+    let Some(language) = Language::asked_for(ui_locales) else { return address };
+    let joint = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{joint}ui_locales={}", language.tag())
 }
 
 /// `ui_locales` of a request, whatever else is wrong with it: a page about what is wrong shall be understood, too.
@@ -150,9 +162,11 @@ pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
 
 /// What an extension grant refused: its own words where it has some.
 pub fn refused_by_grant(refusal: &Refusal) -> Response {
-    let TokenError { code, reason } = refusal.error;
+    let TokenError { code, reason, detail } = &refusal.error;
     let description = refusal.description.as_ref().map_or(reason.description(), Description::as_str);
-    noted(json(400, &error_members(code.as_str(), description).into()), reason)
+    let mut response = noted(json(400, &error_members(code.as_str(), description).into()), *reason);
+    response.note.detail.clone_from(detail);
+    response
 }
 
 /// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).
@@ -187,12 +201,13 @@ pub fn see_other(location: String) -> Response {
 /// A refused authorization request: a page when there is nowhere to send it, else the error where the success would go.
 pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -> Response {
     match error {
-        AuthorizeError::Page { reason, detail } => {
+        AuthorizeError::Page { client_id, reason, detail } => {
             let mut response = error_page(presentation, Problem::BadRequest, reason);
+            response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect { to, mode, state, silent, code, reason, detail } => {
+        AuthorizeError::Redirect { client_id, to, mode, state, silent, code, reason, detail } => {
             let issuer = presentation.config.base_url.as_str();
             let parameters = error_parameters(code, reason, state.as_deref(), issuer);
             let framed_by = to.origin().filter(|_| silent);
@@ -200,6 +215,7 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
                 deliver(presentation, authorize_response::deliver(&to, mode, parameters), framed_by.as_deref()),
                 reason,
             );
+            response.note.client_id = Some(client_id.to_string());
             response.note.detail = detail;
             response
         }

@@ -28,11 +28,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let answer = PresentSession::find(app, request)
         .and_then(|present| visit.next(app, request, present.as_ref(), Step::Arrival))
         .map_err(|failure| silent(&visit, failure))?;
-    Ok(match answer {
+    let mut response = match answer {
         Next::Login | Next::SelectAccount => answers::see_other(visit.page(app, "/login")),
         Next::Consent { .. } => answers::see_other(visit.page(app, "/consent")),
         Next::Answer(response) => response,
-    })
+    };
+    response.note.client_id = Some(visit.request.client_id.to_string());
+    Ok(response)
 }
 
 /// With `prompt=none` nobody is there to read a page: a database that is away is told to the client.

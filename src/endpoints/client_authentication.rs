@@ -12,6 +12,7 @@ use crate::protocol::assertion::Expected;
 use crate::protocol::client::Client;
 use crate::protocol::client_assertion;
 use crate::protocol::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
+use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::jwt::UnverifiedJws;
 use crate::protocol::parameters::Parameters;
@@ -27,6 +28,12 @@ pub enum Introspector {
     Resource(String),
 }
 
+/// A refused authentication, with the registered name that was claimed.
+struct Unproven {
+    name: Option<ClientId>,
+    failure: AuthenticationFailure,
+}
+
 /// What was presented, judged; or the store could not be asked.
 type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
 
@@ -37,7 +44,7 @@ pub fn authenticate(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>, Failure> {
-    prove(app, request, parameters, now, client)?.map_err(|failure| refused(app, &failure))
+    prove(app, request, parameters, now, client)?.map_err(|unproven| unproven.refused(app))
 }
 
 /// Authenticates who asks about a token: 401 whenever that fails.
@@ -48,7 +55,7 @@ pub fn authenticate_introspector(
     now: Instant,
 ) -> Result<Introspector, Failure> {
     let proven = prove(app, request, parameters, now, introspector)?;
-    proven.map_err(|failure| refused(app, &failure.at_introspection()))
+    proven.map_err(|unproven| Unproven { failure: unproven.failure.at_introspection(), ..unproven }.refused(app))
 }
 
 /// Reads what the request presents and lets `judge` judge it; wrong guesses are counted, too many are not judged at all.
@@ -58,11 +65,11 @@ fn prove<T>(
     parameters: &Parameters,
     now: Instant,
     judge: fn(&App, &PresentedClient, Instant) -> Judged<T>,
-) -> Judged<T> {
+) -> Result<Result<T, Unproven>, Failure> {
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     let presented = match PresentedClient::from_request(&headers, parameters) {
         Ok(presented) => presented,
-        Err(failure) => return Ok(Err(failure)),
+        Err(failure) => return Ok(Err(Unproven { name: None, failure })),
     };
     let guesser = (presented.client_id.clone(), Source::of(request.source));
     if let Some(retry_after) = app.client_failures.wait(&guesser, now) {
@@ -72,7 +79,9 @@ fn prove<T>(
     if judged.as_ref().is_err_and(AuthenticationFailure::counts_as_guess) {
         app.client_failures.count(guesser, now);
     }
-    Ok(judged)
+    // What is no name here may be anything, a secret in the wrong field too: that is not for the log.
+    let is_name = |failure: &AuthenticationFailure| failure.error.reason != Reason::UnknownClientAtToken;
+    Ok(judged.map_err(|failure| Unproven { name: is_name(&failure).then_some(presented.client_id), failure }))
 }
 
 /// Judges what was presented, and once more its raw reading where the header has two.
@@ -143,13 +152,19 @@ fn by_assertion(
     Ok(spent.map(drop).map_err(|problem| presented.failure(client_assertion::reason_for(problem))))
 }
 
-fn refused(app: &App, failure: &AuthenticationFailure) -> Failure {
-    let rule = app.config.invalid_client_status;
-    Failure::Refused(Refusal {
-        status: failure.status(rule),
-        error: failure.error.code,
-        reason: failure.error.reason,
-        detail: None,
-        challenge: failure.challenge(rule),
-    })
+impl Unproven {
+    fn refused(self, app: &App) -> Failure {
+        let rule = app.config.invalid_client_status;
+        let refused = Failure::Refused(Refusal {
+            status: self.failure.status(rule),
+            error: self.failure.error.code,
+            reason: self.failure.error.reason,
+            detail: None,
+            challenge: self.failure.challenge(rule),
+        });
+        match self.name {
+            Some(name) => refused.about(&name, None),
+            None => refused,
+        }
+    }
 }

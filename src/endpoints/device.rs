@@ -62,8 +62,9 @@ fn ask(app: &App, request: &Request, status: u16, code: &str, problem: Option<Us
     let known = cookies::pre_session(&app.config, request);
     let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
     let token = form_tokens::issue(app, Form::UserCode, "", &browser);
-    let action = format!("{}/device", app.config.base_url.path());
-    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+    let presentation = Presentation { config: &app.config, request };
+    let action = presentation.in_its_language(format!("{}/device", app.config.base_url.path()));
+    let markup = presentation.draw("", |chrome| {
         pages::device::user_code_page(&UserCodeView {
             chrome,
             action: &action,
@@ -137,10 +138,11 @@ pub fn draw(
     drawn_again: bool,
 ) -> Response {
     let token = form_tokens::issue(app, Form::Device, &visit.sealed, &present.handle.random);
-    let action = sealed_address::page(app, "/device", &visit.sealed);
+    let presentation = Presentation { config: &app.config, request };
+    let action = presentation.in_its_language(sealed_address::page(app, "/device", &visit.sealed));
     let code = visit.user_code.to_string();
     let scopes = scope_views(&visit.scope, &visit.snapshot.catalogue);
-    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+    let markup = presentation.draw("", |chrome| {
         pages::device::page(&DeviceView {
             chrome,
             action: &action,

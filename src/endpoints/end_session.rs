@@ -181,9 +181,9 @@ impl SignOut {
 }
 
 fn registered(app: &App, client_id: &ClientId) -> Result<Arc<RegisteredClient>, Failure> {
-    let page = |reason| Failure::Authorize(AuthorizeError::Page { reason, detail: None });
-    let client = app.registry.client(client_id)?.ok_or_else(|| page(Reason::UnknownClient))?;
-    if client.client.enabled { Ok(client) } else { Err(page(Reason::DisabledClient)) }
+    let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
+    let client = app.registry.client(client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
+    if client.client.enabled { Ok(client) } else { Err(page(Some(client_id.clone()), Reason::DisabledClient)) }
 }
 
 /// The pages of the session's clients that want to be loaded when it ends.

@@ -82,7 +82,10 @@ impl AccountVisit {
 
     fn next(&self, app: &App, present: Option<&PresentSession>) -> Next {
         match present.filter(|present| self.is_answered_by(present)) {
-            Some(_) => Next::Answer(answers::see_other(format!("{}/account", app.config.base_url.path()))),
+            Some(_) => {
+                let account = format!("{}/account", app.config.base_url.path());
+                Next::Answer(answers::see_other(answers::speaking(account, &self.ui_locales)))
+            }
             None => Next::Login,
         }
     }

@@ -180,6 +180,10 @@ impl LoginPage<'_> {
     ) -> Response {
         let presentation = Presentation { config: &self.app.config, request: self.request };
         let action = self.errand.page(self.app, "/login");
+        let action = match self.errand {
+            Errand::Authorize(_) => action,
+            Errand::Account(_) | Errand::Device(_) => presentation.in_its_language(action),
+        };
         let markup = presentation.draw(self.errand.ui_locales(), |chrome| {
             pages::login::page(&LoginView {
                 chrome,

@@ -40,8 +40,9 @@ fn take(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSessi
 
 fn draw(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSession, drawn_again: bool) -> Response {
     let token = form_tokens::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
-    let action = sign_out.page(app);
-    let markup = Presentation { config: &app.config, request }.draw(sign_out.ui_locales(), |chrome| {
+    let presentation = Presentation { config: &app.config, request };
+    let action = presentation.in_its_language(sign_out.page(app));
+    let markup = presentation.draw(sign_out.ui_locales(), |chrome| {
         pages::logout::page(&LogoutView {
             chrome,
             action: &action,

@@ -17,7 +17,6 @@ use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
-use crate::pages::language::Language;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::consent::Consent;
@@ -99,10 +98,10 @@ impl Visit {
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
         let client_id = authorize_request::client_id(parameters)?;
-        let page = |reason| Failure::Authorize(AuthorizeError::Page { reason, detail: None });
-        let client = app.registry.client(&client_id)?.ok_or_else(|| page(Reason::UnknownClient))?;
+        let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
+        let client = app.registry.client(&client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
         if !client.client.enabled {
-            return Err(page(Reason::DisabledClient));
+            return Err(page(Some(client_id), Reason::DisabledClient));
         }
         let snapshot = app.registry.snapshot();
         let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
@@ -169,9 +168,8 @@ impl Visit {
     /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
     /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        let asked = self.request.ui_locales.as_deref().and_then(Language::asked_for);
-        let language = asked.map(|language| format!("&ui_locales={}", language.tag())).unwrap_or_default();
-        sealed_address::page(app, page, &self.sealed) + &language
+        let address = sealed_address::page(app, page, &self.sealed);
+        answers::speaking(address, self.request.ui_locales.as_deref().unwrap_or_default())
     }
 
     /// The client as pages show it.

@@ -138,7 +138,10 @@ fn weaknesses(client: &Client) -> Vec<Finding> {
         (client.allows_grant(&GrantType::Password), "the password grant: it sees passwords (RFC 9700 §2.4)"),
         (!client.require_pkce, "PKCE is not required"),
         (client.allow_plain_pkce, "PKCE may be plain"),
-        (client.redirect_uris.iter().any(|uri| uri.starts_with("http://")), "a redirect URI without TLS"),
+        (
+            client.redirect_uris.iter().any(|uri| uri.starts_with("http://")),
+            "a redirect URI on http: for this machine, and for trying out",
+        ),
     ];
     told.into_iter().filter(|(is_so, _)| *is_so).map(|(_, text)| Finding::weak(text)).collect()
 }

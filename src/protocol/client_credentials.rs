@@ -13,8 +13,8 @@ pub fn granted_scope(
     catalogue: &Catalogue,
 ) -> Result<ScopeSet, TokenError> {
     match requested {
-        Some(scope) => match scope.iter().find_map(|name| objection(name, client, catalogue)) {
-            Some(reason) => Err(invalid_scope(reason)),
+        Some(scope) => match scope.iter().find_map(|name| Some((objection(name, client, catalogue)?, name))) {
+            Some((reason, refused)) => Err(TokenError::about_scope(reason, refused)),
             None => Ok(scope.clone()),
         },
         None => {
@@ -41,9 +41,10 @@ mod tests {
     use super::super::samples::{self, catalogue, scope};
     use super::*;
 
-    fn granted(requested: Option<&str>, allowed: &str) -> Result<String, TokenError> {
+    fn granted(requested: Option<&str>, allowed: &str) -> Result<String, (TokenErrorCode, Reason)> {
         let client = Client { scope: scope(allowed), ..samples::client() };
-        granted_scope(requested.map(scope).as_ref(), &client, &catalogue()).map(|scope| scope.to_string())
+        let granted = granted_scope(requested.map(scope).as_ref(), &client, &catalogue());
+        granted.map(|scope| scope.to_string()).map_err(|error| (error.code, error.reason))
     }
 
     #[test]
@@ -65,7 +66,7 @@ mod tests {
             (Some("stock nope"), "stock", Reason::UnknownScope),
             (Some("gone"), "stock gone", Reason::UnknownScope),
         ] {
-            let expected = Err(TokenError::new(TokenErrorCode::InvalidScope, reason));
+            let expected = Err((TokenErrorCode::InvalidScope, reason));
             assert_eq!(granted(requested, allowed), expected, "{requested:?} of {allowed}");
         }
     }
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn ten_thousand_scopes_are_refused_like_one() {
         let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
-        let expected = Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope));
+        let expected = Err((TokenErrorCode::InvalidScope, Reason::UnknownScope));
         assert_eq!(granted(Some(&many.join(" ")), "stock"), expected);
     }
 }

@@ -55,12 +55,19 @@ pub struct TokenError {
     pub code: TokenErrorCode,
     /// Why; its description goes out, the rest to the log.
     pub reason: Reason,
+    /// What the log may know beyond that.
+    pub detail: Option<String>,
 }
 
 impl TokenError {
     /// Pairs a code with its reason.
     pub const fn new(code: TokenErrorCode, reason: Reason) -> TokenError {
-        TokenError { code, reason }
+        TokenError { code, reason, detail: None }
+    }
+
+    /// `invalid_scope` for one scope among those asked for, which the log names.
+    pub fn about_scope(reason: Reason, scope: &str) -> TokenError {
+        TokenError { detail: Some(scope.to_owned()), ..TokenError::new(TokenErrorCode::InvalidScope, reason) }
     }
 }
 

@@ -15,8 +15,10 @@ pub fn requested_scope(
 ) -> Result<ScopeSet, TokenError> {
     let allowed = |name: &str| catalogue.kind(name).is_some() && client.scope.contains(name);
     match requested {
-        Some(scope) if scope.iter().all(allowed) => Ok(scope.clone()),
-        Some(_) => Err(invalid_scope(Reason::UnknownScope)),
+        Some(scope) => match scope.iter().find(|name| !allowed(name)) {
+            Some(refused) => Err(TokenError::about_scope(Reason::UnknownScope, refused)),
+            None => Ok(scope.clone()),
+        },
         None => {
             let may_refresh = client.allows_grant(&GrantType::RefreshToken);
             let scope = client.scope.retain(|name| allowed(name) && (may_refresh || name != OFFLINE_ACCESS));

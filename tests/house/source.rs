@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// One file under `src/`.
 #[derive(Debug)]
@@ -14,13 +15,16 @@ pub struct SourceFile {
     code: String,
 }
 
-/// Every Rust file under `src/`.
-pub fn sources() -> Vec<SourceFile> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    collect(&root, &root, &mut files);
-    assert!(files.len() > 10, "the sources were not found");
-    files
+/// Every Rust file under `src/`, read once for all tests.
+pub fn sources() -> &'static [SourceFile] {
+    static SOURCES: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = Vec::new();
+        collect(&root, &root, &mut files);
+        assert!(files.len() > 10, "the sources were not found");
+        files
+    });
+    &SOURCES
 }
 
 fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
@@ -38,6 +42,16 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
 impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
         SourceFile { path: path.to_owned(), lines: text.lines().count(), code: blank_comments_and_literals(text) }
+    }
+
+    /// Lines that hold code and are no unit tests.
+    pub fn lines_of_code(&self) -> usize {
+        let of_tests = |part: &str| matches!(part, "tests" | "tests.rs") || part.ends_with("_tests.rs");
+        if self.path.split('/').any(of_tests) {
+            return 0;
+        }
+        let product = self.code.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+        product.lines().filter(|line| !line.trim().is_empty()).count()
     }
 
     /// The row's module this file belongs to: `store` for `store/users.rs`.

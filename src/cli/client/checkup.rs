@@ -10,7 +10,8 @@ use crate::cli::operator::Operator;
 use crate::cli::{output, prompt};
 use crate::crypto::master::Purpose;
 use crate::crypto::sealing::Sealer;
-use crate::protocol::client::{Client, GrantType, SigningAlgorithm};
+use crate::protocol::assertion::CLIENT_ASSERTION_TYPE;
+use crate::protocol::client::{Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
 use crate::protocol::client_checkup::{Finding, Verdict, examine};
 use crate::protocol::client_secret::{SecretDigest, matches_any};
 use crate::protocol::identifiers::ClientId;
@@ -116,8 +117,26 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
             encode(uri)
         ));
     }
+    let shown = credentials(client, &client_id);
     if client.allows_grant(&GrantType::ClientCredentials) {
-        tries.push(format!("curl -u '{client_id}' -d grant_type=client_credentials {issuer}/connect/token"));
+        tries.push(format!("curl {shown} -d grant_type=client_credentials {issuer}/connect/token"));
+    }
+    if client.allows_grant(&GrantType::DeviceCode) {
+        tries.push(format!("curl {shown} {issuer}/connect/deviceauthorization"));
     }
     tries
+}
+
+/// How curl proves the client. Words in capitals are to be filled in.
+fn credentials(client: &Client, client_id: &str) -> String {
+    match client.authentication {
+        ClientAuthenticationMethod::None => format!("-d client_id={client_id}"),
+        ClientAuthenticationMethod::AnySecret | ClientAuthenticationMethod::ClientSecretBasic => {
+            format!("-u '{client_id}'")
+        }
+        ClientAuthenticationMethod::ClientSecretPost => format!("-d client_id={client_id} -d client_secret=SECRET"),
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            format!("-d client_assertion_type={CLIENT_ASSERTION_TYPE} -d client_assertion=JWT")
+        }
+    }
 }

@@ -80,12 +80,14 @@ pub(super) fn draw(
     let path = app.config.base_url.path();
     let tenant = present.row.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let form_token = form_tokens::issue(app, Form::Account, "", &present.handle.random);
-    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+    let presentation = Presentation { config: &app.config, request };
+    let address = |page: &str| presentation.in_its_language(format!("{path}{page}"));
+    let markup = presentation.draw("", |chrome| {
         pages::account::page(&AccountView {
             chrome,
-            action: &format!("{path}/account"),
+            action: &address("/account"),
             form_token: &form_token,
-            sign_out: &format!("{path}/logout"),
+            sign_out: &address("/logout"),
             account: Account { name: present.display_name(), username: &present.user.username },
             tenant: tenant.map(|tenant| tenant.display_name.as_str()),
             outcome,

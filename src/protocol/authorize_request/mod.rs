@@ -100,6 +100,8 @@ pub struct AuthorizeRequest {
 pub enum AuthorizeError {
     /// Nowhere to redirect to: an error page, HTTP 400.
     Page {
+        /// Whom the request says it is from, where that is a registered client.
+        client_id: Option<ClientId>,
         /// Why.
         reason: Reason,
         /// What the log may know beyond that.
@@ -107,6 +109,8 @@ pub enum AuthorizeError {
     },
     /// Goes to the client.
     Redirect {
+        /// Whom it goes to.
+        client_id: ClientId,
         /// Where to.
         to: RedirectTarget,
         /// How.
@@ -150,6 +154,7 @@ impl AuthorizeRequest {
     /// Turns a later refusal into the error that travels as this request's success would.
     pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
         let path = ReturnPath {
+            client_id: self.client_id.clone(),
             to: self.redirect.clone(),
             mode: self.response_mode,
             state: self.state.clone(),
@@ -198,21 +203,22 @@ struct Registered<'a> {
 }
 
 fn page(reason: Reason) -> AuthorizeError {
-    AuthorizeError::Page { reason, detail: None }
+    AuthorizeError::Page { client_id: None, reason, detail: None }
 }
 
 fn redirect_target(parameters: &Parameters, client: &Client) -> Result<RedirectTarget, AuthorizeError> {
     if client_id(parameters)? != client.client_id {
         return Err(page(Reason::UnknownClient));
     }
+    let page = |reason, detail| AuthorizeError::Page { client_id: Some(client.client_id.clone()), reason, detail };
     if !client.enabled {
-        return Err(page(Reason::DisabledClient));
+        return Err(page(Reason::DisabledClient, None));
     }
-    let sent = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(page)?;
-    let sent = sent.ok_or_else(|| page(Reason::MissingRedirectUri))?;
-    RedirectTarget::match_registered(sent, client).ok_or_else(|| AuthorizeError::Page {
-        reason: Reason::UnregisteredRedirectUri,
-        detail: Some(format!("received {sent}; registered {}", client.redirect_uris.join(" "))),
+    let sent = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(|reason| page(reason, None))?;
+    let sent = sent.ok_or_else(|| page(Reason::MissingRedirectUri, None))?;
+    RedirectTarget::match_registered(sent, client).ok_or_else(|| {
+        let both = format!("received {sent}; registered {}", client.redirect_uris.join(" "));
+        page(Reason::UnregisteredRedirectUri, Some(both))
     })
 }
 

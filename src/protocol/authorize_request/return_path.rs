@@ -2,6 +2,7 @@
 //! the request lets one tell what that is.
 
 use super::super::client::Client;
+use super::super::identifiers::ClientId;
 use super::super::lengths;
 use super::super::parameters::Parameters;
 use super::super::reason::Reason;
@@ -13,6 +14,7 @@ use super::{AuthorizeError, Refusal};
 
 /// The way back to the client.
 pub(super) struct ReturnPath {
+    pub(super) client_id: ClientId,
     pub(super) to: RedirectTarget,
     pub(super) mode: ResponseMode,
     pub(super) state: Option<String>,
@@ -25,14 +27,14 @@ impl ReturnPath {
         let unverified = request_object::way_back(parameters);
         let mode = error_mode(parameters, &unverified, client, &to);
         let silent = parameters.single("prompt") == Ok(Some("none"));
-        ReturnPath { mode, state: state(parameters, unverified), silent, to }
+        ReturnPath { client_id: client.client_id.clone(), mode, state: state(parameters, unverified), silent, to }
     }
 
     /// Sends a refusal along this way.
     pub(super) fn refuse(self, refusal: Refusal) -> AuthorizeError {
         let Refusal { code, reason, detail } = refusal;
-        let ReturnPath { to, mode, state, silent } = self;
-        AuthorizeError::Redirect { to, mode, state, silent, code, reason, detail }
+        let ReturnPath { client_id, to, mode, state, silent } = self;
+        AuthorizeError::Redirect { client_id, to, mode, state, silent, code, reason, detail }
     }
 }
 
