@@ -73,7 +73,7 @@ fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
 
 /// `invalid_grant` may have been a guess, and counts; not where we could not tell.
 fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
-    let TokenError { code, reason } = refusal.error;
+    let (code, reason) = (refusal.error.code, refusal.error.reason);
     if code == TokenErrorCode::InvalidGrant && reason != Reason::AssertionKeysUnavailable {
         context.app.extension_failures.count(guesser(context), context.now);
     }
