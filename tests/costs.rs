@@ -92,7 +92,7 @@ impl Meter {
     /// request.
     fn is_background(query: &str) -> bool {
         query.starts_with("SELECT registry_version, tokens_valid_after, clock_timestamp()")
-            || query.starts_with("WITH due AS")
+            || query.starts_with("WITH waiting AS")
     }
 
     fn calls(&mut self) -> BTreeMap<String, i64> {
