@@ -32,8 +32,9 @@ fn the_list_of_queries_names_every_statement_in_the_store() {
             let name = line.split("const ").nth(1).unwrap().split(':').next().unwrap();
             let is_listed = listed.iter().any(|(query, _)| *query == format!("{module}::{name}"));
             // Run once by `migrate`, which its own tests do.
+            let is_no_statement = name == "RAISE";
             let is_migration = module == "migrate" && ["MIGRATION_LOCK", "CREATE_TABLE", "FITNESS"].contains(&name);
-            assert!(is_listed || is_migration, "{module}::{name} is in no QUERIES list");
+            assert!(is_listed || is_migration || is_no_statement, "{module}::{name} is in no QUERIES list");
         }
     }
 }

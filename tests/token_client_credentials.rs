@@ -186,7 +186,7 @@ fn nothing_is_written_to_the_database() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    // Counts every statement that writes, rolled back or not; expired sign-in failures are swept by the clock.
+    // Counts every row that is written, rolled back or not; expired sign-in failures are swept by the clock.
     gatepost.database.run(
         "CREATE SEQUENCE writes;
          CREATE FUNCTION count_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''writes''); RETURN NULL; END';
@@ -195,7 +195,7 @@ fn nothing_is_written_to_the_database() {
                          AND c.relkind IN ('r', 'p') AND NOT c.relispartition
                          AND c.relname <> 'sign_in_failures' LOOP
                  EXECUTE format('CREATE TRIGGER count_write AFTER INSERT OR UPDATE OR DELETE ON %I
-                                 FOR EACH STATEMENT EXECUTE FUNCTION count_write()', name);
+                                 FOR EACH ROW EXECUTE FUNCTION count_write()', name);
              END LOOP; END $$",
     );
     let writes = || -> i64 {
