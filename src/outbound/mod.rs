@@ -2,6 +2,7 @@
 //! by rustls, trust from the system's store; no proxies, no redirects, no cookies, no connections kept; bounded in time,
 //! size and number, and only to addresses that `protocol/outbound_address.rs` lets through.
 
+mod places;
 mod request;
 mod resolver;
 mod trust;
@@ -12,16 +13,16 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 
-use crate::permits::{Permit, Permits};
 use crate::protocol::forwarded::Cidr;
 use crate::protocol::web_url::WebUrl;
 
-pub use request::{OutboundAnswer, OutboundError, OutboundRequest};
+use places::{Places, Taker};
+pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
 use resolver::CheckedResolver;
 
 /// How long finding the address, and then connecting, may take: each.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long a request waits for a permit.
+/// How long a place is waited for.
 const PATIENCE: Duration = Duration::from_millis(250);
 const USER_AGENT: &str = "Gatepost";
 
@@ -30,7 +31,7 @@ const USER_AGENT: &str = "Gatepost";
 pub struct Outbound {
     agent: Agent,
     /// Workers that wait for somebody else's server.
-    permits: Permits,
+    places: Places,
 }
 
 impl Outbound {
@@ -51,37 +52,86 @@ impl Outbound {
             .build();
         let connector = ().chain(TcpConnector::default()).chain(RustlsConnector::default());
         let agent = Agent::with_parts(config, connector, CheckedResolver::new(allow.to_vec()));
-        Ok(Outbound { agent, permits: Permits::new(at_once.max(1)) })
+        Ok(Outbound { agent, places: Places::new(at_once) })
     }
 
     /// How many more workers may wait for other servers now.
     pub fn free_places(&self) -> u64 {
-        self.permits.free() as u64
+        self.places.free() as u64
     }
 
     /// Sends a request on behalf of one that a worker answers. `Busy` when too many wait for other servers already, so
     /// that the rest keeps serving. An answer of any status is an answer, a redirect as well.
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
-        let _place = self.take_place()?;
-        self.send_from_background(request)
+        self.take_place(request.url)?.send(request)
     }
 
-    /// A place among the workers that wait for other servers, for one that waits for another's request to come back.
-    pub fn take_place(&self) -> Result<Permit<'_>, OutboundError> {
-        self.permits.take(PATIENCE).ok_or(OutboundError::Busy)
+    /// A place among the workers that wait for other servers, for all that is asked of the server of `url` on behalf of
+    /// one request: once there, nothing of it is refused for want of a place.
+    pub fn take_place(&self, url: &str) -> Result<Place<'_>, OutboundError> {
+        let taker = self.places.take(check_url(url)?.origin, PATIENCE).ok_or(OutboundError::Busy)?;
+        Ok(Place { outbound: self, taker })
     }
 
-    /// Sends a request from a thread that is none of the workers, or has a place already.
+    /// Sends a request from a thread that is none of the workers.
     pub fn send_from_background(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         check_url(request.url)?;
+        if request.within.is_zero() {
+            return Err(OutboundError::TooSlow);
+        }
         request.run(&self.agent)
     }
 }
 
+/// A worker's place while it waits for another server; given back when dropped.
+#[derive(Debug)]
+pub struct Place<'a> {
+    outbound: &'a Outbound,
+    taker: Taker<'a>,
+}
+
+impl Place<'_> {
+    /// As [`Outbound::send`], from this place.
+    pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
+        let answer = self.outbound.send_from_background(request);
+        if !request.within.is_zero() {
+            self.taker.note(matches!(answer, Err(OutboundError::TooSlow)));
+        }
+        answer
+    }
+}
+
+/// For whom other servers are asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Asker<'a> {
+    /// A worker without a place: each request takes one.
+    Worker(&'a Outbound),
+    /// A worker that has one for all that it asks.
+    Seated(&'a Place<'a>),
+}
+
+impl<'a> Asker<'a> {
+    /// As [`Outbound::send`], from the place there is.
+    pub fn send(self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
+        match self {
+            Asker::Worker(outbound) => outbound.send(request),
+            Asker::Seated(place) => place.send(request),
+        }
+    }
+
+    /// A place to wait in for what another fetches from there; none for who has one.
+    pub fn take_place(self, url: &str) -> Result<Option<Place<'a>>, OutboundError> {
+        match self {
+            Asker::Worker(outbound) => outbound.take_place(url).map(Some),
+            Asker::Seated(_) => Ok(None),
+        }
+    }
+}
+
 /// URLs from metadata were never registered, so none is trusted to have been checked.
-fn check_url(url: &str) -> Result<(), OutboundError> {
+fn check_url(url: &str) -> Result<WebUrl<'_>, OutboundError> {
     let parsed = WebUrl::parse(url).map_err(OutboundError::Url)?;
-    if parsed.is_protected() { Ok(()) } else { Err(OutboundError::Url("must begin with https://")) }
+    if parsed.is_protected() { Ok(parsed) } else { Err(OutboundError::Url("must begin with https://")) }
 }
 
 #[cfg(test)]

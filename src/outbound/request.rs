@@ -1,8 +1,9 @@
 //! A request of ours, and what became of it.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant as Monotonic};
 
+use rustls::CertificateError;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response};
 use ureq::{Agent, AsSendBody, Body, Error};
@@ -12,8 +13,26 @@ use crate::protocol::secret::SecretText;
 
 /// From the first packet to the last byte of the answer.
 pub(super) const WHOLE: Duration = Duration::from_secs(5);
+/// What may pass before the first request of a deadline is sent.
+const MOMENT: Duration = Duration::from_millis(50);
 /// The longest answer that is read.
 const MOST_BYTES: usize = 1_024 * 1_024;
+
+/// When an answer must be there. Several requests that serve one purpose share it.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Monotonic);
+
+impl Deadline {
+    /// In 5 s: as much as one request may take.
+    pub fn usual() -> Deadline {
+        Deadline(Monotonic::now() + WHOLE)
+    }
+
+    /// What is left.
+    pub fn remaining(self) -> Duration {
+        self.0.saturating_duration_since(Monotonic::now())
+    }
+}
 
 /// A request to send. `Debug` shows neither header values nor the body.
 #[derive(Debug)]
@@ -22,7 +41,7 @@ pub struct OutboundRequest<'a> {
     method: Method,
     headers: Vec<(&'static str, SecretText)>,
     body: SecretText,
-    within: Duration,
+    pub(super) within: Duration,
     most_bytes: usize,
 }
 
@@ -52,7 +71,9 @@ pub enum OutboundError {
     TooSlow,
     /// The answer is longer than what is read.
     TooLong,
-    /// Refused, cut off, not trusted or not HTTP.
+    /// No authority that is trusted signed the server's certificate.
+    NotTrusted,
+    /// Refused, cut off, with an unfit certificate, or not HTTP.
     Failed(String),
 }
 
@@ -89,6 +110,14 @@ impl<'a> OutboundRequest<'a> {
     #[must_use]
     pub fn within(self, within: Duration) -> OutboundRequest<'a> {
         OutboundRequest { within, ..self }
+    }
+
+    /// The same, to be over by then. The first request of a deadline has the usual time, with which TLS need not be set up
+    /// anew.
+    #[must_use]
+    pub fn by(self, deadline: Deadline) -> OutboundRequest<'a> {
+        let remaining = deadline.remaining();
+        self.within(if remaining + MOMENT < WHOLE { remaining } else { WHOLE })
     }
 
     /// The same with another limit than 1 MiB on the answer's body.
@@ -130,6 +159,17 @@ impl<'a> OutboundRequest<'a> {
 }
 
 impl OutboundAnswer {
+    /// The same answer, if it is a 200.
+    pub fn require_ok(self) -> Result<OutboundAnswer, OutboundError> {
+        match self.status {
+            200 => Ok(self),
+            status @ 300..=399 => {
+                Err(OutboundError::Failed(format!("the server redirects (status {status}), which is not followed")))
+            }
+            status => Err(OutboundError::Failed(format!("the server answered with status {status}"))),
+        }
+    }
+
     /// The body as JSON of any kind.
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
@@ -149,7 +189,38 @@ fn unsuccessful(error: Error) -> OutboundError {
     if matches!(error, Error::BodyExceedsLimit(_)) {
         return OutboundError::TooLong;
     }
-    OutboundError::Failed(error.to_string())
+    if is_unknown_authority(&error) {
+        return OutboundError::NotTrusted;
+    }
+    OutboundError::Failed(words(&error))
+}
+
+/// What the libraries call so that it helps nobody, in words.
+fn words(error: &Error) -> String {
+    let text = error.to_string();
+    let text = text.strip_prefix("io: ").unwrap_or(&text);
+    let known = [
+        ("Connection refused", "nobody listens at that address and port"),
+        ("CaUsedAsEndEntity", "the server's certificate is an authority's own (CA:TRUE), which no server may show"),
+        ("InvalidContentType", "the server does not speak TLS at that port"),
+    ];
+    match known.into_iter().find(|(technical, _)| text.contains(technical)) {
+        Some((_, words)) => format!("{words} ({text})"),
+        None => text.to_owned(),
+    }
+}
+
+fn is_unknown_authority(error: &Error) -> bool {
+    let tls = if let Error::Rustls(tls) = error {
+        Some(tls)
+    } else if let Error::Io(io) = error {
+        io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    } else {
+        None
+    };
+    // A bad signature: an authority of that name is trusted, and it is another.
+    let unknown = [CertificateError::UnknownIssuer, CertificateError::BadSignature];
+    matches!(tls, Some(rustls::Error::InvalidCertificate(cause)) if unknown.contains(cause))
 }
 
 impl fmt::Display for OutboundError {
@@ -163,6 +234,9 @@ impl fmt::Display for OutboundError {
             }
             OutboundError::TooSlow => "the server did not answer in time",
             OutboundError::TooLong => "the server's answer is too long",
+            OutboundError::NotTrusted => {
+                "the server's certificate is of no authority that is trusted here; GATEPOST_CA_FILE can name more"
+            }
             OutboundError::Failed(cause) => cause,
         })
     }

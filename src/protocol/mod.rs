@@ -17,6 +17,7 @@ pub mod response_type;
 pub mod scope;
 pub mod secret;
 pub mod session;
+pub mod upstream;
 pub mod user;
 
 // Reading what comes in
@@ -46,6 +47,9 @@ pub mod throttle;
 // The token endpoint
 pub mod assertion;
 pub mod audience;
+pub mod audit_chain;
+pub mod audit_heads;
+pub mod audit_verification;
 pub mod authorization_code;
 pub mod client_assertion;
 pub mod client_authentication;
@@ -55,6 +59,7 @@ pub mod client_secret;
 pub mod device_authorization_request;
 pub mod device_code;
 pub mod extension_grant;
+pub mod failed_attempts;
 pub mod function_answer;
 pub mod jwt_bearer;
 pub mod refresh_token;
@@ -73,6 +78,7 @@ pub mod access_token;
 pub mod claim_shape;
 pub mod claims;
 pub mod delegation;
+pub mod hex;
 pub mod id_token;
 pub mod introspection;
 pub mod jwks;
@@ -85,6 +91,7 @@ pub mod userinfo;
 
 // What is published and registered
 pub mod discovery;
+pub mod finding;
 pub mod key_schedule;
 pub mod nearest;
 pub mod password;

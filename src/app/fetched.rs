@@ -1,0 +1,373 @@
+//! Documents of others, fetched and held. Each is fetched by one request at a time, and not again too soon, whatever is
+//! sent here: neither strangers nor a broken server can make us call it more often.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as Monotonic};
+
+use crate::outbound::{Asker, Deadline, OutboundError};
+
+/// Between two fetches because something was not in the document, for each kind of asker.
+const SEARCH_AGAIN: Duration = Duration::from_secs(60);
+/// After a fetch that failed.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// Documents held at once. Their addresses are registered, so more is a sign of something else.
+const MOST_HELD: usize = 10_000;
+
+/// How long documents of a kind are good.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shelf {
+    /// How long one is taken for current.
+    pub(super) fresh: Duration,
+    /// How long it is good enough while no newer one can be had.
+    pub(super) stale: Duration,
+}
+
+/// Where that came from which names something that is not in the document. Each kind has its own budget for looking again:
+/// what anybody can send must not use up what a sign-in needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// A request to us, which anybody can make.
+    Presented,
+    /// The answer of the document's owner to a request of ours.
+    Answered,
+}
+
+/// The documents of one kind, by where they are.
+#[derive(Debug)]
+pub(super) struct Fetched<T> {
+    shelf: Shelf,
+    held: Mutex<HashMap<String, Held<T>>>,
+    returned: Condvar,
+}
+
+#[derive(Debug)]
+struct Held<T> {
+    document: Option<Arc<T>>,
+    fetched_at: Option<Monotonic>,
+    /// When the last try failed or succeeded.
+    tried_at: Option<Monotonic>,
+    /// Why the last try failed, if it did.
+    problem: Option<OutboundError>,
+    /// When somebody last looked for what was not in the document.
+    searched_at: Searches,
+    is_fetching: bool,
+}
+
+/// The last search of each kind of asker.
+#[derive(Clone, Copy, Debug, Default)]
+struct Searches {
+    presented: Option<Monotonic>,
+    answered: Option<Monotonic>,
+}
+
+impl Searches {
+    fn last(self, provenance: Provenance) -> Option<Monotonic> {
+        match provenance {
+            Provenance::Presented => self.presented,
+            Provenance::Answered => self.answered,
+        }
+    }
+
+    fn note(&mut self, provenance: Provenance, now: Monotonic) {
+        match provenance {
+            Provenance::Presented => self.presented = Some(now),
+            Provenance::Answered => self.answered = Some(now),
+        }
+    }
+}
+
+/// What to do for someone who needs a document.
+#[derive(Debug)]
+enum Step<T> {
+    /// Take this one.
+    Use(Arc<T>),
+    /// Fetch it.
+    Fetch,
+    /// Wait for whom fetches it.
+    Wait,
+    /// There is none, and it is too early to ask for it.
+    Nothing,
+}
+
+impl<T> Default for Held<T> {
+    fn default() -> Held<T> {
+        let (document, fetched_at, tried_at, problem) = (None, None, None, None);
+        Held { document, fetched_at, tried_at, problem, searched_at: Searches::default(), is_fetching: false }
+    }
+}
+
+impl<T> Held<T> {
+    /// For someone who would take any current document.
+    fn step(&self, shelf: Shelf, now: Monotonic) -> Step<T> {
+        let usable = |within| self.document.as_ref().filter(|_| is_within(self.fetched_at, within, now)).cloned();
+        if let Some(document) = usable(shelf.fresh) {
+            return Step::Use(document);
+        }
+        let otherwise = match (self.is_fetching, is_within(self.tried_at, TRY_AGAIN, now)) {
+            (true, _) => Step::Wait,
+            (false, true) => Step::Nothing,
+            (false, false) => return Step::Fetch,
+        };
+        usable(shelf.stale).map_or(otherwise, Step::Use)
+    }
+
+    /// For someone who looked in vain in `seen`.
+    fn step_beyond(&self, seen: &Arc<T>, provenance: Provenance, now: Monotonic) -> Step<T> {
+        if let Some(document) = self.document.as_ref().filter(|document| !Arc::ptr_eq(document, seen)) {
+            return Step::Use(Arc::clone(document));
+        }
+        let too_early = is_within(self.searched_at.last(provenance), SEARCH_AGAIN, now);
+        match (self.is_fetching, too_early) {
+            (true, _) => Step::Wait,
+            (false, true) => Step::Nothing,
+            (false, false) => Step::Fetch,
+        }
+    }
+
+    fn problem(&self) -> OutboundError {
+        self.problem.clone().unwrap_or_else(|| OutboundError::Failed(String::from("there is no newer one")))
+    }
+}
+
+fn is_within(instant: Option<Monotonic>, span: Duration, now: Monotonic) -> bool {
+    instant.is_some_and(|instant| now.saturating_duration_since(instant) < span)
+}
+
+impl<T> Fetched<T> {
+    /// Nothing held yet.
+    pub(super) fn new(shelf: Shelf) -> Fetched<T> {
+        Fetched { shelf, held: Mutex::default(), returned: Condvar::new() }
+    }
+
+    /// The document there, held or by `fetch`; why there is none.
+    pub(super) fn find(
+        &self,
+        asker: Asker<'_>,
+        url: &str,
+        deadline: Deadline,
+        fetch: impl FnOnce() -> Result<T, OutboundError>,
+    ) -> Result<Arc<T>, OutboundError> {
+        let step = |held: &Held<T>, now| held.step(self.shelf, now);
+        self.go(asker, url, deadline, step, |_| {}, fetch)
+    }
+
+    /// A newer document than `seen`, if there may be one by now.
+    pub(super) fn find_newer(
+        &self,
+        asker: Asker<'_>,
+        url: &str,
+        deadline: Deadline,
+        (seen, provenance): (&Arc<T>, Provenance),
+        fetch: impl FnOnce() -> Result<T, OutboundError>,
+    ) -> Result<Arc<T>, OutboundError> {
+        let searched = |held: &mut Held<T>| held.searched_at.note(provenance, Monotonic::now());
+        let step = |held: &Held<T>, now| held.step_beyond(seen, provenance, now);
+        self.go(asker, url, deadline, step, searched, fetch)
+    }
+
+    /// Takes one step, and after a fetch, one's own or another's, what it brought.
+    fn go(
+        &self,
+        asker: Asker<'_>,
+        url: &str,
+        deadline: Deadline,
+        step: impl Fn(&Held<T>, Monotonic) -> Step<T>,
+        begin: impl Fn(&mut Held<T>),
+        fetch: impl FnOnce() -> Result<T, OutboundError>,
+    ) -> Result<Arc<T>, OutboundError> {
+        match self.begin(url, &step, begin) {
+            Step::Use(document) => return Ok(document),
+            Step::Nothing => return Err(self.lock().get(url).map(Held::problem).unwrap_or(OutboundError::TooSlow)),
+            Step::Fetch => self.fetch(url, fetch)?,
+            Step::Wait => self.wait(asker, url, deadline)?,
+        }
+        let held = self.lock();
+        let after = held.get(url).ok_or(OutboundError::TooSlow)?;
+        match step(after, Monotonic::now()) {
+            Step::Use(document) => Ok(document),
+            Step::Nothing => Err(after.problem()),
+            // Who fetched it had no place to, or still does.
+            Step::Fetch | Step::Wait => Err(OutboundError::Busy),
+        }
+    }
+
+    /// The next step; who is to fetch is entered as fetching.
+    fn begin(&self, url: &str, step: impl Fn(&Held<T>, Monotonic) -> Step<T>, begin: impl Fn(&mut Held<T>)) -> Step<T> {
+        let mut held = self.lock();
+        if held.len() >= MOST_HELD && !held.contains_key(url) {
+            held.retain(|_, held| held.is_fetching);
+        }
+        let entry = held.entry(url.to_owned()).or_default();
+        let step = step(entry, Monotonic::now());
+        if matches!(step, Step::Fetch) {
+            entry.is_fetching = true;
+            begin(entry);
+        }
+        step
+    }
+
+    /// Waits for the fetch of another.
+    fn wait(&self, asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<(), OutboundError> {
+        let _place = asker.take_place(url)?;
+        let is_fetching = |held: &mut HashMap<String, Held<T>>| held.get(url).is_some_and(|held| held.is_fetching);
+        drop(self.returned.wait_timeout_while(self.lock(), deadline.remaining(), is_fetching));
+        Ok(())
+    }
+
+    fn fetch(&self, url: &str, fetch: impl FnOnce() -> Result<T, OutboundError>) -> Result<(), OutboundError> {
+        let mut fetching = Fetching { documents: self, url, outcome: None };
+        match fetch() {
+            Err(OutboundError::Busy) => return Err(OutboundError::Busy),
+            Err(problem) => {
+                log::warn!("{} cannot be had: {problem}", url.escape_debug());
+                fetching.outcome = Some(Err(problem));
+            }
+            Ok(document) => fetching.outcome = Some(Ok(Arc::new(document))),
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who fetches a document; when it is over, however it ended, others may go on.
+struct Fetching<'a, T> {
+    documents: &'a Fetched<T>,
+    url: &'a str,
+    /// None while nobody was asked; then what came.
+    outcome: Option<Result<Arc<T>, OutboundError>>,
+}
+
+impl<T> Drop for Fetching<'_, T> {
+    fn drop(&mut self) {
+        let mut held = self.documents.lock();
+        let entry = held.entry(self.url.to_owned()).or_default();
+        entry.is_fetching = false;
+        let now = Monotonic::now();
+        match self.outcome.take() {
+            None => {}
+            Some(Ok(document)) => {
+                (entry.document, entry.fetched_at) = (Some(document), Some(now));
+                (entry.problem, entry.tried_at) = (None, Some(now));
+            }
+            Some(Err(problem)) => (entry.problem, entry.tried_at) = (Some(problem), Some(now)),
+        }
+        self.documents.returned.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbound::Outbound;
+
+    const SHELF: Shelf = Shelf { fresh: Duration::from_secs(600), stale: Duration::from_secs(3_600) };
+
+    /// Fetched, tried and searched that many seconds ago.
+    fn held(
+        fetched: Option<u64>,
+        tried: Option<u64>,
+        searched: Option<u64>,
+        is_fetching: bool,
+    ) -> (Held<u8>, Monotonic) {
+        let now = Monotonic::now() + Duration::from_secs(100_000);
+        let ago = |seconds: Option<u64>| seconds.map(|seconds| now - Duration::from_secs(seconds));
+        let document = fetched.map(|_| Arc::new(7));
+        let (fetched_at, tried_at) = (ago(fetched), ago(tried));
+        let searched_at = Searches { presented: ago(searched), answered: None };
+        (Held { document, fetched_at, tried_at, problem: None, searched_at, is_fetching }, now)
+    }
+
+    fn word(step: &Step<u8>) -> &'static str {
+        match step {
+            Step::Use(_) => "use",
+            Step::Fetch => "fetch",
+            Step::Wait => "wait",
+            Step::Nothing => "nothing",
+        }
+    }
+
+    #[test]
+    fn a_document_is_used_while_fresh_and_longer_when_there_is_no_newer() {
+        for (fetched, tried, is_fetching, expected) in [
+            (None, None, false, "fetch"),
+            (None, None, true, "wait"),
+            (None, Some(9), false, "nothing"),
+            (None, Some(11), false, "fetch"),
+            (Some(599), Some(599), false, "use"),
+            (Some(599), Some(599), true, "use"),
+            (Some(600), Some(600), false, "fetch"),
+            (Some(600), Some(600), true, "use"),
+            (Some(3_599), Some(5), false, "use"),
+            (Some(3_600), Some(5), false, "nothing"),
+            (Some(3_600), Some(5), true, "wait"),
+        ] {
+            let (held, now) = held(fetched, tried, None, is_fetching);
+            assert_eq!(word(&held.step(SHELF, now)), expected, "{fetched:?} {tried:?} {is_fetching}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_in_it_is_searched_for_once_a_minute() {
+        for (searched, is_fetching, expected) in [
+            (None, false, "fetch"),
+            (Some(59), false, "nothing"),
+            (Some(60), false, "fetch"),
+            (None, true, "wait"),
+            (Some(1), true, "wait"),
+        ] {
+            let (held, now) = held(Some(1), Some(1), searched, is_fetching);
+            let seen = held.document.clone().unwrap();
+            let step = held.step_beyond(&seen, Provenance::Presented, now);
+            assert_eq!(word(&step), expected, "{searched:?} {is_fetching}");
+        }
+        let (held, now) = held(Some(1), Some(1), Some(1), false);
+        let step = held.step_beyond(&Arc::new(7), Provenance::Presented, now);
+        assert_eq!(word(&step), "use", "somebody has a newer one already");
+    }
+
+    #[test]
+    fn what_anybody_can_send_leaves_the_search_to_what_was_answered_and_each_has_one() {
+        let (documents, outbound) = (Fetched::new(SHELF), Outbound::new(&[], None, 1).unwrap());
+        let (url, deadline) = ("https://a.example/", Deadline::usual());
+        let seen = documents.find(Asker::Worker(&outbound), url, deadline, || Ok(1)).unwrap();
+        let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
+            documents.find_newer(Asker::Worker(&outbound), url, deadline, (seen, provenance), || Ok(fetched))
+        };
+        let second = newer(&seen, Provenance::Presented, 2).unwrap();
+        newer(&second, Provenance::Presented, 3).unwrap_err();
+        let third = newer(&second, Provenance::Answered, 3).unwrap();
+        for provenance in [Provenance::Presented, Provenance::Answered] {
+            newer(&third, provenance, 4).unwrap_err();
+            assert_eq!(newer(&seen, provenance, 4).map(|found| *found), Ok(3), "who has seen an older one");
+        }
+    }
+
+    #[test]
+    fn one_that_panics_while_fetching_leaves_the_way_free() {
+        let documents: Fetched<u8> = Fetched::new(SHELF);
+        let begin = || word(&documents.begin("https://a.example/", |held, now| held.step(SHELF, now), |_| {}));
+        assert_eq!((begin(), begin()), ("fetch", "wait"));
+        drop(Fetching { documents: &documents, url: "https://a.example/", outcome: None });
+        assert_eq!(begin(), "fetch");
+    }
+
+    #[test]
+    fn a_failure_is_remembered_with_its_cause_and_a_busy_moment_is_not() {
+        let (documents, outbound) = (Fetched::new(SHELF), Outbound::new(&[], None, 1).unwrap());
+        let find = |fetch: fn() -> Result<u8, OutboundError>| {
+            documents.find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), fetch).map(|found| *found)
+        };
+        assert_eq!(find(|| Err(OutboundError::Busy)), Err(OutboundError::Busy));
+        assert_eq!(find(|| Err(OutboundError::NameNotFound)), Err(OutboundError::NameNotFound));
+        assert_eq!(find(|| panic!("asked again")), Err(OutboundError::NameNotFound));
+        let elsewhere = documents.find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), || Ok(1));
+        assert_eq!(elsewhere.map(|found| *found), Ok(1));
+        let held =
+            documents.find(Asker::Worker(&outbound), "https://b.example/", Deadline::usual(), || panic!("asked again"));
+        assert_eq!(held.map(|found| *found), Ok(1));
+    }
+}

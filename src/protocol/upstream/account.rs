@@ -1,0 +1,225 @@
+//! Whose account somebody has here who proved upstream who they are there, and what of their claims changes with that.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::super::identifiers::TenantName;
+use super::super::registration::provider::IdentityProvider;
+use super::super::registration::user::is_possible_claim;
+use super::super::user::User;
+
+/// What becomes of a sign-in that an upstream provider vouches for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum AccountDecision {
+    /// The linked user signs in.
+    SignIn,
+    /// An account is made, of the tenant that is the request's and the provider's.
+    Provision,
+    /// Nobody signs in.
+    Refuse(AccountRefusal),
+}
+
+/// Why nobody signs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountRefusal {
+    /// Nobody here is linked to that identity, and the provider does not bring new people.
+    NotProvisioned,
+    /// The account is disabled.
+    Disabled,
+    /// The provider's people, or this person's account, belong to another tenant than the one of the request.
+    OtherTenant,
+}
+
+/// Decides by the provider, the tenant to sign in within, and the linked user, where there is one. A tenant is entered by
+/// its own people alone: those who have an account in it, and new ones of a provider that is bound to it. Which tenant a
+/// sign-in is for stands in an address that anybody can write, so a provider of no tenant brings new people to none.
+pub fn decide(provider: &IdentityProvider, tenant: Option<&TenantName>, linked: Option<&User>) -> AccountDecision {
+    let is_bound_elsewhere = provider.tenant.as_ref().is_some_and(|bound| Some(bound) != tenant);
+    match linked {
+        _ if is_bound_elsewhere => AccountDecision::Refuse(AccountRefusal::OtherTenant),
+        Some(user) if user.tenant.as_ref() != tenant => AccountDecision::Refuse(AccountRefusal::OtherTenant),
+        Some(user) if !user.enabled => AccountDecision::Refuse(AccountRefusal::Disabled),
+        Some(_) => AccountDecision::SignIn,
+        None if !provider.provision => AccountDecision::Refuse(AccountRefusal::NotProvisioned),
+        None if provider.tenant.as_ref() != tenant => AccountDecision::Refuse(AccountRefusal::OtherTenant),
+        None => AccountDecision::Provision,
+    }
+}
+
+/// What upstream says that a user here can have: `role` and the standard claims in their types, none of the names that
+/// tokens use themselves.
+pub fn possible_claims(claims: &Map<String, Value>) -> Map<String, Value> {
+    let possible = claims.iter().filter(|(name, value)| is_possible_claim(name, value));
+    possible.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// What a sign-in changes about a user's claims.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClaimsChange {
+    /// Claims to set.
+    pub set: Map<String, Value>,
+    /// Names of claims to take away.
+    pub removed: BTreeSet<String>,
+}
+
+impl ClaimsChange {
+    /// What is to be done to a user who has `present`, of whom upstream said `before` the last time and says `now`.
+    ///
+    /// What upstream says holds here, whoever set that claim. What it no longer says goes, but for what somebody here has
+    /// changed since: that is theirs. What it never said is left alone.
+    pub fn between(
+        present: &Map<String, Value>,
+        before: &Map<String, Value>,
+        now: &Map<String, Value>,
+    ) -> ClaimsChange {
+        let set = now.iter().filter(|(name, value)| present.get(*name) != Some(value));
+        let unsaid =
+            before.iter().filter(|(name, value)| !now.contains_key(*name) && present.get(*name) == Some(value));
+        let mut change = ClaimsChange {
+            set: set.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            removed: unsaid.map(|(name, _)| name.clone()).collect(),
+        };
+        // Whoever verified the address before did not verify this one.
+        for (claim, flag) in [("email", "email_verified"), ("phone_number", "phone_number_verified")] {
+            let is_touched = change.set.contains_key(claim) || change.removed.contains(claim);
+            if is_touched && !now.contains_key(flag) && present.contains_key(flag) {
+                change.removed.insert(flag.to_owned());
+            }
+        }
+        change
+    }
+
+    /// Whether everything stays as it is.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.removed.is_empty()
+    }
+
+    /// The claims after it.
+    pub fn applied(&self, present: &Map<String, Value>) -> Map<String, Value> {
+        let kept = present.iter().filter(|(name, _)| !self.removed.contains(*name));
+        kept.chain(&self.set).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Names of all claims that it touches, for the audit log.
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.set.keys().chain(&self.removed).map(String::as_str).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::registration::provider;
+    use super::super::super::samples;
+    use super::*;
+
+    fn registered(more: Value) -> IdentityProvider {
+        let mut document = json!({"name": "corp", "issuer": "https://login.example.com", "client_id": "gatepost"});
+        document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        provider::from_json(&document, "").unwrap()
+    }
+
+    fn user(tenant: Option<&str>, enabled: bool) -> User {
+        User { tenant: tenant.map(TenantName::new), enabled, ..samples::alice() }
+    }
+
+    #[test]
+    fn who_signs_in_where() {
+        let refuse = AccountDecision::Refuse;
+        let (none, acme, other) = (None, Some("acme"), Some("other"));
+        let (alice, of_acme) = (user(none, true), user(acme, true));
+        let (disabled, disabled_of_acme) = (user(none, false), user(acme, false));
+        let cases = [
+            (json!({}), none, None, AccountDecision::Provision),
+            (json!({}), acme, None, refuse(AccountRefusal::OtherTenant)),
+            (json!({"provision": false}), acme, None, refuse(AccountRefusal::NotProvisioned)),
+            (json!({"provision": false}), acme, Some(&of_acme), AccountDecision::SignIn),
+            (json!({}), none, Some(&alice), AccountDecision::SignIn),
+            (json!({}), acme, Some(&of_acme), AccountDecision::SignIn),
+            (json!({}), none, Some(&disabled), refuse(AccountRefusal::Disabled)),
+            (json!({}), acme, Some(&disabled_of_acme), refuse(AccountRefusal::Disabled)),
+            // Whether an account of another tenant is disabled is nobody's business here.
+            (json!({}), other, Some(&disabled_of_acme), refuse(AccountRefusal::OtherTenant)),
+            (json!({}), acme, Some(&alice), refuse(AccountRefusal::OtherTenant)),
+            (json!({}), none, Some(&of_acme), refuse(AccountRefusal::OtherTenant)),
+            (json!({}), other, Some(&of_acme), refuse(AccountRefusal::OtherTenant)),
+            (json!({"tenant": "acme"}), acme, None, AccountDecision::Provision),
+            (json!({"tenant": "acme"}), acme, Some(&of_acme), AccountDecision::SignIn),
+            (json!({"tenant": "acme"}), none, None, refuse(AccountRefusal::OtherTenant)),
+            (json!({"tenant": "acme"}), other, None, refuse(AccountRefusal::OtherTenant)),
+            (json!({"tenant": "acme"}), none, Some(&alice), refuse(AccountRefusal::OtherTenant)),
+            (json!({"tenant": "acme"}), acme, Some(&alice), refuse(AccountRefusal::OtherTenant)),
+            (json!({"provision": false}), none, None, refuse(AccountRefusal::NotProvisioned)),
+            (json!({"provision": false}), none, Some(&alice), AccountDecision::SignIn),
+            (json!({"provision": false, "tenant": "acme"}), none, None, refuse(AccountRefusal::OtherTenant)),
+            (json!({"provision": false, "tenant": "acme"}), acme, None, refuse(AccountRefusal::NotProvisioned)),
+        ];
+        for (provider, tenant, linked, expected) in cases {
+            let tenant_name = tenant.map(TenantName::new);
+            let decision = decide(&registered(provider.clone()), tenant_name.as_ref(), linked);
+            assert_eq!(decision, expected, "{provider} {tenant:?} {linked:?}");
+        }
+    }
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn what_upstream_says_holds_and_what_it_unsays_goes() {
+        let cases = [
+            // present, before, now, after
+            (json!({}), json!({}), json!({}), json!({})),
+            (json!({}), json!({}), json!({"name": "A"}), json!({"name": "A"})),
+            (json!({"name": "A"}), json!({"name": "A"}), json!({"name": "B"}), json!({"name": "B"})),
+            (json!({"name": "A"}), json!({"name": "A"}), json!({}), json!({})),
+            (json!({"name": "mine"}), json!({"name": "A"}), json!({}), json!({"name": "mine"})),
+            (json!({"name": "mine"}), json!({}), json!({}), json!({"name": "mine"})),
+            (json!({"name": "mine"}), json!({"name": "A"}), json!({"name": "A"}), json!({"name": "A"})),
+            (
+                json!({"role": ["admin"], "x": 1}),
+                json!({}),
+                json!({"role": ["editor"]}),
+                json!({"role": ["editor"], "x": 1}),
+            ),
+            (json!({}), json!({"name": "A"}), json!({}), json!({})),
+            // An address and whether it is verified go together.
+            (
+                json!({"email": "a@a", "email_verified": true}),
+                json!({}),
+                json!({"email": "b@b"}),
+                json!({"email": "b@b"}),
+            ),
+            (
+                json!({"email": "a@a", "email_verified": true}),
+                json!({}),
+                json!({"email": "a@a"}),
+                json!({"email": "a@a", "email_verified": true}),
+            ),
+            (json!({"email": "a@a", "email_verified": true}), json!({"email": "a@a"}), json!({}), json!({})),
+        ];
+        for (present, before, now, after) in cases {
+            let change = ClaimsChange::between(&map(present.clone()), &map(before.clone()), &map(now.clone()));
+            assert_eq!(change.applied(&map(present.clone())), map(after.clone()), "{present} {before} {now}");
+            assert_eq!(change.is_empty(), present == after, "{present} {before} {now}");
+        }
+    }
+
+    #[test]
+    fn a_change_names_what_it_touches() {
+        let (present, before) = (map(json!({"a": 1, "b": 2, "c": 3})), map(json!({"a": 1, "b": 2})));
+        let change = ClaimsChange::between(&present, &before, &map(json!({"b": 4, "c": 3})));
+        assert_eq!(change.names(), BTreeSet::from(["a", "b"]));
+    }
+
+    #[test]
+    fn claims_that_no_document_could_give_are_left_out() {
+        let said = map(json!({
+            "name": "Alice", "role": ["a"], "email_verified": "yes", "sub": "x", "iss": "x", "amr": ["x"], "nickname": 7, "n": null,
+        }));
+        assert_eq!(possible_claims(&said), map(json!({"name": "Alice", "role": ["a"]})));
+    }
+}

@@ -1,0 +1,341 @@
+//! What keeps people from signing in at a provider, or could be better: what `gatepost idp test` tells.
+
+use std::collections::BTreeSet;
+
+use super::super::finding::Finding;
+use super::super::key_set::KeySet;
+use super::super::registration::provider::IdentityProvider;
+use super::PromptValues;
+use super::metadata::{UpstreamMetadata, address};
+
+/// How it stands with our `client_secret` there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretStanding {
+    /// None is registered.
+    Absent,
+    /// It is stored, and opens.
+    Opens,
+    /// It is stored, and does not open under the master secret.
+    Lost,
+}
+
+/// What came of asking the provider. Each error is a sentence for operators.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// One with an issuer.
+    OpenId {
+        /// Its discovery document.
+        metadata: Result<UpstreamMetadata, String>,
+        /// The keys at its `jwks_uri`; `None` where no document says where that is.
+        keys: Option<Result<KeySet, String>>,
+    },
+    /// One without: whether its endpoints answer at all, each with the status it answered with.
+    OAuth {
+        /// `token_endpoint`
+        token: Result<u16, String>,
+        /// `userinfo_endpoint`
+        userinfo: Result<u16, String>,
+        /// `emails_endpoint`; `None` where none is registered.
+        emails: Option<Result<u16, String>>,
+    },
+}
+
+/// Looks at everything.
+pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<Finding> {
+    let mut findings = vec![if provider.enabled {
+        Finding::fine("it is enabled")
+    } else {
+        Finding::weak("it is disabled: nobody is sent there")
+    }];
+    findings.push(of_account_page(provider));
+    match asked {
+        Asked::OpenId { metadata: Ok(metadata), keys } => {
+            findings.push(secret_at(secret, Some(metadata)));
+            findings.extend(of_metadata(provider, metadata));
+            findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
+            findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
+        }
+        Asked::OpenId { metadata: Err(cause), .. } => {
+            findings.push(secret_at(secret, None));
+            findings.push(Finding::broken(format!("discovery at {}: {cause}", address(provider.authority()))));
+        }
+        Asked::OAuth { token, userinfo, emails } => {
+            findings.push(secret_at(secret, None));
+            findings.push(of_prompt(provider, None));
+            findings.push(reached("token_endpoint", token));
+            findings.push(reached("userinfo_endpoint", userinfo));
+            findings.extend(emails.iter().map(|emails| reached("emails_endpoint", emails)));
+        }
+    }
+    findings
+}
+
+/// Who can come in by it besides those who have come before.
+fn of_account_page(provider: &IdentityProvider) -> Finding {
+    Finding::fine(match (provider.account_page, provider.provision) {
+        (true, true) => "new people get an account, and whoever has one can link one there on the account page",
+        (true, false) => {
+            "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
+             account_page false leaves linking to the operator"
+        }
+        (false, true) => "new people get an account; the account page does not offer it (account_page)",
+        (false, false) => "it lets in only those who are linked by `gatepost user link` (provision, account_page)",
+    })
+}
+
+fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Finding {
+    let takes_none = metadata.is_some_and(|metadata| metadata.authentication.is_none());
+    let needs_one = metadata.is_some_and(|metadata| !metadata.serves_public_clients);
+    match secret {
+        SecretStanding::Lost => Finding::broken(
+            "its client_secret does not open under the master secret: add that secret's line to GATEPOST_SECRET_FILE, or apply \
+             the provider with its client_secret",
+        ),
+        SecretStanding::Opens if takes_none => Finding::broken(
+            "its token endpoint takes neither client_secret_basic nor client_secret_post, and other ways are not spoken here",
+        ),
+        SecretStanding::Opens => {
+            Finding::fine("a client_secret is stored; whether it is right shows at the first sign-in")
+        }
+        SecretStanding::Absent if needs_one => {
+            Finding::broken("no client_secret is registered, and it does not say that it serves clients without one")
+        }
+        SecretStanding::Absent => Finding::weak("no client_secret is registered: we go there as a public client"),
+    }
+}
+
+fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
+    let algorithms: Vec<&str> = metadata.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
+    let mut findings = vec![
+        Finding::fine(format!("its discovery document is of the registered issuer, {}", provider.authority())),
+        Finding::fine(format!("ID tokens are taken with {}", algorithms.join(", "))),
+    ];
+    if metadata.userinfo_endpoint.is_none() {
+        findings.push(Finding::weak("it has no userinfo_endpoint: only claims of the ID token can be taken over"));
+    }
+    if provider.sign_out && metadata.end_session_endpoint.is_none() {
+        findings.push(Finding::weak("sign_out is registered, and it has no end_session_endpoint: sessions there stay"));
+    }
+    findings
+}
+
+/// What is sent to somebody who shall say who they are.
+fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) -> Finding {
+    let registered = provider.prompt_values.as_ref();
+    let (listed, source) = match (registered, announced) {
+        (Some(registered), _) => (registered, "as registered (prompt_values_supported)"),
+        (None, Some(announced)) => (announced, "as its metadata says"),
+        (None, None) => {
+            return Finding::fine(
+                "nobody says which values of prompt it takes, so login and select_account are sent: where it answers one with an \
+                 error, register prompt_values_supported",
+            );
+        }
+    };
+    let is_announced = |value: &&str| announced.is_none_or(|announced| announced.contains(*value));
+    let listed = || listed.iter().map(String::as_str);
+    let unannounced: Vec<&str> = listed().filter(|value| !is_announced(value)).collect();
+    let taken = PromptValues::of(registered, announced);
+    if !taken.login && !taken.select_account {
+        let rule = "it takes neither login nor select_account as prompt";
+        Finding::weak(format!(
+            "{rule}, {source}: who is signed in there is not asked, not even where they link an account"
+        ))
+    } else if !unannounced.is_empty() {
+        let extra = unannounced.join(", ");
+        Finding::weak(format!("prompt_values_supported is registered with {extra}, which its metadata does not name"))
+    } else {
+        Finding::fine(format!("prompt may be {}, {source}", listed().collect::<Vec<_>>().join(", ")))
+    }
+}
+
+fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Finding> {
+    let keys = match keys {
+        Ok(keys) => keys,
+        Err(cause) => return vec![Finding::broken(format!("its keys at {}: {cause}", metadata.jwks_uri))],
+    };
+    if !metadata.algorithms.iter().any(|algorithm| keys.has_key_for(*algorithm)) {
+        let rule = "among its keys (jwks_uri) is none that is strong enough and fits these algorithms";
+        return vec![Finding::broken(rule)];
+    }
+    let mut findings = vec![Finding::fine("its keys can be had")];
+    if keys.has_ambiguous_names() {
+        findings.push(Finding::weak("two of its keys have the same kid: tokens under that name are not believed"));
+    }
+    findings
+}
+
+/// Any answer will do: what is asked without a token or a code is refused.
+fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
+    match asked {
+        Ok(300..=399) => Finding::broken(format!("its {endpoint} redirects, which is not followed")),
+        Ok(status @ 500..) => Finding::broken(format!("its {endpoint} answers with status {status}")),
+        Ok(status) => Finding::fine(format!("its {endpoint} answers (status {status} to an empty question)")),
+        Err(cause) => Finding::broken(format!("its {endpoint}: {cause}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::super::finding::Verdict;
+    use super::super::super::jwks::PublicKey;
+    use super::super::super::registration::provider;
+    use super::super::metadata::read;
+    use super::*;
+
+    const ISSUER: &str = "https://up.example";
+
+    fn provider(changes: Value) -> IdentityProvider {
+        let mut document = json!({"name": "corp", "issuer": ISSUER, "client_id": "gatepost"});
+        document.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        provider::from_json(&document, "").unwrap()
+    }
+
+    fn metadata(changes: Value) -> UpstreamMetadata {
+        let url = |path: &str| format!("{ISSUER}/{path}");
+        let mut document = json!({
+            "issuer": ISSUER, "authorization_endpoint": url("a"), "token_endpoint": url("t"), "jwks_uri": url("k"),
+            "userinfo_endpoint": url("u"), "id_token_signing_alg_values_supported": ["EdDSA"]
+        });
+        document.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        read(&document, ISSUER).unwrap()
+    }
+
+    fn keys() -> KeySet {
+        KeySet::parse(&json!({"keys": [PublicKey::Ed25519 { x: [7; 32] }.to_jwk()]})).unwrap()
+    }
+
+    /// What is not as it should be.
+    fn told(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<(Verdict, String)> {
+        let findings = examine(provider, secret, asked).into_iter();
+        let told = findings.filter(|finding| finding.verdict != Verdict::Fine);
+        told.map(|finding| (finding.verdict, finding.text)).collect()
+    }
+
+    fn openid(changes: Value, keys: Result<KeySet, String>) -> Asked {
+        Asked::OpenId { metadata: Ok(metadata(changes)), keys: Some(keys) }
+    }
+
+    #[test]
+    fn a_provider_in_order_has_nothing_told_against_it() {
+        let asked = openid(json!({}), Ok(keys()));
+        assert_eq!(told(&provider(json!({})), SecretStanding::Opens, &asked), []);
+        let public = openid(json!({"token_endpoint_auth_methods_supported": ["none"]}), Ok(keys()));
+        let found = told(&provider(json!({})), SecretStanding::Absent, &public);
+        assert!(matches!(found.as_slice(), [(Verdict::Weak, text)] if text.contains("public client")), "{found:?}");
+    }
+
+    #[test]
+    fn what_does_not_work_is_told() {
+        let unsigned = || KeySet::parse(&json!({"keys": []}));
+        for (changes, secret, asked, verdict, text) in [
+            (
+                json!({"enabled": false}),
+                SecretStanding::Opens,
+                openid(json!({}), Ok(keys())),
+                Verdict::Weak,
+                "disabled",
+            ),
+            (json!({}), SecretStanding::Lost, openid(json!({}), Ok(keys())), Verdict::Broken, "does not open"),
+            (json!({}), SecretStanding::Absent, openid(json!({}), Ok(keys())), Verdict::Broken, "no client_secret"),
+            (
+                json!({}),
+                SecretStanding::Opens,
+                openid(json!({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}), Ok(keys())),
+                Verdict::Broken,
+                "neither client_secret_basic",
+            ),
+            (
+                json!({}),
+                SecretStanding::Opens,
+                Asked::OpenId { metadata: Err(String::from("it is away")), keys: None },
+                Verdict::Broken,
+                "discovery at https://up.example/.well-known/openid-configuration: it is away",
+            ),
+            (
+                json!({}),
+                SecretStanding::Opens,
+                openid(json!({}), Err(String::from("too long"))),
+                Verdict::Broken,
+                "its keys at https://up.example/k: too long",
+            ),
+            (json!({}), SecretStanding::Opens, openid(json!({}), Ok(unsigned().unwrap())), Verdict::Broken, "is none"),
+            (
+                json!({}),
+                SecretStanding::Opens,
+                openid(json!({"id_token_signing_alg_values_supported": ["RS256"]}), Ok(keys())),
+                Verdict::Broken,
+                "fits these algorithms",
+            ),
+            (
+                json!({"sign_out": true}),
+                SecretStanding::Opens,
+                openid(json!({}), Ok(keys())),
+                Verdict::Weak,
+                "no end_session_endpoint",
+            ),
+            (
+                json!({}),
+                SecretStanding::Opens,
+                openid(json!({"userinfo_endpoint": null}), Ok(keys())),
+                Verdict::Weak,
+                "no userinfo_endpoint",
+            ),
+        ] {
+            let found = told(&provider(changes), secret, &asked);
+            assert!(found.len() == 1 && found[0].0 == verdict && found[0].1.contains(text), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn who_can_come_in_by_it_is_told() {
+        for (account_page, provision, words) in [
+            (json!(null), json!(null), "new people get an account, and whoever has one can link"),
+            (json!(true), json!(false), "but whoever has one by another way can link"),
+            (json!(false), json!(true), "the account page does not offer it"),
+            (json!(false), json!(false), "only those who are linked by `gatepost user link`"),
+        ] {
+            let found = of_account_page(&provider(json!({"account_page": account_page, "provision": provision})));
+            assert!(found.verdict == Verdict::Fine && found.text.contains(words), "{words}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_prompt_may_be_is_told_with_its_source() {
+        let list = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<BTreeSet<_>>();
+        let (announced, both) = (list(&["none", "login"]), json!(["login", "select_account"]));
+        for (registered, announced, verdict, words) in [
+            (json!(null), None, Verdict::Fine, "nobody says which values of prompt it takes"),
+            (json!(null), Some(&announced), Verdict::Fine, "prompt may be login, none, as its metadata says"),
+            (json!(["login"]), Some(&announced), Verdict::Fine, "prompt may be login, as registered"),
+            (both.clone(), None, Verdict::Fine, "prompt may be login, select_account, as registered"),
+            (both, Some(&announced), Verdict::Weak, "is registered with select_account, which its metadata"),
+            (json!([]), Some(&announced), Verdict::Weak, "neither login nor select_account as prompt, as registered"),
+            (json!(["none"]), None, Verdict::Weak, "neither login nor select_account as prompt, as registered"),
+        ] {
+            let found = of_prompt(&provider(json!({"prompt_values_supported": registered})), announced);
+            assert!(found.verdict == verdict && found.text.contains(words), "{words}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn without_discovery_each_endpoint_must_answer() {
+        let down = |cause: &str| Err(String::from(cause));
+        for (token, userinfo, emails, broken) in [
+            (Ok(404), Ok(401), None, vec![]),
+            (Ok(404), Ok(401), Some(Ok(401)), vec![]),
+            (Ok(302), Ok(401), None, vec!["its token_endpoint redirects"]),
+            (Ok(404), Ok(503), None, vec!["its userinfo_endpoint answers with status 503"]),
+            (Ok(404), Ok(401), Some(down("z")), vec!["its emails_endpoint: z"]),
+            (down("x"), down("y"), None, vec!["its token_endpoint: x", "its userinfo_endpoint: y"]),
+        ] {
+            let asked = Asked::OAuth { token, userinfo, emails };
+            let found = told(&provider(json!({})), SecretStanding::Opens, &asked);
+            let texts: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
+            assert!(texts.len() == broken.len(), "{texts:?}");
+            assert!(texts.iter().zip(&broken).all(|(text, expected)| text.starts_with(expected)), "{texts:?}");
+        }
+    }
+}

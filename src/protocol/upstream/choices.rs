@@ -1,0 +1,280 @@
+//! Which ways to sign in somebody has: by what the client allows, what the request names, and the tenant it is within.
+//!
+//! A provider that is bound to a tenant is offered for sign-ins within that tenant alone. One without a tenant is offered
+//! everywhere: whom it may sign in is settled by the account that its answer leads to, which must be of the right tenant.
+//!
+//! The account page is everybody's, so it names fewer: none that is registered to be kept from it, and none that leads to no
+//! client.
+
+use super::super::client::Client;
+use super::super::identifiers::TenantName;
+use super::super::registration::provider::IdentityProvider;
+use super::super::scope::Catalogue;
+use super::super::session::{LOCAL, Session};
+
+/// Where somebody signs in.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// For whom; `None` where the person came for their own account.
+    pub client: Option<&'a Client>,
+    /// Within which tenant.
+    pub tenant: Option<&'a TenantName>,
+    /// What is registered.
+    pub catalogue: &'a Catalogue,
+}
+
+impl Place<'_> {
+    /// Whether a sign-in by that provider counts here: registered, enabled, allowed to the client, and of this tenant or
+    /// of none. `local` is the password login, which is always registered.
+    pub fn allows(&self, provider: &str) -> bool {
+        let registered = self.catalogue.identity_providers.get(provider);
+        let fits = registered
+            .is_some_and(|known| known.enabled && known.tenant.as_ref().is_none_or(|own| self.is_within(own)));
+        let allowed = self.client.is_none_or(|client| client.allows_identity_provider(provider));
+        allowed && (provider == LOCAL || fits)
+    }
+
+    /// Whether who signed in with that session counts as signed in here: its provider is allowed, and its name stands for
+    /// the same issuer still. Who vouches under the name of another vouched for nobody.
+    pub fn accepts(&self, session: &Session) -> bool {
+        let provider = session.identity_provider();
+        let registered = self.catalogue.identity_providers.get(provider).map(IdentityProvider::authority);
+        let is_same = |then: &str| registered.is_none_or(|now| now == then);
+        self.allows(provider) && session.upstream_issuer.as_deref().is_none_or(is_same)
+    }
+
+    /// Whether people are told of that provider here: it counts, and the account page may name it where this is for no client.
+    fn offers(&self, provider: &str) -> bool {
+        let may_be_named = || match self.catalogue.identity_providers.get(provider) {
+            Some(known) => known.account_page && self.is_way_in(provider),
+            None => provider == LOCAL,
+        };
+        self.allows(provider) && (self.client.is_some() || may_be_named())
+    }
+
+    /// Whether a sign-in by that provider counts here, and some client allows it.
+    pub fn is_way_in(&self, provider: &str) -> bool {
+        self.allows(provider) && !self.catalogue.idle_identity_providers.contains(provider)
+    }
+
+    fn is_within(&self, tenant: &TenantName) -> bool {
+        self.tenant == Some(tenant)
+    }
+}
+
+/// What the person may choose from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The password form.
+    pub password: bool,
+    /// Names of identity providers, in the order shown: by display name.
+    pub providers: Vec<String>,
+}
+
+impl Choices {
+    /// What there is to choose from; `wanted` is the `idp:` of the request, which leaves that one alone.
+    pub fn of(place: &Place<'_>, wanted: Option<&str>) -> Choices {
+        let offered = |name: &str| wanted.is_none_or(|wanted| wanted == name) && place.offers(name);
+        let known = place.catalogue.identity_providers.values();
+        let mut providers: Vec<_> = known.filter(|provider| offered(&provider.name)).collect();
+        providers.sort_by_key(|provider| (provider.display_name.to_lowercase(), &provider.name));
+        let providers = providers.into_iter().map(|provider| provider.name.clone()).collect();
+        Choices { password: offered(LOCAL), providers }
+    }
+
+    /// Exactly one provider and no password form: there is nothing to choose, the person is sent straight there.
+    pub fn only(&self) -> Option<&str> {
+        match (self.password, self.providers.as_slice()) {
+            (false, [only]) => Some(only),
+            (true, _) | (false, [] | [_, _, ..]) => None,
+        }
+    }
+
+    /// Whether there is no way to sign in at all.
+    pub fn is_empty(&self) -> bool {
+        !self.password && self.providers.is_empty()
+    }
+
+    /// Whether that provider is among them.
+    pub fn offers(&self, provider: &str) -> bool {
+        self.providers.iter().any(|offered| offered == provider)
+    }
+
+    /// Whether there is another way than that provider.
+    pub fn has_other_than(&self, provider: &str) -> bool {
+        self.password || self.providers.iter().any(|offered| offered != provider)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::super::authorize_request::fixtures::{catalogue_with_tenants, client, identity_provider};
+    use super::super::super::identifiers::{Sid, Subject};
+    use super::super::super::samples::NOW;
+    use super::*;
+
+    /// Five providers: two for everybody, one switched off, one each of two tenants.
+    fn catalogue() -> Catalogue {
+        let of = |name: &str, display_name: &str, tenant: Option<&str>| IdentityProvider {
+            display_name: display_name.to_owned(),
+            tenant: tenant.map(TenantName::new),
+            ..identity_provider(name, name != "former")
+        };
+        let all = [
+            of("a-hub", "zebra Hub", None),
+            of("corp", "Corporate", None),
+            of("former", "Former", None),
+            of("acme-ad", "ACME", Some("acme")),
+            of("globex-ad", "Globex", Some("globex")),
+        ];
+        let identity_providers = all.into_iter().map(|provider| (provider.name.clone(), provider)).collect();
+        Catalogue { identity_providers, ..catalogue_with_tenants() }
+    }
+
+    fn allowing(names: &[&str]) -> Client {
+        Client { identity_providers: Some(names.iter().map(|name| (*name).to_owned()).collect()), ..client() }
+    }
+
+    /// The choices as one text, the password form as `local` in front.
+    fn shown(client: Option<&Client>, tenant: Option<&str>, wanted: Option<&str>) -> String {
+        let tenant = tenant.map(TenantName::new);
+        let catalogue = catalogue();
+        let choices = Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue: &catalogue }, wanted);
+        let password = choices.password.then_some(LOCAL);
+        password.into_iter().chain(choices.providers.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_client_that_says_nothing_allows_all_that_is_enabled() {
+        assert_eq!(shown(Some(&client()), None, None), "local corp a-hub", "by display name, whatever its case");
+        assert_eq!(shown(None, None, None), "local corp a-hub");
+    }
+
+    #[test]
+    fn a_client_is_shown_what_it_allows_and_nothing_else() {
+        for (allowed, expected) in [
+            (&["local"][..], "local"),
+            (&["corp"], "corp"),
+            (&["a-hub", "corp"], "corp a-hub"),
+            (&["local", "corp", "former", "gone"], "local corp"),
+            (&["former"], ""),
+            (&["gone"], ""),
+            (&["acme-ad"], ""),
+        ] {
+            assert_eq!(shown(Some(&allowing(allowed)), None, None), expected, "{allowed:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_of_a_tenant_is_offered_within_that_tenant_alone() {
+        assert_eq!(shown(Some(&client()), Some("acme"), None), "local acme-ad corp a-hub");
+        assert_eq!(shown(Some(&client()), Some("globex"), None), "local corp globex-ad a-hub");
+        assert_eq!(shown(None, Some("acme"), None), "local acme-ad corp a-hub");
+        assert_eq!(shown(Some(&allowing(&["acme-ad", "globex-ad"])), Some("acme"), None), "acme-ad");
+    }
+
+    #[test]
+    fn the_account_page_names_no_provider_that_is_kept_from_it_or_leads_nowhere() {
+        let mut catalogue = catalogue();
+        let choices = |catalogue: &Catalogue, client: Option<&Client>| {
+            Choices::of(&Place { client, tenant: None, catalogue }, None).providers.join(" ")
+        };
+        catalogue.idle_identity_providers.insert(String::from("a-hub"));
+        assert_eq!(choices(&catalogue, None), "corp");
+        catalogue.identity_providers.get_mut("corp").unwrap().account_page = false;
+        assert_eq!(choices(&catalogue, None), "");
+        assert_eq!(choices(&catalogue, Some(&client())), "corp a-hub", "a client's own page names what it allows");
+        let place = Place { client: None, tenant: None, catalogue: &catalogue };
+        assert!(place.allows("corp") && place.is_way_in("corp"), "whoever came by it may look at their account");
+        assert!(place.allows("a-hub") && !place.is_way_in("a-hub"));
+        assert!(place.is_way_in(LOCAL) && !place.is_way_in("former"));
+    }
+
+    #[test]
+    fn a_wanted_provider_leaves_itself_alone() {
+        assert_eq!(shown(Some(&client()), None, Some("corp")), "corp");
+        assert_eq!(shown(Some(&client()), None, Some("local")), "local");
+        assert_eq!(shown(Some(&allowing(&["corp"])), None, Some("local")), "");
+        assert_eq!(shown(Some(&client()), None, Some("former")), "");
+        assert_eq!(shown(Some(&client()), None, Some("acme-ad")), "");
+        assert_eq!(shown(Some(&client()), Some("acme"), Some("acme-ad")), "acme-ad");
+    }
+
+    #[test]
+    fn one_goes_straight_where_there_is_nothing_to_choose() {
+        let choices = |password: bool, providers: &[&str]| Choices {
+            password,
+            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert_eq!(choices(false, &["corp"]).only(), Some("corp"));
+        for several in
+            [choices(true, &["corp"]), choices(false, &["corp", "hub"]), choices(true, &[]), choices(false, &[])]
+        {
+            assert_eq!(several.only(), None, "{several:?}");
+        }
+        assert!(
+            choices(false, &[]).is_empty() && !choices(true, &[]).is_empty() && !choices(false, &["corp"]).is_empty()
+        );
+    }
+
+    #[test]
+    fn another_way_is_the_password_form_or_another_provider() {
+        let choices = |password: bool, providers: &[&str]| Choices {
+            password,
+            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert!(!choices(false, &["corp"]).has_other_than("corp"));
+        assert!(choices(true, &["corp"]).has_other_than("corp"));
+        assert!(choices(false, &["corp", "hub"]).has_other_than("corp"));
+        assert!(!choices(false, &[]).has_other_than("corp"));
+        assert!(choices(false, &["corp"]).offers("corp") && !choices(true, &["corp"]).offers(LOCAL));
+    }
+
+    #[test]
+    fn a_provider_that_was_registered_under_no_name_of_ours_is_no_password_login() {
+        let catalogue = catalogue();
+        let place = Place { client: None, tenant: None, catalogue: &catalogue };
+        assert!(place.allows(LOCAL) && place.allows("corp"));
+        for name in ["", "LOCAL", "Corp", "former", "gone", "acme-ad"] {
+            assert!(!place.allows(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_session_counts_only_while_the_name_of_its_provider_stands_for_the_same_issuer() {
+        let catalogue = catalogue();
+        let place = Place { client: None, tenant: None, catalogue: &catalogue };
+        let of = |provider: Option<&str>, issuer: Option<&str>| Session {
+            subject: Subject::new("alice"),
+            sid: Sid::new("sid"),
+            auth_time: NOW,
+            amr: Vec::new(),
+            acr: String::from("1"),
+            tenant: None,
+            identity_provider: provider.map(str::to_owned),
+            upstream_issuer: issuer.map(str::to_owned),
+            expires_at: NOW,
+            created_at: NOW,
+        };
+        let issuer = catalogue.identity_providers["corp"].authority();
+        assert!(place.accepts(&of(None, None)) && place.accepts(&of(Some(LOCAL), None)));
+        assert!(place.accepts(&of(Some("corp"), Some(issuer))));
+        assert!(!place.accepts(&of(Some("corp"), Some("https://former.example"))));
+        assert!(!place.accepts(&of(Some("corp"), Some(&format!("{issuer}/")))));
+        assert!(!place.accepts(&of(Some("former"), Some(issuer))), "disabled");
+    }
+
+    #[test]
+    fn names_are_unique_so_the_order_is_stable() {
+        let same =
+            |name: &str| IdentityProvider { display_name: String::from("Same"), ..identity_provider(name, true) };
+        let all = ["b", "c", "a"].map(|name| (name.to_owned(), same(name)));
+        let catalogue = Catalogue { identity_providers: all.into(), ..catalogue() };
+        let place = Place { client: None, tenant: None, catalogue: &catalogue };
+        assert_eq!(Choices::of(&place, None).providers, ["a", "b", "c"]);
+        let unique: BTreeSet<_> = Choices::of(&place, None).providers.into_iter().collect();
+        assert_eq!(unique.len(), 3);
+    }
+}

@@ -1,0 +1,223 @@
+//! Linking an identity elsewhere to an account here: when it may begin, and what waits for the person's yes.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use super::super::identifiers::Sid;
+use super::super::instant::Instant;
+use super::super::parameters::Parameters;
+use super::super::registration::names::is_invisible;
+use super::super::sealed_request::{SealedPurpose, SealedRequest};
+use super::super::session::{LOCAL, Session};
+
+/// How long after a sign-in linking may begin: whoever finds a browser unattended must not add a way in for themselves.
+pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);
+/// How long the question whether to link waits for its answer.
+pub const OFFER_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Whether linking may begin in that session of a user with or without a password. Who has one proves by it that they are
+/// there: a provider may send whoever finds their browser back without a question, and not say when it last asked one.
+pub fn may_begin(session: &Session, has_password: bool, now: Instant) -> bool {
+    let is_by_password = session.identity_provider() == LOCAL;
+    (is_by_password || !has_password) && now < session.auth_time.plus(FRESH_SIGN_IN)
+}
+
+/// An identity that was proven upstream and waits, sealed in a form, for the person to say that it shall be theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkOffer {
+    /// The provider's registered name.
+    pub provider: String,
+    /// Half of the identity's key.
+    pub issuer: String,
+    /// The other half.
+    pub subject: String,
+    /// What the person knows it by.
+    pub label: Option<String>,
+    /// The session that asked for it, and no other, may take it.
+    pub sid: Sid,
+    /// When it was proven.
+    pub made_at: Instant,
+}
+
+/// Why an offer is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferProblem {
+    /// It was made to another session.
+    OtherSession,
+    /// It waited too long.
+    Expired,
+}
+
+/// A subject as the person reads it who says yes to it: what cannot be seen, or turns the rest around, is seen to be there.
+pub fn readable(subject: &str) -> String {
+    subject.chars().map(|character| if is_invisible(character) { '\u{fffd}' } else { character }).collect()
+}
+
+impl LinkOffer {
+    /// As it is sealed.
+    pub fn to_sealed(&self) -> SealedRequest {
+        let members = [
+            ("provider", Some(self.provider.as_str())),
+            ("issuer", Some(&self.issuer)),
+            ("subject", Some(&self.subject)),
+            ("label", self.label.as_deref()),
+            ("sid", Some(self.sid.as_str())),
+        ];
+        let parameters = Parameters::from_pairs(members.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        SealedRequest { purpose: SealedPurpose::Link, received_at: self.made_at, parameters }
+    }
+
+    /// Reads what was opened; `None` for whatever was sealed for another purpose.
+    pub fn of_sealed(sealed: &SealedRequest) -> Option<LinkOffer> {
+        match sealed.purpose {
+            SealedPurpose::Link => {}
+            SealedPurpose::Authorize
+            | SealedPurpose::Device
+            | SealedPurpose::Account
+            | SealedPurpose::Logout
+            | SealedPurpose::SignedOut => return None,
+        }
+        let text = |name| sealed.parameters.all(name).next().map(str::to_owned);
+        Some(LinkOffer {
+            provider: text("provider")?,
+            issuer: text("issuer")?,
+            subject: text("subject")?,
+            label: text("label"),
+            sid: Sid::new(text("sid")?),
+            made_at: sealed.received_at,
+        })
+    }
+
+    /// Whether this session may take it now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn judge(&self, sid: &Sid, now: Instant) -> Result<(), OfferProblem> {
+        if self.sid != *sid {
+            Err(OfferProblem::OtherSession)
+        } else if now >= self.made_at.plus(OFFER_LIFETIME) {
+            Err(OfferProblem::Expired)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A name for an identity in a form of ours: says nothing by itself, and is looked up among a person's own.
+pub fn form_name(issuer: &str, subject: &str) -> String {
+    let digest = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(subject).finalize();
+    URL_SAFE_NO_PAD.encode(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::identifiers::Subject;
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn session(provider: &str) -> Session {
+        let auth_time = Instant::from_seconds(1_000);
+        Session {
+            subject: Subject::new("alice"),
+            sid: Sid::new("sid-1"),
+            auth_time,
+            amr: Vec::new(),
+            acr: String::from("1"),
+            tenant: None,
+            identity_provider: Some(provider.to_owned()),
+            upstream_issuer: None,
+            expires_at: auth_time,
+            created_at: auth_time,
+        }
+    }
+
+    fn offer() -> LinkOffer {
+        LinkOffer {
+            provider: String::from("corp"),
+            issuer: String::from("https://login.example.com"),
+            subject: String::from("248289761001"),
+            label: Some(String::from("alice@example.com")),
+            sid: Sid::new("sid-1"),
+            made_at: Instant::from_seconds(1_000),
+        }
+    }
+
+    #[test]
+    fn linking_begins_within_five_minutes_of_a_sign_in() {
+        for (seconds, expected) in [(0, true), (299, true), (300, false), (301, false), (86_400, false)] {
+            let session = session("local");
+            let now = session.auth_time.plus(SECOND * seconds);
+            assert_eq!(may_begin(&session, true, now), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn who_has_a_password_shows_by_it_that_they_are_there() {
+        for (provider, has_password, expected) in
+            [("local", true, true), ("corp", true, false), ("corp", false, true), ("local", false, true)]
+        {
+            let session = session(provider);
+            assert_eq!(may_begin(&session, has_password, session.auth_time), expected, "{provider} {has_password}");
+            let late = session.auth_time.plus(FRESH_SIGN_IN);
+            assert!(!may_begin(&session, has_password, late), "{provider} {has_password}");
+        }
+    }
+
+    #[test]
+    fn an_offer_is_read_back_as_it_was_sealed() {
+        for offer in [offer(), LinkOffer { label: None, ..offer() }] {
+            let sealed = SealedRequest::decode(&offer.to_sealed().encode()).unwrap();
+            assert_eq!(LinkOffer::of_sealed(&sealed), Some(offer));
+        }
+    }
+
+    #[test]
+    fn whatever_was_sealed_for_something_else_is_no_offer() {
+        for purpose in SealedPurpose::ALL.into_iter().filter(|purpose| *purpose != SealedPurpose::Link) {
+            assert_eq!(LinkOffer::of_sealed(&SealedRequest { purpose, ..offer().to_sealed() }), None, "{purpose:?}");
+        }
+        for missing in ["provider", "issuer", "subject", "sid"] {
+            let sealed = offer().to_sealed();
+            let kept = sealed.parameters.iter().filter(|(name, _)| *name != missing);
+            let parameters = Parameters::from_pairs(kept);
+            assert_eq!(LinkOffer::of_sealed(&SealedRequest { parameters, ..sealed }), None, "{missing}");
+        }
+    }
+
+    #[test]
+    fn an_offer_is_for_its_session_and_five_minutes() {
+        let (offer, sid) = (offer(), Sid::new("sid-1"));
+        let judged = |sid: &Sid, seconds: u32| offer.judge(sid, offer.made_at.plus(SECOND * seconds));
+        assert_eq!(judged(&sid, 0), Ok(()));
+        assert_eq!(judged(&sid, 299), Ok(()));
+        assert_eq!(judged(&sid, 300), Err(OfferProblem::Expired));
+        for other in ["sid-2", "", "SID-1"] {
+            assert_eq!(judged(&Sid::new(other), 0), Err(OfferProblem::OtherSession), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_subject_hides_nothing_from_whom_it_is_shown_to() {
+        for (subject, shown) in [
+            ("248289761001", "248289761001"),
+            ("\u{e9}\u{4e9c} <b>", "\u{e9}\u{4e9c} <b>"),
+            ("a\u{202e}b\u{200b}", "a\u{fffd}b\u{fffd}"),
+        ] {
+            assert_eq!(readable(subject), shown);
+        }
+    }
+
+    #[test]
+    fn identities_never_share_a_name() {
+        let names =
+            [("https://a", "b"), ("https://ab", ""), ("https://a", "c"), ("https://c", "b"), ("", "https://ab")];
+        let names: std::collections::BTreeSet<String> =
+            names.iter().map(|(issuer, subject)| form_name(issuer, subject)).collect();
+        assert_eq!(names.len(), 5);
+        assert_eq!(form_name("i", "s"), form_name("i", "s"));
+    }
+}
