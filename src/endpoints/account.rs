@@ -1,13 +1,15 @@
-//! `/account`: a signed-in person's sessions, the applications they allowed, and their password. Who is not signed in signs in
+//! `/account`: a signed-in person's sessions, the applications they allowed, the accounts elsewhere that they sign in with, and
+//! their password. Who is not signed in signs in
 //! first, for this page: within the tenant that the address names, or without one.
 
 mod draw;
+pub mod linked;
 mod password;
 
 use serde_json::json;
 
 use super::answers;
-use super::errand::AccountVisit;
+use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
 use crate::app::App;
@@ -29,6 +31,7 @@ struct Change<'a> {
     app: &'a App,
     request: &'a Request,
     present: &'a PresentSession,
+    visit: &'a AccountVisit,
     form: &'a Parameters,
 }
 
@@ -38,22 +41,32 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let visit = AccountVisit::begin(app, &query)?;
     let present = PresentSession::find(app, request)?;
     let Some(present) = present.filter(|present| visit.is_answered_by(present)) else {
-        return Ok(answers::see_other(visit.login_page(app)));
+        return Ok(answers::see_other(Errand::Account(&visit).page(app, "/login")));
     };
     match request.method {
-        Method::Post => take(app, request, &present),
-        Method::Get | Method::Head | Method::Options | Method::Other => draw(app, request, &present, 200, None),
+        Method::Post => take(app, request, &present, &visit),
+        Method::Get | Method::Head | Method::Options | Method::Other => {
+            let outcome = linked::signed_in_anew(app, &query, &present);
+            draw(app, request, &present, 200, outcome)
+        }
     }
 }
 
-fn take(app: &App, request: &Request, present: &PresentSession) -> Result<Response, Failure> {
+fn take(app: &App, request: &Request, present: &PresentSession, visit: &AccountVisit) -> Result<Response, Failure> {
     let form = form_tokens::read_post(app, request)?;
     let posted = form.single("form_token").map_err(Failure::bad_request)?;
-    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), posted) {
-        return draw(app, request, present, 200, Some(Outcome::Problem(AccountProblem::SessionChanged)));
+    let decision = form.single("decision").map_err(Failure::bad_request)?;
+    let change = Change { app, request, present, visit, form: &form };
+    if decision == Some("confirm_link") {
+        // From a page of its own, with a token of its own.
+        return linked::confirm(change, posted);
     }
-    let change = Change { app, request, present, form: &form };
-    match form.single("decision").map_err(Failure::bad_request)? {
+    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), posted) {
+        return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
+    }
+    match decision {
+        Some("link") => linked::begin(change),
+        Some("unlink") => linked::unlink(change),
         Some("end_session") => end_session(change),
         Some("end_others") => end_others(change),
         Some("withdraw") => withdraw(change),
@@ -70,6 +83,13 @@ impl<'a> Change<'a> {
 
     fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
         draw(self.app, self.request, self.present, 200, Some(outcome))
+    }
+
+    /// Says what was not done, and why to the log.
+    fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
+        let mut response = self.answer(Outcome::Problem(problem))?;
+        response.note.reason = Some(reason.code());
+        Ok(response)
     }
 
     fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {

@@ -1,6 +1,7 @@
 //! How endpoints answer: pages with their headers, JSON, redirects. Header sets of wire behaviour live here, once.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use maud::Markup;
 
@@ -40,13 +41,13 @@ impl Presentation<'_> {
     /// Draws a page in the language that `ui_locales`, else the request's own parameter of that name, else the browser asks
     /// for.
     pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
-        let own = if ui_locales.is_empty() { sent_ui_locales(self.request) } else { ui_locales.to_owned() };
+        let asked = self.asked_locales(ui_locales);
         let texts = BrandTexts::of(self.config);
         let brand = texts.view(self.config);
         let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
         page(Chrome {
             brand: &brand,
-            texts: Language::choose(&own, accept_language).texts(),
+            texts: Language::choose(&asked, accept_language).texts(),
             base_path: self.config.base_url.path(),
             assets_version: static_files::version(),
             request_id: &self.request.id,
@@ -55,7 +56,17 @@ impl Presentation<'_> {
 
     /// An address of ours at which the language goes on that this request's own address asks for.
     pub fn in_its_language(&self, address: String) -> String {
-        speaking(address, &sent_ui_locales(self.request))
+        self.in_language_of(address, "")
+    }
+
+    /// An address of ours at which the language goes on that a page drawn with these `ui_locales` has. What the browser asks
+    /// for it asks for there, too.
+    pub fn in_language_of(&self, address: String, ui_locales: &str) -> String {
+        speaking(address, &self.asked_locales(ui_locales))
+    }
+
+    fn asked_locales(&self, ui_locales: &str) -> String {
+        if ui_locales.is_empty() { sent_ui_locales(self.request) } else { ui_locales.to_owned() }
     }
 }
 
@@ -120,26 +131,44 @@ fn html(status: u16, markup: Markup) -> Response {
 
 /// The error page: what happened, what one can do, and the reason's code, which the log has too.
 pub fn error_page(presentation: &Presentation<'_>, problem: Problem, reason: Reason) -> Response {
-    noted(
-        plain_page(problem.status(), error_markup(presentation, problem, Some(reason.code()), reason.description())),
-        reason,
-    )
+    error_page_with(presentation, problem, reason, None)
+}
+
+/// The same with a way back to the sign-in page, in the language of what they sign in for.
+pub fn error_page_with(
+    presentation: &Presentation<'_>,
+    problem: Problem,
+    reason: Reason,
+    way_back: Option<WayBack<'_>>,
+) -> Response {
+    let (code, text) = (Some(reason.code()), Some(reason.description()));
+    let ui_locales = way_back.map(|way| way.ui_locales).unwrap_or_default();
+    let sign_in = way_back.map(|way| way.sign_in);
+    // Nothing else on that page leads anywhere, and its address is of no more use.
+    let home = presentation.in_language_of(format!("{}/", presentation.config.base_url.path()), ui_locales);
+    let home = (problem == Problem::RoundTripOver).then_some(home.as_str());
+    let markup = presentation.draw(ui_locales, |chrome| {
+        error::page(&ErrorView { chrome, problem, reason_code: code, reason_text: text, home, sign_in })
+    });
+    noted(plain_page(problem.status(), markup), reason)
+}
+
+/// Where somebody can sign in another way.
+#[derive(Clone, Copy, Debug)]
+pub struct WayBack<'a> {
+    /// The address of the sign-in page.
+    pub sign_in: &'a str,
+    /// `ui_locales` of what they sign in for.
+    pub ui_locales: &'a str,
 }
 
 /// The error page for what the server itself refused; `description` is for developers.
 pub fn refusal_page(presentation: &Presentation<'_>, status: u16, description: &'static str) -> Response {
-    plain_page(status, error_markup(presentation, problem_of(status), None, description))
-}
-
-fn error_markup(
-    presentation: &Presentation<'_>,
-    problem: Problem,
-    reason_code: Option<&'static str>,
-    description: &'static str,
-) -> Markup {
-    presentation.draw("", |chrome| {
-        error::page(&ErrorView { chrome, problem, reason_code, reason_text: Some(description), home: None })
-    })
+    let (problem, reason_text) = (problem_of(status), Some(description));
+    let markup = presentation.draw("", |chrome| {
+        error::page(&ErrorView { chrome, problem, reason_code: None, reason_text, home: None, sign_in: None })
+    });
+    plain_page(status, markup)
 }
 
 /// The kind of error page that goes with a status.
@@ -172,6 +201,11 @@ pub fn refused_by_grant(refusal: &Refusal) -> Response {
 /// An empty answer for whoever brought nothing: its header says what is missing (RFC 6750 §3.1).
 pub fn challenge_only(status: u16, reason: Reason) -> Response {
     noted(no_store(Response::empty(status)), reason)
+}
+
+/// How long a page tells somebody to wait: minutes, at least one.
+pub fn minutes(wait: Duration) -> u32 {
+    u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX)
 }
 
 /// To HEAD where GET would answer the client: that one has effects.

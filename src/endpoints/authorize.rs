@@ -1,8 +1,10 @@
 //! `/connect/authorize` (OpenID Connect Core §3.1.2): takes a request in, and answers it at once where nobody need be
-//! asked; otherwise sends the browser to the page that asks.
+//! asked; otherwise sends the browser to the page that asks, or straight to the identity provider that it names.
 
 use super::answers;
+use super::errand::Errand;
 use super::forms::require_form;
+use super::login;
 use super::present_session::PresentSession;
 use super::visit::{Next, Visit};
 use crate::app::App;
@@ -25,10 +27,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
     let parameters = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     let visit = Visit::begin(app, &parameters)?;
-    let answer = PresentSession::find(app, request)
-        .and_then(|present| visit.next(app, request, present.as_ref(), Step::Arrival))
-        .map_err(|failure| silent(&visit, failure))?;
-    let mut response = match answer {
+    let present = PresentSession::find(app, request).map_err(|failure| silent(&visit, failure))?;
+    let next = visit.next(app, request, present.as_ref(), Step::Arrival).map_err(|failure| silent(&visit, failure))?;
+    let mut response = match next {
+        Next::Upstream(provider) => login::straight_to(app, request, Errand::Authorize(&visit), &provider)?,
         Next::Login | Next::SelectAccount => answers::see_other(visit.page(app, "/login")),
         Next::Consent { .. } => answers::see_other(visit.page(app, "/consent")),
         Next::Answer(response) => response,

@@ -73,11 +73,18 @@ fn prove<T>(
     };
     let guesser = (presented.client_id.clone(), Source::of(request.source));
     if let Some(retry_after) = app.client_failures.wait(&guesser, now) {
+        app.note_turned_away(request);
         return Err(Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after });
     }
     let judged = judge_readings(app, &presented, now, judge)?;
-    if judged.as_ref().is_err_and(AuthenticationFailure::counts_as_guess) {
-        app.client_failures.count(guesser, now);
+    if let Err(failure) = &judged {
+        if failure.counts_as_guess() {
+            app.client_failures.count(guesser, now);
+        }
+        // What is nobody's client_id may be anything, a secret in the wrong field among it.
+        let reason = failure.error.reason;
+        let known = (reason != Reason::UnknownClientAtToken).then_some(&presented.client_id);
+        app.note_failure("client_authentication_failed", request, known, reason);
     }
     // What is no name here may be anything, a secret in the wrong field too: that is not for the log.
     let is_name = |failure: &AuthenticationFailure| failure.error.reason != Reason::UnknownClientAtToken;

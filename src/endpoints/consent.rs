@@ -16,7 +16,6 @@ use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::consent::{ConsentScope, ConsentView};
-use crate::pages::frame::Account;
 use crate::protocol::authorize_request::Refusal;
 use crate::protocol::claims;
 use crate::protocol::errors::AuthorizeErrorCode;
@@ -52,7 +51,7 @@ fn show(
         (Next::Consent { may_remember }, Some(present)) => {
             draw(app, request, visit, present, may_remember, drawn_again)
         }
-        (Next::Login | Next::SelectAccount | Next::Consent { .. }, _) => {
+        (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. }, _) => {
             Ok(answers::see_other(visit.page(app, "/login")))
         }
         // Without a page of its own there is nothing here that a fresh sign-in could be seen to stand behind.
@@ -71,7 +70,7 @@ fn take(app: &App, request: &Request, visit: &Visit, present: &PresentSession) -
     match form.single("decision").map_err(Failure::bad_request)? {
         Some("allow") => allow(app, request, visit, present, &form),
         Some("deny") => Err(visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))),
-        Some("another") => Ok(login::ask(app, request, Errand::Authorize(visit), Some(present))),
+        Some("another") => login::ask_someone_else(app, request, Errand::Authorize(visit)),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -95,7 +94,9 @@ fn allow(
     }
     match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {
         Next::Answer(response) => Ok(response),
-        Next::Login | Next::SelectAccount | Next::Consent { .. } => Ok(answers::see_other(visit.page(app, "/login"))),
+        Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. } => {
+            Ok(answers::see_other(visit.page(app, "/login")))
+        }
     }
 }
 
@@ -158,7 +159,7 @@ pub fn draw(
             action: &action,
             form_token: &token,
             client: visit.client_view(),
-            account: Account { name: present.display_name(), username: &present.user.username },
+            account: present.account(),
             scopes: &scopes,
             claims: &claims,
             may_remember,

@@ -1,8 +1,6 @@
 //! The cookies of a browser: the session's handle; before there is a session, a random value that ties forms to the
 //! browser they were drawn for; and the browser's state, which scripts of the check-session frame compare. Names carry a mark of the base URL, so that two installations on one host never mix.
 
-use std::fmt::Write;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -10,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{Config, SameSite};
 use crate::crypto::random;
 use crate::http::{Request, Response};
+use crate::protocol::hex;
 use crate::protocol::instant::Day;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
@@ -94,19 +93,19 @@ pub fn browser_state_cookie_name(config: &Config) -> String {
 }
 
 fn set(config: &Config, response: Response, name: &str, value: &str) -> Response {
-    let attributes = attributes(config);
+    let attributes = attributes(config, config.cookie_same_site);
     response.header("Set-Cookie", format!("{name}={value}; {attributes}"))
 }
 
 fn remove(config: &Config, response: Response, name: &str) -> Response {
-    let attributes = attributes(config);
+    let attributes = attributes(config, config.cookie_same_site);
     response.header("Set-Cookie", format!("{name}=; Max-Age=0; {attributes}"))
 }
 
 /// No Max-Age: how long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`, and count
 /// http on loopback, the only http there is, as secure.
-fn attributes(config: &Config) -> &'static str {
-    match (config.cookie_same_site, config.base_url.is_https()) {
+pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
+    match (same_site, config.base_url.is_https()) {
         (SameSite::Lax, true) => "Path=/; HttpOnly; Secure; SameSite=Lax",
         (SameSite::Lax, false) => "Path=/; HttpOnly; SameSite=Lax",
         (SameSite::None, _) => "Path=/; HttpOnly; Secure; SameSite=None",
@@ -122,12 +121,8 @@ fn pre_session_cookie_name(config: &Config) -> String {
 }
 
 /// `__Host-` binds a cookie to this host and to TLS; browsers refuse it over plain http.
-fn name(config: &Config, purpose: &str) -> String {
+pub(super) fn name(config: &Config, purpose: &str) -> String {
     let prefix = if config.base_url.is_https() { "__Host-" } else { "" };
-    let digest = Sha256::digest(config.base_url.as_str());
-    digest.iter().take(4).fold(format!("{prefix}gatepost-{purpose}-"), |mut name, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
+    let mark: String = hex::encode(&Sha256::digest(config.base_url.as_str())).chars().take(8).collect();
+    format!("{prefix}gatepost-{purpose}-{mark}")
 }

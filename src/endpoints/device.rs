@@ -21,11 +21,11 @@ use crate::crypto::random;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::device::{DecidedView, DeviceView, UserCodeProblem, UserCodeView};
-use crate::pages::frame::Account;
 use crate::protocol::device_code::{DeviceDecision, UserCode};
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::narrow;
 use crate::protocol::lengths;
+use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
@@ -97,7 +97,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     let now = app.now();
     if let Some(wait) = wait(app, request, now) {
-        let minutes = u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+        let minutes = answers::minutes(wait);
         let response = again(429, UserCodeProblem::TooMany { minutes }, Reason::TooManyUserCodes);
         return Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()));
     }
@@ -122,10 +122,7 @@ fn next(app: &App, request: &Request, visit: &DeviceVisit) -> Result<Response, F
     let present = PresentSession::find(app, request)?;
     match present.as_ref().filter(|present| visit.is_answered_by(app, present)) {
         Some(present) => Ok(draw(app, request, visit, present, false)),
-        None => {
-            visit.require_password_form()?;
-            Ok(login::ask(app, request, Errand::Device(visit), present.as_ref()))
-        }
+        None => login::ask(app, request, Errand::Device(visit)),
     }
 }
 
@@ -148,7 +145,7 @@ pub fn draw(
             action: &action,
             form_token: &token,
             client: visit.client_view(),
-            account: Account { name: present.display_name(), username: &present.user.username },
+            account: present.account(),
             user_code: &code,
             scopes: &scopes,
             drawn_again,
@@ -179,7 +176,7 @@ fn take_decision(app: &App, request: &Request) -> Result<Response, Failure> {
     let decision = match form.single("decision").map_err(Failure::bad_request)? {
         Some("allow") => DeviceDecision::Allowed,
         Some("deny") => DeviceDecision::Denied,
-        Some("another") => return Ok(login::ask(app, request, Errand::Device(&visit), Some(&present))),
+        Some("another") => return login::ask_someone_else(app, request, Errand::Device(&visit)),
         Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
     };
     decide(app, request, &visit, &present, (decision, &form, judged_at))
@@ -193,23 +190,27 @@ fn decide(
     (decision, form, judged_at): (DeviceDecision, &Parameters, Instant),
 ) -> Result<Response, Failure> {
     let scope = granted(visit, decision, form)?;
+    // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it, and is
+    // given once each revocation from then on reaches it.
+    let judged_at = judged_at.max(present.row.created_at);
+    app.wait_until(may_be_issued_at(judged_at))?;
     let new = NewDecision {
         decision,
         user: &sign_in(visit, present),
         scopes: scope.iter().map(str::to_owned).collect(),
-        // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it.
-        judged_at: judged_at.max(present.row.created_at),
+        judged_at,
     };
     let event = AuditEvent {
         event: match decision {
             DeviceDecision::Allowed => "device_allowed",
             DeviceDecision::Denied => "device_denied",
         },
+        client_id: Some(&visit.client.client.client_id),
+        sub: Some(&present.row.sub),
         sid: Some(&present.row.sid),
         source: Some(request.source),
         request_id: Some(&request.id),
         detail: json!({"scope": scope.to_string()}),
-        ..AuditEvent::default()
     };
     let hashes = device_visit::hashes(app, &visit.user_code);
     if !device_authorizations::decide(&app.store, &hashes, &new, &event)? {

@@ -10,12 +10,13 @@ use crate::app::failure::Failure;
 use crate::pages::frame::Client as ClientView;
 use crate::protocol::acr_values::AcrValues;
 use crate::protocol::client::GrantType;
-use crate::protocol::device_code::{UserCode, is_answered_by, is_still_allowed, offers_password};
+use crate::protocol::device_code::{UserCode, is_answered_by, is_still_allowed};
 use crate::protocol::instant::Instant;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::upstream::choices::{Choices, Place};
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::device_authorizations::{self, WaitingDevice};
 
@@ -76,12 +77,11 @@ impl DeviceVisit {
         is_answered_by(&present.to_core(), &self.acr_values, client, catalogue, (self.received_at, app.now()))
     }
 
-    /// Refuses where no password may be taken.
-    pub fn require_password_form(&self) -> Result<(), Failure> {
-        if offers_password(&self.acr_values, &self.client.client, &self.snapshot.catalogue) {
-            return Ok(());
-        }
-        Err(Failure::bad_request(Reason::NoWayToSignIn))
+    /// Which ways to sign in the device's client allows.
+    pub fn choices(&self) -> Choices {
+        let AcrValues { identity_provider, tenant, .. } = &self.acr_values;
+        let (client, catalogue) = (Some(&self.client.client), &self.snapshot.catalogue);
+        Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue }, identity_provider.as_deref())
     }
 
     /// The device's client as pages show it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::answers::{self, Presentation};
 use super::client_view::client_view;
 use super::cookies;
+use super::external::sign_out::{Onward, UpstreamSignOut};
 use super::forms::require_form;
 use super::id_token_hint;
 use super::present_session::PresentSession;
@@ -61,6 +62,17 @@ struct Frame {
     origin: Option<String>,
 }
 
+/// How a sign-out ends for the browser.
+#[derive(Default)]
+struct Ending {
+    /// What the last page loads unseen.
+    frames: Vec<Frame>,
+    /// Where they go on to before they go back to the client.
+    upstream: Option<Onward>,
+    /// Without waiting for the person, where there is somewhere to go.
+    at_once: bool,
+}
+
 impl SignOut {
     /// Takes in a request as a client sent it.
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
@@ -85,10 +97,17 @@ impl SignOut {
         let Opened { request, sealed } = sealed_address::open(app, request)?;
         match request.purpose {
             SealedPurpose::Logout => SignOut::of(app, EndSessionRequest::from_parameters(&request.parameters), sealed),
-            SealedPurpose::Authorize | SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link => {
-                Err(sealed_address::invalid())
-            }
+            SealedPurpose::Authorize
+            | SealedPurpose::Device
+            | SealedPurpose::Account
+            | SealedPurpose::Link
+            | SealedPurpose::SignedOut => Err(sealed_address::invalid()),
         }
+    }
+
+    /// Goes on with a request whose sign-out was done here, and upstream as well.
+    pub fn resume(app: &App, request: EndSessionRequest) -> Result<SignOut, Failure> {
+        SignOut::of(app, request, String::new())
     }
 
     /// A client that is named must be registered; it is looked up at each step.
@@ -120,11 +139,16 @@ impl SignOut {
         self.client.as_ref().map(|client| client_view(&client.client, None))
     }
 
-    /// Ends the session that there is, and sends the person on: to the clients' frames, back to the client, or to a page
-    /// that says that it is done.
+    /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to be signed out there as
+    /// well, back to the client, or to a page that says that it is done.
     pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
-        let Some(present) = present else { return Ok(self.leave(app, request, &[], self.request.hinted.is_some())) };
+        let Some(present) = present else {
+            let ending = Ending { at_once: self.request.hinted.is_some(), ..Ending::default() };
+            return Ok(self.leave(app, request, &ending));
+        };
         let frames = frames(app, present)?;
+        // With its end the session's row forgets the ID token that upstream is shown.
+        let upstream = UpstreamSignOut::of(app, present)?;
         let event = AuditEvent {
             event: "signed_out",
             client_id: self.request.client_id.as_ref(),
@@ -135,28 +159,36 @@ impl SignOut {
             ..AuditEvent::default()
         };
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
-        Ok(cookies::remove_session(&app.config, self.leave(app, request, &frames, true)))
+        let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
+        let ending = Ending { frames, upstream, at_once: true };
+        Ok(cookies::remove_session(&app.config, self.leave(app, request, &ending)))
     }
 
-    /// `at_once`: without waiting for the person, where the client may have them back.
-    fn leave(&self, app: &App, request: &Request, frames: &[Frame], at_once: bool) -> Response {
-        let way_back = self.client.as_ref().and_then(|client| self.request.way_back(&client.client));
-        let mut response = match way_back {
-            Some(location) if at_once && frames.is_empty() => answers::see_other(location),
-            way_back => self.signed_out_page(app, request, frames, way_back.as_deref(), at_once),
+    /// The end of a sign-out, for a browser that is back from upstream. One that has a session again is asked.
+    pub fn after_upstream(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Response {
+        match (self.way_back(), present) {
+            (None, Some(_)) => answers::see_other(self.page(app)),
+            (Some(_), _) | (None, None) => self.leave(app, request, &Ending { at_once: true, ..Ending::default() }),
+        }
+    }
+
+    fn way_back(&self) -> Option<String> {
+        self.client.as_ref().and_then(|client| self.request.way_back(&client.client))
+    }
+
+    fn leave(&self, app: &App, request: &Request, ending: &Ending) -> Response {
+        let way_back = self.way_back();
+        let next = ending.upstream.as_ref().map(|upstream| &upstream.address).or(way_back.as_ref());
+        let mut response = match next {
+            Some(location) if ending.at_once && ending.frames.is_empty() => answers::see_other(location.clone()),
+            Some(_) | None => self.signed_out_page(app, request, ending, way_back.as_deref()),
         };
         response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
         response
     }
 
-    fn signed_out_page(
-        &self,
-        app: &App,
-        request: &Request,
-        frames: &[Frame],
-        way_back: Option<&str>,
-        at_once: bool,
-    ) -> Response {
+    fn signed_out_page(&self, app: &App, request: &Request, ending: &Ending, way_back: Option<&str>) -> Response {
+        let Ending { frames, upstream, at_once } = ending;
         let name = self.client.as_ref().map(|client| client.client.client_name.as_str()).unwrap_or_default();
         let shown: Vec<ClientFrame<'_>> = frames
             .iter()
@@ -164,10 +196,12 @@ impl SignOut {
             .collect();
         let markup = Presentation { config: &app.config, request }.draw(self.ui_locales(), |chrome| {
             let back = way_back.map(|uri| BackLink { name, uri });
-            pages::logout::signed_out_page(&SignedOutView { chrome, back, frames: &shown, goes_on: at_once })
+            let provider = upstream.as_ref().map(Onward::link);
+            pages::logout::signed_out_page(&SignedOutView { chrome, back, provider, frames: &shown, goes_on: *at_once })
         });
+        let next = upstream.as_ref().map(|upstream| upstream.address.as_str()).or(way_back).filter(|_| *at_once);
         let origins: BTreeSet<&str> = frames.iter().filter_map(|frame| frame.origin.as_deref()).collect();
-        let mut page = answers::framing_page(markup, &origins, way_back.filter(|_| at_once));
+        let mut page = answers::framing_page(markup, &origins, next);
         if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
             page.note.reason = Some(Reason::UnregisteredPostLogoutRedirectUri.code());
             page.note.detail = Some(format!("received {sent}; registered {}", self.registered_ways_back()));

@@ -1,5 +1,5 @@
-//! What somebody signs in for: a client's request, their own account, or a device of theirs. The login page and what follows a sign-in are the
-//! same for all.
+//! What somebody signs in for: a client's request, their own account, or a device of theirs. The login page and what
+//! follows a sign-in are the same for all.
 
 use std::sync::Arc;
 
@@ -19,12 +19,23 @@ use crate::protocol::authorize_request::Refusal;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::instant::Instant;
-use crate::protocol::interaction::{Step, offers_password};
+use crate::protocol::interaction::Step;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
+use crate::protocol::scope::Catalogue;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::session::LOCAL;
+use crate::protocol::upstream::Ask;
+use crate::protocol::upstream::choices::{Choices, Place};
 use crate::registry::Snapshot;
+
+/// How the account page is told that somebody was sent to sign in anew, and did.
+const SIGNED_IN_ANEW: &str = "?signed_in=anew";
+
+/// Seals whether somebody shall sign in anew, and how.
+const ANEW: &str = "anew";
+const BY_PASSWORD: &str = "password";
 
 /// What somebody signs in for.
 #[derive(Clone, Copy)]
@@ -44,6 +55,10 @@ pub struct AccountVisit {
     /// The tenant to sign in within; without one, users without a tenant.
     tenant: Option<TenantName>,
     ui_locales: String,
+    /// Whether they shall sign in anew, whatever session there is.
+    anew: bool,
+    /// Whether it must be by their password.
+    by_password: bool,
     received_at: Instant,
     snapshot: Arc<Snapshot>,
 }
@@ -53,8 +68,18 @@ impl AccountVisit {
     pub fn begin(app: &App, query: &Parameters) -> Result<AccountVisit, Failure> {
         let tenant = query.bounded("tenant", lengths::OTHER).map_err(Failure::bad_request)?;
         let ui_locales = query.bounded("ui_locales", lengths::OTHER).map_err(Failure::bad_request)?;
-        let asked = [tenant.map(|tenant| ("tenant", tenant)), ui_locales.map(|locales| ("ui_locales", locales))];
-        let parameters = Parameters::from_pairs(asked.into_iter().flatten());
+        AccountVisit::seal(app, &[("tenant", tenant), ("ui_locales", ui_locales)])
+    }
+
+    /// The same for whoever has a session and shall sign in anew, within its tenant; by their password if they have one.
+    pub fn anew(&self, app: &App, present: &PresentSession) -> Result<AccountVisit, Failure> {
+        let tenant = present.row.tenant.as_ref().map(TenantName::as_str);
+        let how = if present.user.password_hash.is_some() { BY_PASSWORD } else { "1" };
+        AccountVisit::seal(app, &[("tenant", tenant), ("ui_locales", Some(&self.ui_locales)), (ANEW, Some(how))])
+    }
+
+    fn seal(app: &App, asked: &[(&str, Option<&str>)]) -> Result<AccountVisit, Failure> {
+        let parameters = Parameters::from_pairs(asked.iter().filter_map(|(name, value)| Some((*name, (*value)?))));
         let request = SealedRequest { purpose: SealedPurpose::Account, received_at: app.now(), parameters };
         let sealed = sealed_address::seal(app, &request);
         AccountVisit::resume(app, Opened { request, sealed })
@@ -67,27 +92,30 @@ impl AccountVisit {
         let tenant = named_tenant(request.parameters.all("tenant"), &snapshot.catalogue, |_| true);
         let tenant = tenant.map_err(Failure::bad_request)?;
         let ui_locales = request.parameters.all("ui_locales").next().unwrap_or_default().to_owned();
-        Ok(AccountVisit { sealed, tenant, ui_locales, received_at: request.received_at, snapshot })
+        let anew = request.parameters.was_sent(ANEW);
+        let by_password = request.parameters.all(ANEW).any(|how| how == BY_PASSWORD);
+        Ok(AccountVisit { sealed, tenant, ui_locales, anew, by_password, received_at: request.received_at, snapshot })
     }
 
-    /// The page that asks who is there.
-    pub fn login_page(&self, app: &App) -> String {
-        sealed_address::page(app, "/login", &self.sealed)
-    }
-
-    /// Whether this session will do: where a tenant was named, one of another is none.
+    /// Whether this session will do: where a tenant was named, one of another is none, and one from a provider that is gone
+    /// or switched off is none anywhere.
     pub fn is_answered_by(&self, present: &PresentSession) -> bool {
-        self.tenant.is_none() || present.row.tenant == self.tenant
+        let tenant = present.row.tenant.as_ref();
+        let place = Place { tenant, ..self.place() };
+        (self.tenant.is_none() || tenant == self.tenant.as_ref()) && place.accepts(&present.to_core())
     }
 
-    fn next(&self, app: &App, present: Option<&PresentSession>) -> Next {
-        match present.filter(|present| self.is_answered_by(present)) {
-            Some(_) => {
-                let account = format!("{}/account", app.config.base_url.path());
-                Next::Answer(answers::see_other(answers::speaking(account, &self.ui_locales)))
-            }
-            None => Next::Login,
-        }
+    fn place(&self) -> Place<'_> {
+        Place { client: None, tenant: self.tenant.as_ref(), catalogue: &self.snapshot.catalogue }
+    }
+
+    /// The way to the account page, where this session will do.
+    fn answer(&self, app: &App, present: Option<&PresentSession>, step: &Step) -> Option<Next> {
+        let may_stay = !self.anew || *step == Step::AfterSignIn;
+        present.filter(|present| may_stay && self.is_answered_by(present))?;
+        let query = if self.anew { SIGNED_IN_ANEW } else { "" };
+        let account = format!("{}/account{query}", app.config.base_url.path());
+        Some(Next::Answer(answers::see_other(answers::speaking(account, &self.ui_locales))))
     }
 }
 
@@ -121,12 +149,7 @@ impl<'a> Errand<'a> {
 
     /// That tenant as pages name it.
     pub fn tenant_display_name(self) -> Option<&'a str> {
-        let snapshot = match self {
-            Errand::Authorize(visit) => &visit.snapshot,
-            Errand::Account(visit) => &visit.snapshot,
-            Errand::Device(visit) => &visit.snapshot,
-        };
-        let tenant = snapshot.catalogue.tenants.get(self.tenant()?.as_str())?;
+        let tenant = self.catalogue().tenants.get(self.tenant()?.as_str())?;
         Some(&tenant.display_name)
     }
 
@@ -169,21 +192,48 @@ impl<'a> Errand<'a> {
     pub fn wants_fresh_sign_in(self) -> bool {
         match self {
             Errand::Authorize(visit) => visit.wants_fresh_sign_in(),
-            Errand::Account(_) | Errand::Device(_) => false,
+            Errand::Account(visit) => visit.anew,
+            Errand::Device(_) => false,
         }
     }
 
-    /// Refuses where no password may be taken: the person must not type one in vain.
-    pub fn require_password_form(self) -> Result<(), Failure> {
+    /// Which ways to sign in there are.
+    pub fn choices(self) -> Choices {
         match self {
-            Errand::Authorize(visit) => {
-                if offers_password(&visit.request, &visit.client.client, &visit.snapshot.catalogue) {
-                    return Ok(());
-                }
-                Err(visit.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)))
+            Errand::Authorize(visit) => visit.choices(),
+            Errand::Account(visit) => Choices::of(&visit.place(), visit.by_password.then_some(LOCAL)),
+            Errand::Device(visit) => visit.choices(),
+        }
+    }
+
+    /// Where somebody signs in for this; refused where nobody can.
+    pub fn to_sign_in(self) -> Result<Next, Failure> {
+        match self {
+            Errand::Authorize(visit) => visit.to_sign_in(),
+            Errand::Account(_) | Errand::Device(_) => {
+                Next::to_sign_in(&self.choices()).ok_or_else(|| Failure::bad_request(Reason::NoWayToSignIn))
             }
-            Errand::Account(_) => Ok(()),
-            Errand::Device(visit) => visit.require_password_form(),
+        }
+    }
+
+    /// What of it an upstream provider is told.
+    pub fn ask_upstream(self) -> Ask {
+        match self {
+            Errand::Authorize(visit) => Ask::of(&visit.request),
+            Errand::Account(visit) => {
+                let ui_locales = Some(visit.ui_locales.clone()).filter(|locales| !locales.is_empty());
+                Ask { presence: visit.anew, ui_locales, ..Ask::default() }
+            }
+            Errand::Device(visit) => Ask { max_age: visit.client.client.default_max_age, ..Ask::default() },
+        }
+    }
+
+    /// What is registered.
+    pub fn catalogue(self) -> &'a Catalogue {
+        match self {
+            Errand::Authorize(visit) => &visit.snapshot.catalogue,
+            Errand::Account(visit) => &visit.snapshot.catalogue,
+            Errand::Device(visit) => &visit.snapshot.catalogue,
         }
     }
 
@@ -197,11 +247,11 @@ impl<'a> Errand<'a> {
     ) -> Result<Next, Failure> {
         match self {
             Errand::Authorize(visit) => visit.next(app, http, present, step),
-            Errand::Account(visit) => Ok(visit.next(app, present)),
-            Errand::Device(visit) => Ok(match present.filter(|present| visit.is_answered_by(app, present)) {
-                Some(present) => Next::Answer(device::draw(app, http, visit, present, false)),
-                None => Next::Login,
-            }),
+            Errand::Account(visit) => visit.answer(app, present, &step).map_or_else(|| self.to_sign_in(), Ok),
+            Errand::Device(visit) => match present.filter(|present| visit.is_answered_by(app, present)) {
+                Some(present) => Ok(Next::Answer(device::draw(app, http, visit, present, false))),
+                None => self.to_sign_in(),
+            },
         }
     }
 
@@ -209,8 +259,35 @@ impl<'a> Errand<'a> {
     pub fn page(self, app: &App, page: &str) -> String {
         match self {
             Errand::Authorize(visit) => visit.page(app, page),
-            Errand::Account(visit) => sealed_address::page(app, page, &visit.sealed),
-            Errand::Device(visit) => sealed_address::page(app, page, &visit.sealed),
+            Errand::Account(_) | Errand::Device(_) => sealed_address::page(app, page, self.sealed()),
+        }
+    }
+
+    /// What kind of request it is, as it was sealed.
+    pub fn purpose(self) -> SealedPurpose {
+        match self {
+            Errand::Authorize(_) => SealedPurpose::Authorize,
+            Errand::Account(_) => SealedPurpose::Account,
+            Errand::Device(_) => SealedPurpose::Device,
+        }
+    }
+
+    /// It is too long to go where it must.
+    pub fn too_long(self) -> Failure {
+        let (code, reason) = (AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong);
+        match self {
+            Errand::Authorize(visit) => visit.refuse(Refusal::new(code, reason)),
+            Errand::Account(_) | Errand::Device(_) => Failure::bad_request(reason),
+        }
+    }
+
+    /// They signed in as well as they could, and the request asks for more.
+    pub fn not_answered_by_sign_in(self) -> Failure {
+        match self {
+            Errand::Authorize(visit) => {
+                visit.refuse(Refusal::new(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired))
+            }
+            Errand::Account(_) | Errand::Device(_) => Failure::bad_request(Reason::SignInTooOld),
         }
     }
 

@@ -29,6 +29,8 @@ pub enum Form {
     Device,
     /// `/account`
     Account,
+    /// The question whether to link an account elsewhere.
+    Link,
 }
 
 impl Form {
@@ -41,6 +43,7 @@ impl Form {
             Form::UserCode => b"user code",
             Form::Device => b"device",
             Form::Account => b"account",
+            Form::Link => b"link",
         }
     }
 }

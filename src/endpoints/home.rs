@@ -8,5 +8,6 @@ use crate::pages;
 /// Says what this is.
 pub fn handle(app: &App, request: &Request) -> Response {
     let presentation = Presentation { config: &app.config, request };
-    answers::plain_page(200, presentation.draw("", pages::home::page))
+    let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
+    answers::plain_page(200, presentation.draw("", |chrome| pages::home::page(chrome, &account)))
 }

@@ -8,7 +8,6 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages;
-use crate::pages::frame::Account;
 use crate::pages::logout::LogoutView;
 use crate::protocol::end_session::SignOutStep;
 use crate::protocol::reason::Reason;
@@ -33,7 +32,11 @@ fn take(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSessi
     }
     match form.single("decision").map_err(Failure::bad_request)? {
         Some("sign_out") => sign_out.finish(app, request, Some(present)),
-        Some("stay") => Ok(answers::see_other(format!("{}/", app.config.base_url.path()))),
+        Some("stay") => {
+            let home = format!("{}/", app.config.base_url.path());
+            let presentation = Presentation { config: &app.config, request };
+            Ok(answers::see_other(presentation.in_language_of(home, sign_out.ui_locales())))
+        }
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -47,7 +50,7 @@ fn draw(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSessi
             chrome,
             action: &action,
             form_token: &token,
-            account: Account { name: present.display_name(), username: &present.user.username },
+            account: present.account(),
             client: sign_out.client_view(),
             drawn_again,
         })

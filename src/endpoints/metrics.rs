@@ -3,7 +3,9 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use crate::app::{App, Standing};
+use crate::app::App;
+use crate::app::logout_calls::LogoutCalls;
+use crate::app::standing::Standing;
 use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerFigures};
@@ -20,7 +22,7 @@ pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> R
     let standing = app.map(App::standing);
     for (name, help, is_so) in [
         ("gatepost_ready", "Whether /readyz answers 200.", is_ready(standing)),
-        ("gatepost_degraded", "Whether it does although the database is away.", standing == Some(Standing::Degraded)),
+        ("gatepost_degraded", "Whether it does although something is wrong, as it says.", is_degraded(standing)),
     ] {
         text.single(name, Kind::Gauge, help, u8::from(is_so));
     }
@@ -37,8 +39,15 @@ pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> R
 
 fn is_ready(standing: Option<Standing>) -> bool {
     match standing {
-        Some(Standing::Ready | Standing::Degraded) => true,
+        Some(Standing::Ready | Standing::Degraded(_)) => true,
         Some(Standing::NotReady(_)) | None => false,
+    }
+}
+
+fn is_degraded(standing: Option<Standing>) -> bool {
+    match standing {
+        Some(Standing::Degraded(_)) => true,
+        Some(Standing::Ready | Standing::NotReady(_)) | None => false,
     }
 }
 
@@ -98,12 +107,21 @@ fn house(text: &mut Exposition, app: &App) {
         "How far this machine's clock is behind the database's.",
         seconds(app.clock.skew_micros()),
     );
+    logout_calls(text, &app.logout_calls);
     text.single(
         "gatepost_identity_providers_dropped_total",
         Kind::Counter,
         "Requests that named an identity provider which their client cannot have.",
         app.dropped_identity_providers.load(Ordering::Relaxed),
     );
+}
+
+fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
+    let help = "Calls that told clients of a session's end; failed ones are repeated until they are given up.";
+    text.family("gatepost_backchannel_logouts_total", Kind::Counter, help);
+    for (outcome, count) in calls.by_outcome() {
+        text.sample("", &[("outcome", outcome)], count);
+    }
 }
 
 fn keys(text: &mut Exposition, app: &App) {

@@ -15,6 +15,7 @@ pub mod device_visit;
 pub mod discovery;
 pub mod end_session;
 pub mod errand;
+pub mod external;
 pub mod form_tokens;
 pub mod forms;
 pub mod granted;

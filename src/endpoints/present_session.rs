@@ -4,6 +4,7 @@ use super::cookies::{self, SessionHandle};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::Request;
+use crate::pages::frame::Account;
 use crate::protocol::secret::SecretText;
 use crate::protocol::session::Session;
 use crate::store::sessions::{self, FoundSession, SessionRow};
@@ -50,9 +51,16 @@ impl PresentSession {
         self.row.to_core()
     }
 
-    /// What the person is called: the `name` claim, else the user name.
+    /// Who that is, as pages show it.
+    pub fn account(&self) -> Account<'_> {
+        Account { name: self.display_name(), username: self.user.username.as_deref().unwrap_or_default() }
+    }
+
+    /// What the person is called: the `name` claim, else the user name; without one, what they are called elsewhere.
     pub fn display_name(&self) -> &str {
-        let name = self.user.claims.get("name").and_then(serde_json::Value::as_str);
-        name.filter(|name| !name.is_empty()).unwrap_or(&self.user.username)
+        let claim =
+            |name| self.user.claims.get(name).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+        let given = claim("name").or(self.user.username.as_deref());
+        given.or_else(|| claim("preferred_username")).or_else(|| claim("email")).unwrap_or(self.user.sub.as_str())
     }
 }

@@ -38,7 +38,13 @@ fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Param
 
 /// Any generation stands for the grant, and its access tokens go with it.
 fn revoke_grant(app: &App, request: &Request, client_id: &ClientId, handle: RefreshHandle) -> Result<(), StoreError> {
-    let event = AuditEvent { event: "grant_revoked", ..event(request) };
+    let Some(grant) = grants::find(&app.store, handle.grant, client_id)? else { return Ok(()) };
+    let event = AuditEvent {
+        event: "grant_revoked",
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        ..AuditEvent::of(&grant)
+    };
     grants::revoke(&app.store, handle.grant, Some(client_id), &event).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! The `r` of our pages' addresses: a request under seal. No page takes anything else from its address.
+//! The `r` of our pages' addresses: a request under seal. No page takes anything else from its address but how it is shown.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -25,7 +25,11 @@ pub fn seal(app: &App, request: &SealedRequest) -> String {
 /// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.
 pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    let sealed = query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
+    open_text(app, query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default())
+}
+
+/// Opens a request that came another way than in an address.
+pub fn open_text(app: &App, sealed: &str) -> Result<Opened, Failure> {
     let opened = app.vault.authorize_requests.open_text("", sealed).and_then(|bytes| SealedRequest::decode(&bytes));
     let opened = opened.ok_or_else(invalid)?;
     if app.now() >= opened.received_at.plus(app.config.authorization_request_lifetime) {

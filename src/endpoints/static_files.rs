@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::http::{Body, Response};
 use crate::pages::brand::brand_css;
 use crate::protocol::errors::TokenErrorCode;
+use crate::protocol::hex;
 use crate::protocol::reason::Reason;
 
 use super::brand::{BrandTexts, LOGO};
@@ -58,7 +59,7 @@ pub fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let digest = FILES.iter().fold(Sha256::new(), |digest, (_, _, bytes)| digest.chain_update(bytes)).finalize();
-        digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&digest).chars().take(8).collect()
     })
 }
 

@@ -17,6 +17,7 @@ use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::protocol::acr_values::AcrValues;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
 use crate::protocol::consent::Consent;
@@ -32,6 +33,7 @@ use crate::protocol::scope::ScopeSet;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::secret::SecretText;
 use crate::protocol::session_state::session_state;
+use crate::protocol::upstream::choices::{Choices, Place};
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::{consents, session_clients};
 
@@ -53,6 +55,8 @@ pub struct Visit {
 pub enum Next {
     /// The sign-in page.
     Login,
+    /// Straight to that identity provider: the request names it, or there is no other way.
+    Upstream(String),
     /// The sign-in page, offering the present account.
     SelectAccount,
     /// The consent page.
@@ -62,6 +66,14 @@ pub enum Next {
     },
     /// The answer to the client.
     Answer(Response),
+}
+
+impl Next {
+    /// Where one of these ways begins; `None` when there is none.
+    pub fn to_sign_in(choices: &Choices) -> Option<Next> {
+        let straight = || choices.only().map_or(Next::Login, |provider| Next::Upstream(provider.to_owned()));
+        (!choices.is_empty()).then(straight)
+    }
 }
 
 impl Visit {
@@ -90,9 +102,11 @@ impl Visit {
         let Opened { request, sealed } = opened;
         match request.purpose {
             SealedPurpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
-            SealedPurpose::Device | SealedPurpose::Account | SealedPurpose::Link | SealedPurpose::Logout => {
-                Err(sealed_address::invalid())
-            }
+            SealedPurpose::Device
+            | SealedPurpose::Account
+            | SealedPurpose::Link
+            | SealedPurpose::Logout
+            | SealedPurpose::SignedOut => Err(sealed_address::invalid()),
         }
     }
 
@@ -141,11 +155,24 @@ impl Visit {
                 }
                 self.proceed(app, http, present, (scope, date)).map(Next::Answer)
             }
-            (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => Ok(Next::Login),
+            (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => self.to_sign_in(),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
             (Interaction::Consent { may_remember }, _) => Ok(Next::Consent { may_remember }),
             (Interaction::Refuse(refusal), _) => Err(self.refuse(refusal)),
         }
+    }
+
+    /// Which ways to sign in this request has.
+    pub fn choices(&self) -> Choices {
+        let AcrValues { identity_provider, tenant, .. } = &self.request.acr_values;
+        let (client, catalogue) = (Some(&self.client.client), &self.snapshot.catalogue);
+        Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue }, identity_provider.as_deref())
+    }
+
+    /// Where somebody signs in for this request; refused where nobody can.
+    pub fn to_sign_in(&self) -> Result<Next, Failure> {
+        let refusal = || Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn);
+        Next::to_sign_in(&self.choices()).ok_or_else(|| self.refuse(refusal()))
     }
 
     /// What was taken back during the wait counts.

@@ -10,7 +10,6 @@ use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem}
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::identifiers::Sid;
 use crate::protocol::reason::Reason;
-use crate::protocol::refresh_token;
 use crate::protocol::scope::OFFLINE_ACCESS;
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_request::AuthorizationCodeRequest;
@@ -33,6 +32,9 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
     let event = AuditEvent {
         source: Some(context.request.source),
         request_id: Some(&context.request.id),
+        client_id: Some(&code.client_id),
+        sub: Some(&code.user.subject),
+        sid: code.user.sid.as_ref(),
         ..AuditEvent::default()
     };
     let snapshot = app.registry.snapshot();
@@ -115,11 +117,7 @@ fn answer(
             user: Some(IssueUser {
                 sign_in: &code.user,
                 user: &user.to_core(),
-                grant: Some(IssueGrant {
-                    id: code.grant,
-                    expires_at: code.grant_expires_at,
-                    refresh_generation: refresh_token::is_issued(&code.scope, &client.client).then_some(0),
-                }),
+                grant: Some(IssueGrant::begun(code.grant, code.grant_expires_at, &code.scope, &client.client)),
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),

@@ -2,25 +2,21 @@
 //! has decided, and gets its tokens once.
 
 use super::GrantContext;
-use super::issue::{self, Issue, IssueGrant, IssueUser};
-use super::user_grant::ends_at;
+use super::user_grant::{self, Begun, ends_at};
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::protocol::acr_values::tenant_stands;
 use crate::protocol::audience::{Narrowed, narrow_granted};
-use crate::protocol::claims::ClaimNames;
 use crate::protocol::device_code::{is_still_allowed, judge_poll};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::reason::Reason;
-use crate::protocol::refresh_token;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::token_request::DeviceCodeRequest;
 use crate::protocol::token_response::TokenResponse;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::device_authorizations::{self, DeviceRedemption, GrantedDevice, NewDeviceGrant};
-use crate::store::users::UserRow;
 
 /// Polls, and redeems once the user has allowed it.
 pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<TokenResponse, Failure> {
@@ -33,13 +29,20 @@ pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<
     // Before the code is spent, so that a resource that is not to be had leaves it as it was.
     let narrowed = allowed(context, request, &granted, &snapshot)?;
     let new = new_grant(context, &granted.scope);
+    // Its name is the statement's to say: redeemed or refused.
     let event = AuditEvent {
+        client_id: Some(&client.client.client_id),
+        sub: Some(&granted.user.subject),
         source: Some(context.request.source),
         request_id: Some(&context.request.id),
         ..AuditEvent::default()
     };
     match device_authorizations::redeem(&app.store, &hashes, &new, &event)? {
-        DeviceRedemption::Issued(user) => answer(context, &snapshot, &granted, narrowed, (&new, &user)),
+        DeviceRedemption::Issued(user) => {
+            let (sign_in, scope) = (&granted.user, &granted.scope);
+            let begun = Begun { sign_in, scope, id: new.id, expires_at: new.expires_at };
+            user_grant::answer(context, &snapshot, narrowed, begun, &user)
+        }
         DeviceRedemption::Spent => Err(refused(Reason::UnknownDeviceCode)),
         DeviceRedemption::NoLongerStands => Err(refused(Reason::GrantNoLongerStands)),
     }
@@ -75,27 +78,4 @@ fn new_grant<'a>(context: GrantContext<'a>, scope: &ScopeSet) -> NewDeviceGrant<
 
 fn refused(reason: Reason) -> Failure {
     TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
-}
-
-fn answer(
-    context: GrantContext<'_>,
-    snapshot: &Snapshot,
-    granted: &GrantedDevice,
-    narrowed: Narrowed,
-    (new, user): (&NewDeviceGrant<'_>, &UserRow),
-) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, now, .. } = context;
-    let user = IssueUser {
-        sign_in: &granted.user,
-        user: &user.to_core(),
-        grant: Some(IssueGrant {
-            id: new.id,
-            expires_at: new.expires_at,
-            refresh_generation: refresh_token::is_issued(&granted.scope, &client.client).then_some(0),
-        }),
-        claims: &ClaimNames::default(),
-        nonce: None,
-    };
-    let issue = Issue { client: &client.client, scope: &granted.scope, user: Some(user), now };
-    issue::tokens(app, snapshot, narrowed, &issue)
 }

@@ -15,9 +15,7 @@ use crate::protocol::acr_values::{SIGNED_IN, settle_tenant};
 use crate::protocol::audience::{Narrowed, narrow};
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
-use crate::protocol::extension_grant::{
-    Answer, Circumstances, Granted, Proposal, Refusal, Verdict, asked_scope, judge,
-};
+use crate::protocol::extension_grant::{Answer, Circumstances, Granted, Proposal, Refusal, Verdict, judge};
 use crate::protocol::identifiers::{ClientId, GrantId, TenantName};
 use crate::protocol::reason::Reason;
 use crate::protocol::refresh_token;
@@ -26,6 +24,7 @@ use crate::protocol::token_request::ExtensionRequest;
 use crate::protocol::token_response::TokenResponse;
 use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user::User;
+use crate::protocol::user_scope::requested_scope;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewGrant};
@@ -43,7 +42,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     wait_or_go_on(context)?;
     let snapshot = app.registry.snapshot();
     // Before anything is asked of the grant: it may use up what it is shown.
-    let asked = asked_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
+    let asked = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let words = request.parameter("acr_values").unwrap_or_default().split(' ');
     let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
     let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue).map_err(Failure::bad_request)?;

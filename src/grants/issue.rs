@@ -23,7 +23,7 @@ use crate::protocol::instant::Instant;
 use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
 use crate::protocol::logout_token::LogoutToken;
 use crate::protocol::reference_token;
-use crate::protocol::refresh_token::RefreshHandle;
+use crate::protocol::refresh_token::{self, RefreshHandle};
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::{OPENID, ScopeSet};
 use crate::protocol::secret::SecretText;
@@ -72,6 +72,13 @@ pub struct IssueGrant {
     pub expires_at: Instant,
     /// The generation of the refresh token to hand out; `None` hands out none.
     pub refresh_generation: Option<i32>,
+}
+
+impl IssueGrant {
+    /// A grant that was entered just now, with its first refresh token where that scope brings one.
+    pub fn begun(id: GrantId, expires_at: Instant, scope: &ScopeSet, client: &Client) -> IssueGrant {
+        IssueGrant { id, expires_at, refresh_generation: refresh_token::is_issued(scope, client).then_some(0) }
+    }
 }
 
 /// What extension grants add.

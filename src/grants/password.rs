@@ -11,6 +11,7 @@ use crate::protocol::acr_values::{SIGNED_IN, tenant_for_password};
 use crate::protocol::audience::narrow;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::instant::Instant;
+use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::reason::Reason;
 use crate::protocol::session::PASSWORD;
 use crate::protocol::token_request::PasswordRequest;
@@ -43,6 +44,8 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         judged_at,
         event: "password_granted",
     };
+    // What is taken back during the wait counts: the row of the grant is entered only if nothing was.
+    app.wait_until(may_be_issued_at(judged_at))?;
     let issued = user_grant::begin(context, &snapshot, narrowed, &grant)?;
     issued.ok_or_else(|| refused(Reason::GrantNoLongerStands))
 }
@@ -52,10 +55,11 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<(Use
     match password_sign_in::attempt(app, attempt)? {
         Outcome::Accepted { user, read_at } => Ok((*user, read_at)),
         Outcome::Wrong => {
-            password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id))?;
+            password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id));
             Err(refused(Reason::PasswordRefused))
         }
         Outcome::Throttled(_) => {
+            app.note_turned_away(context.request);
             password_sign_in::cost_as_much(app, attempt.password)?;
             Err(refused(Reason::PasswordThrottled))
         }

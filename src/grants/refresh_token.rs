@@ -29,11 +29,11 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     let verdict = judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now);
     match verdict {
         RefreshVerdict::Refresh(narrowed) => {
-            let (generation, user) = refresh(context, handle)?;
+            let (generation, user) = refresh(context, handle, &grant)?;
             answer(context, &snapshot, &grant, narrowed, (generation, &user))
         }
         RefreshVerdict::OldToken(narrowed) => {
-            let (generation, user) = refresh(context, handle)?;
+            let (generation, user) = refresh(context, handle, &grant)?;
             answer(context, &snapshot, &grant, narrowed?, (generation, &user))
         }
         RefreshVerdict::Refuse(error) => Err(error.into()),
@@ -41,7 +41,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
 }
 
 /// The generation to hand out, and the user as they are now.
-fn refresh(context: GrantContext<'_>, handle: RefreshHandle) -> Result<(i32, UserRow), Failure> {
+fn refresh(context: GrantContext<'_>, handle: RefreshHandle, grant: &Grant) -> Result<(i32, UserRow), Failure> {
     let GrantContext { app, request, client, .. } = context;
     let new = NewRefresh {
         handle,
@@ -50,7 +50,8 @@ fn refresh(context: GrantContext<'_>, handle: RefreshHandle) -> Result<(i32, Use
         usage: client.client.refresh_token_usage,
         retry_window: client.client.lifetimes.refresh_token_retry_window,
     };
-    let event = AuditEvent { source: Some(request.source), request_id: Some(&request.id), ..AuditEvent::default() };
+    // Its name is the statement's to say: refreshed, repeated or replayed.
+    let event = AuditEvent { source: Some(request.source), request_id: Some(&request.id), ..AuditEvent::of(grant) };
     match grant_refresh::refresh(&app.store, &new, &event)? {
         Refreshed::Issued { generation, user } => Ok((generation, *user)),
         Refreshed::Revoked => Err(invalid_grant(Reason::RefreshTokenReplayed)),

@@ -11,7 +11,6 @@ use crate::protocol::claims::ClaimNames;
 use crate::protocol::client::Client;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
-use crate::protocol::refresh_token;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::token_response::TokenResponse;
 use crate::protocol::token_subject::TokenSubject;
@@ -55,10 +54,9 @@ pub fn begin(
         request_id: Some(&context.request.id),
         ..AuditEvent::default()
     };
-    match grants::begin(&context.app.store, &new, &event)? {
-        Some(user) => answer(context, snapshot, narrowed, grant, (&new, &user)).map(Some),
-        None => Ok(None),
-    }
+    let Some(user) = grants::begin(&context.app.store, &new, &event)? else { return Ok(None) };
+    let begun = Begun { sign_in: &grant.sign_in, scope: &grant.scope, id: new.id, expires_at: new.expires_at };
+    answer(context, snapshot, narrowed, begun, &user).map(Some)
 }
 
 fn new_grant(context: GrantContext<'_>, grant: &UserGrant) -> NewGrant {
@@ -85,25 +83,35 @@ fn new_grant(context: GrantContext<'_>, grant: &UserGrant) -> NewGrant {
     }
 }
 
-fn answer(
+/// A grant without a browser session that was entered just now.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun<'a> {
+    /// To whom.
+    pub sign_in: &'a TokenSubject,
+    /// The whole scope.
+    pub scope: &'a ScopeSet,
+    /// Its name.
+    pub id: GrantId,
+    /// Its absolute end.
+    pub expires_at: Instant,
+}
+
+/// Makes the grant's first tokens.
+pub fn answer(
     context: GrantContext<'_>,
     snapshot: &Snapshot,
     narrowed: Narrowed,
-    grant: &UserGrant,
-    (new, user): (&NewGrant, &UserRow),
+    begun: Begun<'_>,
+    user: &UserRow,
 ) -> Result<TokenResponse, Failure> {
     let client = &context.client.client;
     let user = IssueUser {
-        sign_in: &grant.sign_in,
+        sign_in: begun.sign_in,
         user: &user.to_core(),
-        grant: Some(IssueGrant {
-            id: new.id,
-            expires_at: new.expires_at,
-            refresh_generation: refresh_token::is_issued(&grant.scope, client).then_some(0),
-        }),
+        grant: Some(IssueGrant::begun(begun.id, begun.expires_at, begun.scope, client)),
         claims: &ClaimNames::default(),
         nonce: None,
     };
-    let issue = Issue { client, scope: &grant.scope, user: Some(user), now: context.now };
+    let issue = Issue { client, scope: begun.scope, user: Some(user), now: context.now };
     issue::tokens(context.app, snapshot, narrowed, &issue)
 }

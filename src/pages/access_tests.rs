@@ -4,7 +4,7 @@ use super::brand::Brand;
 use super::error::{self, ErrorView, Problem};
 use super::frame::Chrome;
 use super::language::Language;
-use super::samples::{FAILURES, Tag, every_page, pages, tags, words};
+use super::samples::{FAILURES, Page, Tag, every_page, pages, tags, words};
 
 #[test]
 fn the_document_says_its_language() {
@@ -91,6 +91,7 @@ fn a_problem_is_announced_and_marks_its_fields() {
             "UsernameMissing" => (1, &["username"]),
             "PasswordMissing" => (1, &["password"]),
             "TooManyAttempts" | "PageExpired" => (1, &[]),
+            "UpstreamCancelled" | "UpstreamUnavailable" | "UpstreamLoginRequired" => (1, &[]),
             _ => (0, &[]),
         };
         assert_eq!((alerts, wrong.as_slice()), (expected_alerts, expected_wrong), "{}", page.name);
@@ -111,10 +112,32 @@ fn the_password_is_never_prefilled_and_fields_say_what_they_are_for() {
         assert_eq!(field("username").attribute("autocomplete"), Some("username"));
         assert_eq!(field("username").attribute("autocapitalize"), Some("none"));
         assert_eq!(field("username").attribute("spellcheck"), Some("false"));
-        let buttons: Vec<_> =
-            tags.iter().filter(|tag| tag.name == "button").map(|tag| tag.attribute("value")).collect();
-        assert_eq!(buttons, [None, Some("cancel")], "Enter must press the sign-in");
+        let buttons: Vec<_> = tags.iter().filter(|tag| tag.name == "button").map(|tag| tag.attribute("name")).collect();
+        let expected: &[Option<&str>] = match page.name.starts_with("login with providers") {
+            true => &[None, Some("identity_provider"), Some("identity_provider"), Some("decision")],
+            false => &[None, Some("decision")],
+        };
+        assert_eq!(buttons, expected, "Enter must press the sign-in");
         assert!(field("decision").attribute("formnovalidate").is_some(), "going back needs no password");
+    }
+}
+
+#[test]
+fn other_services_are_buttons_of_a_form_without_fields() {
+    let with_providers = |page: &&Page| page.name.contains("providers");
+    for page in every_page().iter().filter(with_providers) {
+        let forms: Vec<_> = page.html.split("<form").skip(1).map(|form| format!("<form{form}")).collect();
+        let last = tags(forms.last().expect("a form").split_once("</form>").expect("a form closes").0);
+        let fields: Vec<_> = last.iter().filter(|tag| tag.name == "input").collect();
+        assert!(fields.iter().all(|tag| tag.attribute("type") == Some("hidden")), "{}", page.name);
+        let buttons: Vec<_> =
+            last.iter().filter(|tag| tag.name == "button").filter_map(|tag| tag.attribute("name")).collect();
+        assert_eq!(buttons, ["identity_provider", "identity_provider", "decision"], "{}", page.name);
+        let alone = page.name.starts_with("providers");
+        assert_eq!((forms.len(), page.html.contains("class=\"or\"")), if alone { (1, false) } else { (2, true) });
+        assert_eq!(fields.len(), if alone { 2 } else { 1 }, "{}", page.name);
+        let alerts = page.html.matches("role=\"alert\"").count();
+        assert_eq!(alerts, usize::from(page.name.starts_with("providers after")), "{}", page.name);
     }
 }
 
@@ -124,13 +147,15 @@ fn the_account_page_names_each_thing_its_buttons_end() {
         let tags = tags(&page.html);
         let buttons: Vec<_> =
             tags.iter().filter(|tag| tag.name == "button").filter_map(|tag| tag.attribute("value")).collect();
-        assert_eq!(buttons, ["end_session", "end_others", "withdraw", "change_password"], "{}", page.name);
+        let expected = ["end_session", "end_others", "withdraw", "unlink", "unlink", "link", "link", "change_password"];
+        assert_eq!(buttons, expected, "{}", page.name);
         let described = |value| {
             let button = tags.iter().find(|tag| tag.attribute("value") == Some(value)).expect("a button");
             button.attribute("aria-describedby").map(str::to_owned)
         };
         assert_eq!(described("end_session").as_deref(), Some("session-1"), "the second: this browser has none");
         assert_eq!(described("withdraw").as_deref(), Some("application-0"));
+        assert_eq!(described("unlink").as_deref(), Some("identity-0"));
         let fields = tags.iter().filter(|tag| tag.attribute("type") == Some("password"));
         let fields: Vec<_> =
             fields.map(|tag| (tag.attribute("autocomplete").unwrap_or(""), tag.attribute("value"))).collect();
@@ -149,11 +174,53 @@ fn a_problem_with_the_account_is_announced_and_marks_its_field() {
             "PresentPasswordMissing" | "PresentPasswordWrong" => (1, 0, Some("present_password")),
             "NewPasswordUnfit" => (1, 0, Some("new_password")),
             "NewPasswordsDiffer" => (1, 0, Some("new_password_again")),
-            "SessionChanged" | "NothingThere" | "TooManyAttempts" => (1, 0, None),
+            "SessionChanged"
+            | "NothingThere"
+            | "TooManyAttempts"
+            | "LastWayIn"
+            | "LinkedElsewhere"
+            | "LinkExpired"
+            | "SignInTooOld"
+            | "LinkCancelled"
+            | "ProviderUnavailable" => (1, 0, None),
             "done" => (0, 1, None),
             _ => (0, 0, None),
         };
         assert_eq!((role("alert"), role("status"), wrong), expected, "{}", page.name);
+    }
+}
+
+#[test]
+fn the_question_whether_to_link_names_both_accounts_and_can_be_left() {
+    for language in Language::ALL {
+        for page in pages(language, "alice@corp").iter().filter(|page| page.name.starts_with("link ")) {
+            let tags = tags(&page.html);
+            let decisions: Vec<_> =
+                tags.iter().filter(|tag| tag.name == "button").map(|tag| tag.attribute("value")).collect();
+            assert_eq!(decisions, [Some("confirm_link")], "{}", page.name);
+            let offer = tags.iter().find(|tag| tag.attribute("name") == Some("offer")).expect("what is linked");
+            assert_eq!(offer.attribute("value"), Some("OFFER"));
+            assert!(tags.iter().any(|tag| tag.attribute("href") == Some("/auth/account")), "{}: a way back", page.name);
+            // Provider, identifier there, who is signed in here; and the name there, where one is known.
+            let named = words(&page.html).matches("alice@corp").count();
+            let brand = words(page.html.split_once("<main").unwrap().1).matches("alice@corp").count();
+            assert!(named >= 3 && brand >= 3, "{}: {named}", page.name);
+            assert_eq!(page.html.matches("<dt>").count(), if page.name.contains("label") { 1 } else { 2 });
+        }
+    }
+}
+
+#[test]
+fn the_account_page_offers_linking_only_where_something_can_be_linked() {
+    for page in every_page().iter().filter(|page| page.name.contains("account")) {
+        let has = |decision: &str| page.html.contains(&format!("value=\"{decision}\""));
+        let expected = match page.name.split(" account").next() {
+            Some("linkable") => (true, false),
+            Some("linked") => (false, true),
+            Some("an empty" | "login for the") => (false, false),
+            _ => (true, true),
+        };
+        assert_eq!((has("link"), has("unlink")), expected, "{}", page.name);
     }
 }
 
@@ -215,7 +282,14 @@ fn the_error_page_tells_reference_and_reason() {
         };
         let mut headings = Vec::new();
         for problem in FAILURES {
-            let view = ErrorView { chrome, problem, reason_code: Some("GP1207"), reason_text: None, home: None };
+            let view = ErrorView {
+                chrome,
+                problem,
+                reason_code: Some("GP1207"),
+                reason_text: None,
+                home: None,
+                sign_in: None,
+            };
             let html = error::page(&view).into_string();
             assert!(html.contains("<code>00c0ffee00c0ffee</code>") && html.contains("<code>GP1207</code>"));
             assert!(!html.contains("<form") && !html.contains("<a ") && !html.contains("lang=\"en\">B"));
@@ -226,5 +300,5 @@ fn the_error_page_tells_reference_and_reason() {
         headings.dedup();
         assert_eq!(headings.len(), FAILURES.len());
     }
-    assert_eq!(FAILURES.map(Problem::status), [400, 403, 404, 405, 413, 429, 500, 503]);
+    assert_eq!(FAILURES.map(Problem::status), [400, 403, 404, 405, 413, 429, 500, 503, 400, 400, 403, 403, 403]);
 }

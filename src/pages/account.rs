@@ -1,4 +1,7 @@
-//! A person's own account: where they are signed in, what applications they allowed, and their password.
+//! A person's own account: where they are signed in, what applications they allowed, the accounts elsewhere that they sign
+//! in with, and their password.
+
+mod linked;
 
 use maud::{Markup, html};
 
@@ -7,6 +10,8 @@ use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_
 use crate::pages::texts::{Template, Texts};
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::timestamp;
+
+pub use linked::{IdentityItem, ProviderItem};
 
 /// Everything the account page shows.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,10 @@ pub struct AccountView<'a> {
     pub sessions: &'a [SessionItem<'a>],
     /// What they allowed.
     pub applications: &'a [ApplicationItem<'a>],
+    /// Accounts elsewhere that they sign in with.
+    pub identities: &'a [IdentityItem<'a>],
+    /// Where they could link one.
+    pub linkable: &'a [ProviderItem<'a>],
     /// Whether they sign in with a password at all.
     pub has_password: bool,
 }
@@ -72,6 +81,14 @@ pub enum Outcome<'a> {
     AccessWithdrawn(&'a str),
     /// The password is the new one.
     PasswordChanged,
+    /// They signed in anew, so that they can link an account.
+    SignedInAnew,
+    /// An account at the provider of that name is linked.
+    IdentityLinked(&'a str),
+    /// It was before.
+    IdentityLinkedAlready(&'a str),
+    /// It is no more.
+    IdentityUnlinked(&'a str),
     /// Nothing was done.
     Problem(AccountProblem),
 }
@@ -96,15 +113,33 @@ pub enum AccountProblem {
     NewPasswordUnfit,
     /// The two new ones differ.
     NewPasswordsDiffer,
+    /// What was to be unlinked is the only way to sign in.
+    LastWayIn,
+    /// What was to be linked is somebody else's.
+    LinkedElsewhere,
+    /// The question whether to link waited too long.
+    LinkExpired,
+    /// They were sent to sign in anew, and the provider says that they did so before.
+    SignInTooOld,
+    /// They did not go on at the provider.
+    LinkCancelled,
+    /// The provider is not to be had, for now or at all.
+    ProviderUnavailable,
 }
 
 impl AccountProblem {
     /// The field to mend, if one is to be mended.
     fn field(self) -> Option<&'static str> {
         match self {
-            AccountProblem::SessionChanged | AccountProblem::NothingThere | AccountProblem::TooManyAttempts { .. } => {
-                None
-            }
+            AccountProblem::SessionChanged
+            | AccountProblem::NothingThere
+            | AccountProblem::TooManyAttempts { .. }
+            | AccountProblem::LastWayIn
+            | AccountProblem::LinkedElsewhere
+            | AccountProblem::LinkExpired
+            | AccountProblem::SignInTooOld
+            | AccountProblem::LinkCancelled
+            | AccountProblem::ProviderUnavailable => None,
             AccountProblem::PresentPasswordMissing | AccountProblem::PresentPasswordWrong => Some("present-password"),
             AccountProblem::NewPasswordUnfit => Some("new-password"),
             AccountProblem::NewPasswordsDiffer => Some("new-password-again"),
@@ -120,12 +155,19 @@ impl AccountProblem {
             AccountProblem::TooManyAttempts { minutes } => texts.too_many_attempts.fill(&(texts.minutes)(minutes)),
             AccountProblem::NewPasswordUnfit => texts.new_password_unfit.to_owned(),
             AccountProblem::NewPasswordsDiffer => texts.new_passwords_differ.to_owned(),
+            AccountProblem::LastWayIn => texts.last_way_in.to_owned(),
+            AccountProblem::LinkedElsewhere => texts.linked_elsewhere.to_owned(),
+            AccountProblem::LinkExpired => texts.link_expired.to_owned(),
+            AccountProblem::SignInTooOld => texts.sign_in_too_old.to_owned(),
+            AccountProblem::LinkCancelled => texts.link_cancelled.to_owned(),
+            AccountProblem::ProviderUnavailable => texts.provider_unavailable.to_owned(),
         }
     }
 }
 
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with `session`, `end_others`, `withdraw`
-/// with `client_id`, or `change_password` with `present_password`, `new_password` and `new_password_again`.
+/// with `client_id`, `unlink` with `identity`, `link` with `provider`, or `change_password` with `present_password`, `new_password`
+/// and `new_password_again`.
 pub fn page(view: &AccountView<'_>) -> Markup {
     let texts = view.chrome.texts;
     let problem = match view.outcome {
@@ -134,7 +176,11 @@ pub fn page(view: &AccountView<'_>) -> Markup {
             Outcome::SessionEnded
             | Outcome::OtherSessionsEnded
             | Outcome::AccessWithdrawn(_)
-            | Outcome::PasswordChanged,
+            | Outcome::PasswordChanged
+            | Outcome::SignedInAnew
+            | Outcome::IdentityLinked(_)
+            | Outcome::IdentityLinkedAlready(_)
+            | Outcome::IdentityUnlinked(_),
         )
         | None => None,
     };
@@ -153,6 +199,7 @@ pub fn page(view: &AccountView<'_>) -> Markup {
             @if let Some(outcome) = view.outcome { (said(texts, outcome)) }
             (sessions(view))
             (applications(view))
+            (linked::section(view))
             @if view.has_password { (password(view, problem)) }
         },
     )
@@ -165,6 +212,10 @@ fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::OtherSessionsEnded => done(html! { (texts.other_sessions_ended) }),
         Outcome::AccessWithdrawn(name) => done(about(texts.access_withdrawn, name)),
         Outcome::PasswordChanged => done(html! { (texts.password_changed) }),
+        Outcome::SignedInAnew => done(html! { (texts.signed_in_anew) }),
+        Outcome::IdentityLinked(provider) => done(about(texts.identity_linked, provider)),
+        Outcome::IdentityLinkedAlready(provider) => done(about(texts.identity_linked_already, provider)),
+        Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
         Outcome::Problem(problem) => html! {
             div #problem .notice .problem role="alert" {
                 h2 { (texts.there_is_a_problem) }
@@ -184,7 +235,9 @@ fn sessions(view: &AccountView<'_>) -> Markup {
     html! {
         section aria-labelledby="sessions" {
             h2 #sessions { (texts.sessions_heading) }
-            p .hint { (texts.sessions_hint) }
+            p .hint {
+                @if view.has_password { (texts.sessions_hint) } @else { (texts.sessions_hint_without_password) }
+            }
             ul .items {
                 @for (index, session) in view.sessions.iter().enumerate() { li { (session_item(view, session, index)) } }
             }

@@ -18,6 +18,8 @@ pub struct ErrorView<'a> {
     pub reason_text: Option<&'a str>,
     /// Where one can go from here: a path of ours.
     pub home: Option<&'a str>,
+    /// Where one can sign in another way: a path of ours.
+    pub sign_in: Option<&'a str>,
 }
 
 /// What happened, as a person sees it.
@@ -42,14 +44,24 @@ pub enum Problem {
     Internal,
     /// 503
     Unavailable,
+    /// 400: nobody in this browser is on that way upstream, or any more.
+    RoundTripOver,
+    /// 400: what came from upstream is not believed.
+    NotBelieved,
+    /// 403: nobody here is who they are upstream.
+    NotProvisioned,
+    /// 403: their account is disabled.
+    AccountDisabled,
+    /// 403: their account is of another tenant.
+    AccountElsewhere,
 }
 
 impl Problem {
     /// The HTTP status the page is sent with.
     pub const fn status(self) -> u16 {
         match self {
-            Problem::BadRequest => 400,
-            Problem::Forbidden => 403,
+            Problem::BadRequest | Problem::RoundTripOver | Problem::NotBelieved => 400,
+            Problem::Forbidden | Problem::NotProvisioned | Problem::AccountDisabled | Problem::AccountElsewhere => 403,
             Problem::NotFound => 404,
             Problem::MethodNotAllowed => 405,
             Problem::TooLarge => 413,
@@ -69,6 +81,11 @@ impl Problem {
             Problem::TooManyRequests { .. } => texts.too_many_requests,
             Problem::Internal => texts.internal,
             Problem::Unavailable => texts.unavailable,
+            Problem::RoundTripOver => texts.round_trip_over,
+            Problem::NotBelieved => texts.not_believed,
+            Problem::NotProvisioned => texts.not_provisioned,
+            Problem::AccountDisabled => texts.account_disabled,
+            Problem::AccountElsewhere => texts.account_elsewhere,
         }
     }
 
@@ -82,6 +99,11 @@ impl Problem {
             Problem::TooManyRequests { minutes } => texts.too_many_requests_advice.fill(&(texts.minutes)(minutes)),
             Problem::Internal => texts.internal_advice.to_owned(),
             Problem::Unavailable => texts.unavailable_advice.to_owned(),
+            Problem::RoundTripOver => texts.round_trip_over_advice.to_owned(),
+            Problem::NotBelieved => texts.not_believed_advice.to_owned(),
+            Problem::NotProvisioned => texts.not_provisioned_advice.to_owned(),
+            Problem::AccountDisabled => texts.account_disabled_advice.to_owned(),
+            Problem::AccountElsewhere => texts.account_elsewhere_advice.to_owned(),
         }
     }
 }
@@ -96,6 +118,9 @@ pub fn page(view: &ErrorView<'_>) -> Markup {
         html! {
             h1 { (heading) }
             p { (view.problem.advice(texts)) }
+            @if let Some(sign_in) = given(view.sign_in) {
+                div .actions { a .button href=(sign_in) { (texts.to_sign_in_page) } }
+            }
             @if let Some(home) = given(view.home) {
                 div .actions { a .button href=(home) { (texts.to_start_page) } }
             }

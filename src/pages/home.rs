@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{Chrome, about, document};
 
-/// The start page.
-pub fn page(chrome: Chrome<'_>) -> Markup {
+/// The start page; `account` is the address of the account page.
+pub fn page(chrome: Chrome<'_>, account: &str) -> Markup {
     let texts = chrome.texts;
     document(
         chrome,
@@ -14,7 +14,7 @@ pub fn page(chrome: Chrome<'_>) -> Markup {
             h1 { (texts.home_title) }
             p .lead { (about(texts.home_hint, chrome.brand.name)) }
             p { (texts.home_advice) }
-            p { a href={ (chrome.base_path) "/account" } { (texts.account_title) } }
+            p { a href=(account) { (texts.account_title) } }
         },
     )
 }

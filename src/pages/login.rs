@@ -1,4 +1,4 @@
-//! The sign-in page: user name and password, or the account that is signed in already.
+//! The sign-in page: user name and password, other services to sign in with, or the account that is signed in already.
 
 use maud::{Markup, html};
 
@@ -22,8 +22,23 @@ pub struct LoginView<'a> {
     pub username: &'a str,
     /// What was wrong with the form sent before.
     pub problem: Option<LoginProblem>,
+    /// Whether there are fields for user name and password.
+    pub password: bool,
+    /// The other services, in the order shown.
+    pub providers: &'a [Provider<'a>],
+    /// The person said that they are not whom this browser knows: the other service shall ask who they are.
+    pub someone_else: bool,
     /// `prompt=select_account` with a session: offer this account or another one, no fields.
     pub present_account: Option<Account<'a>>,
+}
+
+/// Another service to sign in with.
+#[derive(Clone, Copy, Debug)]
+pub struct Provider<'a> {
+    /// As in `idp:<name>`.
+    pub name: &'a str,
+    /// As people know it.
+    pub display_name: &'a str,
 }
 
 /// Why the page is shown again.
@@ -44,6 +59,12 @@ pub enum LoginProblem {
     PasswordMissing,
     /// Neither was entered.
     BothMissing,
+    /// They cancelled with the other service, or were refused there.
+    UpstreamCancelled,
+    /// The other service does not answer.
+    UpstreamUnavailable,
+    /// The other service cannot sign them in as asked.
+    UpstreamLoginRequired,
 }
 
 impl LoginProblem {
@@ -51,6 +72,9 @@ impl LoginProblem {
         match self {
             LoginProblem::WrongCredentials | LoginProblem::UsernameMissing | LoginProblem::BothMissing => true,
             LoginProblem::TooManyAttempts { .. } | LoginProblem::PageExpired | LoginProblem::PasswordMissing => false,
+            LoginProblem::UpstreamCancelled
+            | LoginProblem::UpstreamUnavailable
+            | LoginProblem::UpstreamLoginRequired => false,
         }
     }
 
@@ -58,12 +82,16 @@ impl LoginProblem {
         match self {
             LoginProblem::WrongCredentials | LoginProblem::PasswordMissing | LoginProblem::BothMissing => true,
             LoginProblem::TooManyAttempts { .. } | LoginProblem::PageExpired | LoginProblem::UsernameMissing => false,
+            LoginProblem::UpstreamCancelled
+            | LoginProblem::UpstreamUnavailable
+            | LoginProblem::UpstreamLoginRequired => false,
         }
     }
 }
 
-/// The sign-in page. The form posts `form_token`, `username`, `password`; `decision` is absent for a sign-in, `cancel`, or in
-/// the account chooser `continue` or `another`.
+/// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and `identity_provider` (the name
+/// of the service), with `someone_else` where that was said; `decision` is absent for a sign-in, `cancel`, or in the account
+/// chooser `continue` or `another`.
 pub fn page(view: &LoginView<'_>) -> Markup {
     let texts = view.chrome.texts;
     let heading = match view.present_account {
@@ -82,16 +110,47 @@ pub fn page(view: &LoginView<'_>) -> Markup {
             h1 { (heading) }
             (context(view))
             @if let Some(problem) = view.problem { (summary(texts, problem)) }
-            form method="post" action=(view.action) {
-                input type="hidden" name="form_token" value=(view.form_token);
-                @match view.present_account {
-                    Some(account) => (chooser(texts, account)),
-                    None => (fields(view)),
-                }
+            @match view.present_account {
+                Some(account) => (form(view, &chooser(texts, account))),
+                None => (ways(view)),
             }
             @if let Some(client) = &view.client { (client_links(texts, client)) }
         },
     )
+}
+
+fn form(view: &LoginView<'_>, content: &Markup) -> Markup {
+    html! {
+        form method="post" action=(view.action) {
+            input type="hidden" name="form_token" value=(view.form_token);
+            @if view.someone_else { input type="hidden" name="someone_else" value="true"; }
+            (content)
+        }
+    }
+}
+
+/// The ways to sign in. Each in a form of its own: going to another service sends no password along.
+fn ways(view: &LoginView<'_>) -> Markup {
+    let has_providers = !view.providers.is_empty();
+    html! {
+        @if view.password { (form(view, &fields(view))) }
+        @if view.password && has_providers { p .or { (view.chrome.texts.or) } }
+        @if has_providers { (form(view, &providers(view))) }
+    }
+}
+
+fn providers(view: &LoginView<'_>) -> Markup {
+    let texts = view.chrome.texts;
+    html! {
+        div .actions {
+            @for provider in view.providers {
+                button type="submit" name="identity_provider" value=(provider.name) {
+                    (about(texts.sign_in_with, provider.display_name))
+                }
+            }
+            (cancel(texts))
+        }
+    }
 }
 
 /// For whom and with which account one signs in.
@@ -124,6 +183,9 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
                 LoginProblem::UsernameMissing => p { (username) },
                 LoginProblem::PasswordMissing => p { (password) },
                 LoginProblem::BothMissing => ul { li { (username) } li { (password) } },
+                LoginProblem::UpstreamCancelled => p { (texts.upstream_cancelled) },
+                LoginProblem::UpstreamUnavailable => p { (texts.upstream_unavailable) },
+                LoginProblem::UpstreamLoginRequired => p { (texts.upstream_login_required) },
             }
         }
     }
@@ -150,7 +212,7 @@ fn fields(view: &LoginView<'_>) -> Markup {
         div .actions {
             // First, because Enter in a field presses the first button of a form.
             button .primary type="submit" { (texts.sign_in) }
-            (cancel(texts))
+            @if view.providers.is_empty() { (cancel(texts)) }
         }
     }
 }

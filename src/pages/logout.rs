@@ -30,6 +30,8 @@ pub struct SignedOutView<'a> {
     pub back: Option<BackLink<'a>>,
     /// The applications' own pages that end their parts of the sign-in.
     pub frames: &'a [ClientFrame<'a>],
+    /// The identity provider that they go on to first, by itself, to be signed out there as well.
+    pub provider: Option<BackLink<'a>>,
     /// Whether the page goes on to `back` by itself.
     pub goes_on: bool,
 }
@@ -43,12 +45,12 @@ pub struct ClientFrame<'a> {
     pub address: &'a str,
 }
 
-/// A link back to an application.
+/// A link back to an application, or on to a provider.
 #[derive(Clone, Copy, Debug)]
 pub struct BackLink<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Where the link leads: an address that the application registered and the request matched.
+    /// Where the link leads: an address that the application registered and the request matched, or the provider's own.
     pub uri: &'a str,
 }
 
@@ -95,7 +97,12 @@ pub fn signed_out_page(view: &SignedOutView<'_>) -> Markup {
             @for frame in view.frames {
                 iframe src=(frame.address) title=(texts.signing_out_of.fill(frame.client_name)) hidden {}
             }
-            @if let Some(back) = view.back {
+            @if let Some(provider) = view.provider {
+                p { (about(texts.going_on_to_provider, provider.name)) }
+                div .actions {
+                    a .button href=(provider.uri) rel="noreferrer" { (about(texts.sign_out_at_provider, provider.name)) }
+                }
+            } @else if let Some(back) = view.back {
                 @if view.goes_on { p { (about(texts.going_back_to, back.name)) } }
                 div .actions { a .button href=(back.uri) rel="noreferrer" { (about(texts.back_to_client, back.name)) } }
             }

@@ -12,6 +12,7 @@ pub mod form_post;
 pub mod frame;
 pub mod home;
 pub mod language;
+pub mod link;
 pub mod login;
 pub mod logout;
 pub mod texts;

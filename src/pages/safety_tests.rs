@@ -59,7 +59,7 @@ fn every_form_posts_and_carries_one_form_token() {
         let tags = tags(&page.html);
         let forms: Vec<&Tag> = tags.iter().filter(|tag| tag.name == "form").collect();
         assert!(forms.iter().all(|form| form.attribute("method") == Some("post")), "{}", page.name);
-        let asking = ["login", "chooser", "consent", "logout", "account", "device"];
+        let asking = ["login", "providers", "chooser", "consent", "logout", "account", "link", "device"];
         let asks = asking.iter().any(|name| page.name.starts_with(name));
         assert_eq!(asks, forms.iter().any(|form| form.attribute("action") == Some(ACTION)), "{}", page.name);
         for form in page.html.split("<form").skip(1).filter(|_| asks) {
@@ -161,6 +161,7 @@ fn no_page_source_bypasses_the_escaping() {
         include_str!("form_post.rs"),
         include_str!("frame.rs"),
         include_str!("home.rs"),
+        include_str!("link.rs"),
         include_str!("login.rs"),
         include_str!("logout.rs"),
     ];

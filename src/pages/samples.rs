@@ -1,8 +1,11 @@
 //! Test material: every page, filled with hostile names, and a strict reader of what comes out.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use super::account::{self, AccountProblem, AccountView, ApplicationItem, Outcome, SessionItem};
+use super::account::{
+    self, AccountProblem, AccountView, ApplicationItem, IdentityItem, Outcome, ProviderItem, SessionItem,
+};
 use super::brand::Brand;
 use super::consent::{self, ConsentScope, ConsentView};
 use super::device::{self, DecidedView, DeviceView, UserCodeProblem, UserCodeView};
@@ -11,7 +14,8 @@ use super::form_post::{self, FormPostView};
 use super::frame::{Account, Chrome, Client};
 use super::home;
 use super::language::Language;
-use super::login::{self, LoginProblem, LoginView};
+use super::link::{self, LinkView};
+use super::login::{self, LoginProblem, LoginView, Provider};
 use super::logout::{self, BackLink, ClientFrame, LogoutView, SignedOutView};
 use crate::protocol::samples::NOW;
 
@@ -26,16 +30,19 @@ pub(super) const PAYLOADS: [&str; 7] = [
     "{}{{0}}${x}\r\n\t\0",
 ];
 
-const PROBLEMS: [LoginProblem; 6] = [
+const PROBLEMS: [LoginProblem; 9] = [
     LoginProblem::WrongCredentials,
     LoginProblem::TooManyAttempts { minutes: 7 },
     LoginProblem::PageExpired,
     LoginProblem::UsernameMissing,
     LoginProblem::PasswordMissing,
     LoginProblem::BothMissing,
+    LoginProblem::UpstreamCancelled,
+    LoginProblem::UpstreamUnavailable,
+    LoginProblem::UpstreamLoginRequired,
 ];
 
-pub(super) const FAILURES: [Problem; 8] = [
+pub(super) const FAILURES: [Problem; 13] = [
     Problem::BadRequest,
     Problem::Forbidden,
     Problem::NotFound,
@@ -44,6 +51,11 @@ pub(super) const FAILURES: [Problem; 8] = [
     Problem::TooManyRequests { minutes: 1 },
     Problem::Internal,
     Problem::Unavailable,
+    Problem::RoundTripOver,
+    Problem::NotBelieved,
+    Problem::NotProvisioned,
+    Problem::AccountDisabled,
+    Problem::AccountElsewhere,
 ];
 
 pub(super) struct Page {
@@ -79,6 +91,13 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     for problem in PROBLEMS {
         add(&format!("login {problem:?}"), login::page(&LoginView { problem: Some(problem), ..login }));
     }
+    let providers = [Provider { name: "corp", display_name: name }, Provider { name, display_name: "Hub" }];
+    let several = LoginView { providers: &providers, ..login };
+    add("login with providers", login::page(&several));
+    let alone = LoginView { password: false, someone_else: true, ..several };
+    add("providers alone", login::page(&alone));
+    let cancelled = Some(LoginProblem::UpstreamCancelled);
+    add("providers after a problem", login::page(&LoginView { problem: cancelled, ..alone }));
     let account = Account { name, username: name };
     add("chooser", login::page(&LoginView { present_account: Some(account), ..login }));
     let scopes = scopes(name);
@@ -98,16 +117,22 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     add("logout", logout::page(&logout));
     add("logout again", logout::page(&LogoutView { drawn_again: true, client: None, ..logout }));
     let back = BackLink { name, uri: "https://client.example/" };
-    let signed_out = SignedOutView { chrome, back: Some(back), frames: &[], goes_on: false };
+    let signed_out = SignedOutView { chrome, back: Some(back), frames: &[], provider: None, goes_on: false };
     add("signed out", logout::signed_out_page(&signed_out));
     let frames = [ClientFrame { client_name: name, address: "https://client.example/out?iss=i&sid=s" }];
     add(
         "signed out with frames",
         logout::signed_out_page(&SignedOutView { frames: &frames, goes_on: true, ..signed_out }),
     );
+    let provider = Some(BackLink { name, uri: "https://client.example/upstream" });
+    add(
+        "signed out with frames, going upstream",
+        logout::signed_out_page(&SignedOutView { frames: &frames, provider, goes_on: true, ..signed_out }),
+    );
     for problem in FAILURES {
-        let view =
-            ErrorView { chrome, problem, reason_code: Some("GP1207"), reason_text: Some(name), home: Some("/auth/") };
+        let (reason_code, reason_text) = (Some("GP1207"), Some(name));
+        let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
+        let view = ErrorView { chrome, problem, reason_code, reason_text, home, sign_in };
         add(&format!("error {problem:?}"), error::page(&view));
     }
     let fields = [("state", name), (name, "x"), ("code", "C")];
@@ -115,11 +140,11 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
         "form_post",
         form_post::page(&FormPostView { chrome, action: "https://client.example/cb?a=1&b='", fields: &fields }),
     );
-    add("home", home::page(chrome));
+    add("home", home::page(chrome, "/auth/account?ui_locales=de"));
     pages
 }
 
-const ACCOUNT_PROBLEMS: [AccountProblem; 7] = [
+const ACCOUNT_PROBLEMS: [AccountProblem; 13] = [
     AccountProblem::SessionChanged,
     AccountProblem::NothingThere,
     AccountProblem::PresentPasswordMissing,
@@ -127,6 +152,12 @@ const ACCOUNT_PROBLEMS: [AccountProblem; 7] = [
     AccountProblem::TooManyAttempts { minutes: 2 },
     AccountProblem::NewPasswordUnfit,
     AccountProblem::NewPasswordsDiffer,
+    AccountProblem::LastWayIn,
+    AccountProblem::LinkedElsewhere,
+    AccountProblem::LinkExpired,
+    AccountProblem::SignInTooOld,
+    AccountProblem::LinkCancelled,
+    AccountProblem::ProviderUnavailable,
 ];
 
 fn add_account_pages(
@@ -139,6 +170,10 @@ fn add_account_pages(
     let session = SessionItem { sid: "SID", since: NOW, until, provider: None, is_this: true };
     let sessions = [session, SessionItem { sid: name, provider: Some(name), is_this: false, ..session }];
     let applications = [ApplicationItem { client_id: name, client: client(name), scopes, since: NOW }];
+    let identity =
+        IdentityItem { form_name: "IDENTITY", provider: name, known_as: Some(name), subject: name, since: NOW };
+    let identities = [identity, IdentityItem { known_as: None, ..identity }];
+    let linkable = [ProviderItem { name: "corp", display_name: name }, ProviderItem { name, display_name: "Other" }];
     let view = AccountView {
         chrome,
         action: ACTION,
@@ -149,13 +184,25 @@ fn add_account_pages(
         outcome: None,
         sessions: &sessions,
         applications: &applications,
+        identities: &identities,
+        linkable: &linkable,
         has_password: true,
     };
     add("account", account::page(&view));
     let bare = AccountView { sessions: &sessions[..1], applications: &[], tenant: None, has_password: false, ..view };
-    add("an empty account", account::page(&bare));
-    let done =
-        [Outcome::SessionEnded, Outcome::OtherSessionsEnded, Outcome::AccessWithdrawn(name), Outcome::PasswordChanged];
+    add("linkable account", account::page(&AccountView { identities: &[], ..bare }));
+    add("linked account", account::page(&AccountView { linkable: &[], ..bare }));
+    add("an empty account", account::page(&AccountView { identities: &[], linkable: &[], ..bare }));
+    let done = [
+        Outcome::SessionEnded,
+        Outcome::OtherSessionsEnded,
+        Outcome::AccessWithdrawn(name),
+        Outcome::PasswordChanged,
+        Outcome::SignedInAnew,
+        Outcome::IdentityLinked(name),
+        Outcome::IdentityLinkedAlready(name),
+        Outcome::IdentityUnlinked(name),
+    ];
     for (index, outcome) in done.into_iter().enumerate() {
         add(&format!("account done {index}"), account::page(&AccountView { outcome: Some(outcome), ..view }));
     }
@@ -163,6 +210,19 @@ fn add_account_pages(
         let outcome = Some(Outcome::Problem(problem));
         add(&format!("account {problem:?}"), account::page(&AccountView { outcome, ..view }));
     }
+    let link = LinkView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        offer: "OFFER",
+        account: view.account,
+        provider: name,
+        label: Some(name),
+        subject: name,
+        back: "/auth/account",
+    };
+    add("link", link::page(&link));
+    add("link without a label", link::page(&LinkView { label: None, ..link }));
 }
 
 fn client(name: &str) -> Client<'_> {
@@ -228,6 +288,9 @@ fn login_view<'a>(chrome: Chrome<'a>, name: &'a str) -> LoginView<'a> {
         tenant: Some(name),
         username: name,
         problem: None,
+        password: true,
+        providers: &[],
+        someone_else: false,
         present_account: None,
     }
 }
@@ -305,6 +368,9 @@ pub(super) fn tags(html: &str) -> Vec<Tag> {
 }
 
 fn decode(text: &str) -> String {
+    if !text.contains('&') {
+        return text.to_owned();
+    }
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
@@ -317,9 +383,10 @@ pub(super) fn words(html: &str) -> String {
     decode(&words)
 }
 
-pub(super) fn every_page() -> Vec<Page> {
-    Language::ALL
-        .into_iter()
-        .flat_map(|language| PAYLOADS.into_iter().flat_map(move |name| pages(language, name)))
-        .collect()
+pub(super) fn every_page() -> &'static [Page] {
+    static PAGES: LazyLock<Vec<Page>> = LazyLock::new(|| {
+        let in_each = |language: Language| PAYLOADS.into_iter().flat_map(move |name| pages(language, name));
+        Language::ALL.into_iter().flat_map(in_each).collect()
+    });
+    &PAGES
 }

@@ -77,6 +77,13 @@ pub struct Texts {
     pub continue_as: Template,
     pub use_another_account: &'static str,
 
+    // Signing in with another service
+    pub sign_in_with: Template,
+    pub or: &'static str,
+    pub upstream_cancelled: &'static str,
+    pub upstream_unavailable: &'static str,
+    pub upstream_login_required: &'static str,
+
     // Consent
     pub consent_title: &'static str,
     pub client_asks_for_access: Template,
@@ -134,6 +141,7 @@ pub struct Texts {
     pub account_title: &'static str,
     pub sessions_heading: &'static str,
     pub sessions_hint: &'static str,
+    pub sessions_hint_without_password: &'static str,
     pub this_browser: &'static str,
     pub signed_in_on: Template,
     pub signed_in_until: Template,
@@ -163,6 +171,35 @@ pub struct Texts {
     pub new_password_unfit: &'static str,
     pub new_passwords_differ: &'static str,
 
+    // Accounts elsewhere
+    pub identities_heading: &'static str,
+    pub no_identities: &'static str,
+    pub linked_since: Template,
+    pub unlink: &'static str,
+    pub link_hint: &'static str,
+    pub link_account_at: Template,
+    pub link_title: &'static str,
+    pub your_account_at: Template,
+    pub known_there_as: &'static str,
+    pub identifier_there: &'static str,
+    pub link_to_account: Template,
+    pub link_warning: &'static str,
+    pub link: &'static str,
+    pub signed_in_anew: &'static str,
+    pub identity_linked: Template,
+    pub identity_linked_already: Template,
+    pub identity_unlinked: Template,
+    pub last_way_in: &'static str,
+    pub linked_elsewhere: &'static str,
+    pub link_expired: &'static str,
+    pub sign_in_too_old: &'static str,
+    pub link_cancelled: &'static str,
+    pub provider_unavailable: &'static str,
+
+    // Signing out elsewhere as well
+    pub going_on_to_provider: Template,
+    pub sign_out_at_provider: Template,
+
     // What went wrong, and what one can do
     pub bad_request: &'static str,
     pub bad_request_advice: &'static str,
@@ -180,6 +217,21 @@ pub struct Texts {
     pub internal_advice: &'static str,
     pub unavailable: &'static str,
     pub unavailable_advice: &'static str,
+
+    // A sign-in with another service that led nowhere
+    pub round_trip_over: &'static str,
+    pub round_trip_over_advice: &'static str,
+    pub not_believed: &'static str,
+    pub not_believed_advice: &'static str,
+    pub not_provisioned: &'static str,
+    pub not_provisioned_advice: &'static str,
+    pub account_disabled: &'static str,
+    pub account_disabled_advice: &'static str,
+    pub account_elsewhere: &'static str,
+    pub account_elsewhere_advice: &'static str,
+    pub to_sign_in_page: &'static str,
+
+    // What helps whoever helps
     pub support_hint: &'static str,
     pub reference: &'static str,
     pub reason_code: &'static str,

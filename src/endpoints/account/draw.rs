@@ -11,15 +11,20 @@ use crate::endpoints::form_tokens::{self, Form};
 use crate::endpoints::present_session::PresentSession;
 use crate::http::{Request, Response};
 use crate::pages;
-use crate::pages::account::{AccountView, ApplicationItem, Outcome, SessionItem};
+use crate::pages::account::{AccountView, ApplicationItem, IdentityItem, Outcome, ProviderItem, SessionItem};
 use crate::pages::consent::ConsentScope;
-use crate::pages::frame::Account;
 use crate::protocol::allowance::{Allowance, merged};
+use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::scope::Catalogue;
 use crate::protocol::session::LOCAL;
-use crate::registry::RegisteredClient;
+use crate::protocol::upstream::claims::known_as;
+use crate::protocol::upstream::link::{form_name, readable};
+use crate::registry::{RegisteredClient, Snapshot};
+use crate::store::linked_identities::LinkedIdentity;
 use crate::store::sessions::SessionRow;
 use crate::store::{consents, grants, sessions};
+
+use super::linked;
 
 /// Sign-ins shown: the latest ones.
 const MOST_SESSIONS: i64 = 100;
@@ -77,6 +82,12 @@ pub(super) fn draw(
     let scopes: Vec<Vec<ConsentScope<'_>>> = allowed.iter().map(|one| scope_items(&one.allowance, catalogue)).collect();
     let applications: Vec<ApplicationItem<'_>> =
         allowed.iter().zip(&scopes).map(|(one, scopes)| application_item(one, scopes)).collect();
+    let own = linked::identities(app, &snapshot, present)?;
+    let names: Vec<[String; 2]> = own.iter().map(names_of).collect();
+    let identities: Vec<IdentityItem<'_>> =
+        own.iter().zip(&names).map(|(one, names)| identity_item(one, names, &snapshot)).collect();
+    let linkable = linked::linkable(&snapshot, present, &own);
+    let linkable: Vec<ProviderItem<'_>> = linkable.into_iter().map(provider_item).collect();
     let path = app.config.base_url.path();
     let tenant = present.row.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let form_token = form_tokens::issue(app, Form::Account, "", &present.handle.random);
@@ -88,11 +99,13 @@ pub(super) fn draw(
             action: &address("/account"),
             form_token: &form_token,
             sign_out: &address("/logout"),
-            account: Account { name: present.display_name(), username: &present.user.username },
+            account: present.account(),
             tenant: tenant.map(|tenant| tenant.display_name.as_str()),
             outcome,
             sessions: &sessions,
             applications: &applications,
+            identities: &identities,
+            linkable: &linkable,
             has_password: present.user.password_hash.is_some(),
         })
     });
@@ -102,7 +115,7 @@ pub(super) fn draw(
 fn session_item<'a>(session: &'a SessionRow, present: &PresentSession, catalogue: &'a Catalogue) -> SessionItem<'a> {
     let name = session.identity_provider.as_str();
     let registered = catalogue.identity_providers.get(name);
-    let display_name = registered.and_then(|provider| provider.get("display_name")?.as_str()).unwrap_or(name);
+    let display_name = registered.map_or(name, |provider| provider.display_name.as_str());
     SessionItem {
         sid: session.sid.as_str(),
         since: session.auth_time,
@@ -125,4 +138,27 @@ fn application_item<'a>(application: &'a Application, scopes: &'a [ConsentScope<
         scopes,
         since: application.allowance.since,
     }
+}
+
+/// What the form calls an identity, and its subject as a person reads it.
+fn names_of(identity: &LinkedIdentity) -> [String; 2] {
+    [form_name(&identity.issuer, &identity.upstream_subject), readable(&identity.upstream_subject)]
+}
+
+fn identity_item<'a>(
+    identity: &'a LinkedIdentity,
+    [form_name, subject]: &'a [String; 2],
+    snapshot: &'a Snapshot,
+) -> IdentityItem<'a> {
+    IdentityItem {
+        form_name,
+        provider: linked::provider_name(snapshot, identity),
+        known_as: known_as(&identity.claims),
+        subject,
+        since: identity.linked_at,
+    }
+}
+
+fn provider_item(provider: &IdentityProvider) -> ProviderItem<'_> {
+    ProviderItem { name: &provider.name, display_name: &provider.display_name }
 }

@@ -5,6 +5,7 @@ use super::draw::draw;
 use crate::app::failure::Failure;
 use crate::app::password_sign_in::{Attempt, Outcome as Tried, attempt};
 use crate::crypto::random;
+use crate::endpoints::answers;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::present_session::PresentSession;
 use crate::http::Response;
@@ -26,19 +27,19 @@ pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
         Ok(passwords) => passwords,
         Err(problem) => return change.answer(Outcome::Problem(problem)),
     };
-    let tried = Attempt {
-        tenant: present.user.tenant.as_ref(),
-        username: &present.user.username,
-        password: &given,
-        source: request.source,
+    let Some(username) = present.user.username.as_deref() else {
+        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
+    let (tenant, source) = (present.user.tenant.as_ref(), request.source);
+    let tried = Attempt { tenant, username, password: &given, source };
     // Each change puts the mark of the one before a second further ahead: not one upon the other without end.
     app.wait_until(may_be_issued_at(present.row.created_at))?;
     match attempt(app, &tried)? {
         Tried::Accepted { user, .. } if user.sub == present.user.sub => store(change, &user, &new),
         Tried::Accepted { .. } | Tried::Wrong => refuse_wrong(change),
         Tried::Throttled(wait) => {
-            let minutes = u32::try_from(wait.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+            app.note_turned_away(request);
+            let minutes = answers::minutes(wait);
             let outcome = Outcome::Problem(AccountProblem::TooManyAttempts { minutes });
             let mut response = draw(app, request, present, 429, Some(outcome))?;
             response.note.reason = Some(Reason::TooManySignInFailures.code());
@@ -68,9 +69,7 @@ fn typed(change: Change<'_>) -> Result<Result<(SecretText, SecretText), AccountP
 fn refuse_wrong(change: Change<'_>) -> Result<Response, Failure> {
     let event = change.event("password_change_refused", &change.present.row.sid);
     audit_events::insert(&change.app.store, &event)?;
-    let mut response = change.answer(Outcome::Problem(AccountProblem::PresentPasswordWrong))?;
-    response.note.reason = Some(Reason::WrongPassword.code());
-    Ok(response)
+    change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword)
 }
 
 /// `user` is the row that the present password was checked by.

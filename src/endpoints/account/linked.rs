@@ -1,0 +1,278 @@
+//! Accounts elsewhere that a person signs in with: which they are, how one more is linked, how one is unlinked. Linking begins
+//! with a post from the account page, soon after a sign-in; it goes upstream and comes back to a question that names the
+//! account there; only the answer to that links. Nothing here signs anybody in, or changes a session's sign-in.
+
+use serde_json::json;
+
+use super::Change;
+use super::draw::draw;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::cookies;
+use crate::endpoints::errand::Errand;
+use crate::endpoints::external::{self, Purpose};
+use crate::endpoints::form_tokens::{self, Form};
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::sealed_address;
+use crate::http::{Request, Response};
+use crate::pages;
+use crate::pages::account::{AccountProblem, Outcome};
+use crate::pages::link::LinkView;
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::sealed_request::SealedRequest;
+use crate::protocol::upstream::choices::{Choices, Place};
+use crate::protocol::upstream::link::{self, LinkOffer, OfferProblem};
+use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
+use crate::registry::Snapshot;
+use crate::store::audit_events::AuditEvent;
+use crate::store::linked_identities::{self, Linked, LinkedIdentity, NewLink};
+use crate::store::unlinking::{self, Unlinked, Unlinking};
+
+/// What the page says to whoever was sent to sign in anew: that they did, or that it was not anew. A provider may date the
+/// sign-in back.
+pub(super) fn signed_in_anew(app: &App, query: &Parameters, present: &PresentSession) -> Option<Outcome<'static>> {
+    let was_sent = query.all("signed_in").any(|value| value == "anew");
+    let outcome =
+        if may_begin(app, present) { Outcome::SignedInAnew } else { Outcome::Problem(AccountProblem::SignInTooOld) };
+    was_sent.then_some(outcome)
+}
+
+fn may_begin(app: &App, present: &PresentSession) -> bool {
+    link::may_begin(&present.to_core(), present.user.password_hash.is_some(), app.now())
+}
+
+/// A person's identities elsewhere, as far as one signs in with them.
+pub(super) fn identities(
+    app: &App,
+    snapshot: &Snapshot,
+    present: &PresentSession,
+) -> Result<Vec<LinkedIdentity>, Failure> {
+    let mut own = linked_identities::of_user(&app.store, &present.user.sub)?;
+    own.retain(|identity| identity.provider.is_some() || provider_of(snapshot, identity).is_some());
+    Ok(own)
+}
+
+/// The provider that an identity is one of, while it is registered.
+fn provider_of<'a>(snapshot: &'a Snapshot, identity: &LinkedIdentity) -> Option<&'a IdentityProvider> {
+    snapshot.catalogue.identity_providers.values().find(|provider| provider.authority() == identity.issuer)
+}
+
+/// What the page calls the provider of an identity.
+pub(super) fn provider_name<'a>(snapshot: &'a Snapshot, identity: &'a LinkedIdentity) -> &'a str {
+    let registered = provider_of(snapshot, identity).map(|provider| provider.display_name.as_str());
+    registered.or(identity.provider.as_deref()).unwrap_or(&identity.issuer)
+}
+
+fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> Place<'a> {
+    Place { client: None, tenant: present.user.tenant.as_ref(), catalogue: &snapshot.catalogue }
+}
+
+/// Where this person may link an account, in the order shown.
+fn offered<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a IdentityProvider> {
+    let choices = Choices::of(&place(snapshot, present), None);
+    choices.providers.iter().filter_map(|name| snapshot.catalogue.identity_providers.get(name)).collect()
+}
+
+/// Whether this person may link an account at that provider.
+pub fn may_link(snapshot: &Snapshot, present: &PresentSession, provider: &IdentityProvider) -> bool {
+    Choices::of(&place(snapshot, present), None).offers(&provider.name)
+}
+
+/// Issuers of the providers by which this person could come in, offered here or not.
+fn ways_in<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a str> {
+    let place = place(snapshot, present);
+    let providers = snapshot.catalogue.identity_providers.values();
+    providers.filter(|provider| place.is_way_in(&provider.name)).map(IdentityProvider::authority).collect()
+}
+
+/// Where they could link an account: one at each provider.
+pub(super) fn linkable<'a>(
+    snapshot: &'a Snapshot,
+    present: &PresentSession,
+    own: &[LinkedIdentity],
+) -> Vec<&'a IdentityProvider> {
+    let is_linked = |provider: &IdentityProvider| own.iter().any(|identity| identity.issuer == provider.authority());
+    let mut providers = offered(snapshot, present);
+    providers.retain(|provider| !is_linked(provider));
+    providers
+}
+
+/// Goes upstream; or to a sign-in first, where the last one is too long ago.
+pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, visit, .. } = change;
+    let name = change.parameter("provider", lengths::OTHER)?;
+    let snapshot = app.registry.snapshot();
+    let own = identities(app, &snapshot, present)?;
+    if !linkable(&snapshot, present, &own).iter().any(|provider| provider.name == name) {
+        return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
+    }
+    if !may_begin(app, present) {
+        let visit = visit.anew(app, present)?;
+        return Ok(answers::see_other(Errand::Account(&visit).page(app, "/login")));
+    }
+    match external::depart(app, request, Purpose::Link(present), name)? {
+        Ok(response) => Ok(response),
+        Err(problem) => not_arrived(app, request, present, name, &problem),
+    }
+}
+
+/// Nobody came back from upstream, or nobody got there: says so on the account page.
+pub fn not_arrived(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    provider: &str,
+    problem: &UpstreamProblem,
+) -> Result<Response, Failure> {
+    app.note_upstream_failure("identity_link_failed", request, None, (provider, problem.reason()));
+    let sentence = match problem {
+        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => AccountProblem::LinkCancelled,
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) | UpstreamProblem::NotBelieved(_) => {
+            AccountProblem::ProviderUnavailable
+        }
+    };
+    let mut response = draw(app, request, present, 200, Some(Outcome::Problem(sentence)))?;
+    response.note.reason = Some(problem.reason().code());
+    response.note.detail = Some(problem.detail(provider));
+    Ok(response)
+}
+
+/// Somebody is back from upstream, verified, in the session that asked: shows who they are there and asks.
+pub fn arrived(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    provider: &IdentityProvider,
+    identity: &UpstreamIdentity,
+) -> Result<Response, Failure> {
+    let show = |outcome| draw(app, request, present, 200, Some(outcome));
+    match linked_identities::find_user(&app.store, &identity.issuer, &identity.subject)? {
+        Some(owner) if owner.user.sub == present.user.sub => {
+            return show(Outcome::IdentityLinkedAlready(&provider.display_name));
+        }
+        Some(_) => {
+            let concerned = (provider.name.as_str(), Reason::IdentityLinkedElsewhere);
+            app.note_upstream_failure("identity_link_refused", request, None, concerned);
+            let mut response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
+            response.note.reason = Some(Reason::IdentityLinkedElsewhere.code());
+            return Ok(response);
+        }
+        None => {}
+    }
+    let offer = LinkOffer {
+        provider: provider.name.clone(),
+        issuer: identity.issuer.clone(),
+        subject: identity.subject.clone(),
+        label: identity.label.clone(),
+        sid: present.row.sid.clone(),
+        made_at: app.now(),
+    };
+    Ok(ask(app, request, present, provider, &offer))
+}
+
+fn ask(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    provider: &IdentityProvider,
+    offer: &LinkOffer,
+) -> Response {
+    let sealed = sealed_address::seal(app, &offer.to_sealed());
+    let form_token = form_tokens::issue(app, Form::Link, &sealed, &present.handle.random);
+    let account = format!("{}/account", app.config.base_url.path());
+    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+        pages::link::page(&LinkView {
+            chrome,
+            action: &account,
+            form_token: &form_token,
+            offer: &sealed,
+            account: present.account(),
+            provider: &provider.display_name,
+            label: offer.label.as_deref(),
+            subject: &link::readable(&offer.subject),
+            back: &account,
+        })
+    });
+    answers::form_page(200, markup)
+}
+
+/// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
+pub(super) fn confirm(change: Change<'_>, form_token: Option<&str>) -> Result<Response, Failure> {
+    let Change { app, present, .. } = change;
+    let sealed = change.form.bounded("offer", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
+    if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), form_token) {
+        return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+    }
+    let opened = app.vault.authorize_requests.open_text("", sealed);
+    let offer = opened.and_then(|bytes| LinkOffer::of_sealed(&SealedRequest::decode(&bytes)?));
+    let offer = offer.ok_or_else(sealed_address::invalid)?;
+    match offer.judge(&present.row.sid, app.now()) {
+        Ok(()) => {}
+        Err(OfferProblem::OtherSession) => {
+            return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+        }
+        Err(OfferProblem::Expired) => return change.refuse(AccountProblem::LinkExpired, Reason::LinkExpired),
+    }
+    let snapshot = app.registry.snapshot();
+    let providers = offered(&snapshot, present);
+    match providers.iter().find(|one| one.name == offer.provider && one.authority() == offer.issuer) {
+        Some(provider) => enter(change, provider, &offer),
+        None => change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible),
+    }
+}
+
+fn enter(change: Change<'_>, provider: &IdentityProvider, offer: &LinkOffer) -> Result<Response, Failure> {
+    let sub = &change.present.user.sub;
+    let detail = detail(&offer.issuer, &offer.subject);
+    let event = AuditEvent { detail, ..change.event("identity_linked", &change.present.row.sid) };
+    let new = NewLink { issuer: &offer.issuer, upstream_subject: &offer.subject, sub, provider: Some(&provider.name) };
+    match linked_identities::link(&change.app.store, &new, &event)? {
+        Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
+        Linked::Taken(owner) if owner == *sub => change.answer(Outcome::IdentityLinkedAlready(&provider.display_name)),
+        Linked::Taken(_) => change.refuse(AccountProblem::LinkedElsewhere, Reason::IdentityLinkedElsewhere),
+    }
+}
+
+/// Takes one of this person's identities from them, unless nothing would be left to sign in with.
+pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, present, .. } = change;
+    let named = change.parameter("identity", lengths::OTHER)?;
+    let snapshot = app.registry.snapshot();
+    let own = identities(app, &snapshot, present)?;
+    let is_named = |one: &&LinkedIdentity| link::form_name(&one.issuer, &one.upstream_subject) == named;
+    let Some(identity) = own.iter().find(is_named) else {
+        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+    };
+    let usable_issuers = ways_in(&snapshot, present);
+    let unlinking = Unlinking {
+        sub: &present.user.sub,
+        issuer: &identity.issuer,
+        upstream_subject: &identity.upstream_subject,
+        usable_issuers: Some(&usable_issuers),
+    };
+    let detail = detail(&identity.issuer, &identity.upstream_subject);
+    let event = AuditEvent { detail, ..change.event("identity_unlinked", &present.row.sid) };
+    match unlinking::unlink(&app.store, &unlinking, &event)? {
+        Unlinked::Done => unlinked(change, provider_name(&snapshot, identity)),
+        Unlinked::NotTheirs => change.answer(Outcome::Problem(AccountProblem::NothingThere)),
+        Unlinked::LastWayIn => change.refuse(AccountProblem::LastWayIn, Reason::LastWayIn),
+    }
+}
+
+/// The session of this browser may have been one of those that ended with it.
+fn unlinked(change: Change<'_>, provider: &str) -> Result<Response, Failure> {
+    let Change { app, present, .. } = change;
+    if present.read_again(app)?.is_some() {
+        return change.answer(Outcome::IdentityUnlinked(provider));
+    }
+    let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+    Ok(cookies::remove_session(&app.config, signed_out))
+}
+
+fn detail(issuer: &str, upstream_subject: &str) -> serde_json::Value {
+    json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject})
+}

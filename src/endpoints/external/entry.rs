@@ -1,0 +1,193 @@
+//! Lets somebody in whom an upstream provider vouches for: finds their account or makes one, takes over what the provider
+//! says of them, and signs them in.
+
+use serde_json::{Map, Value, json};
+
+use super::FAILED;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::crypto::random;
+use crate::endpoints::answers::{self, Presentation, WayBack};
+use crate::endpoints::errand::Errand;
+use crate::endpoints::login;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::sign_in::{self, Proof};
+use crate::http::{Request, Response};
+use crate::pages::error::Problem;
+use crate::protocol::identifiers::Subject;
+use crate::protocol::instant::Instant;
+use crate::protocol::lengths;
+use crate::protocol::reason::Reason;
+use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
+use crate::protocol::upstream::{UpstreamIdentity, round_trip};
+use crate::store::StoreError;
+use crate::store::audit_events::AuditEvent;
+use crate::store::linked_identities::{self, ClaimsSaid, LinkedUser, NewLink, Provisioned};
+use crate::store::upstream_sessions::{Arrival, UpstreamSession};
+use crate::store::users::UserRow;
+
+/// Somebody at the door.
+pub(super) struct Entry<'a> {
+    pub(super) app: &'a App,
+    pub(super) request: &'a Request,
+    pub(super) errand: Errand<'a>,
+    pub(super) provider: &'a IdentityProvider,
+    pub(super) identity: &'a UpstreamIdentity,
+    /// When they left for there.
+    pub(super) left_at: Instant,
+}
+
+impl Entry<'_> {
+    /// Signs them in, or says why not.
+    pub(super) fn enter(&self, present: Option<&PresentSession>) -> Result<Response, Failure> {
+        self.tell_of_what_was_left_out();
+        let claims = possible_claims(&self.identity.claims);
+        let accepted = match self.find_or_provision(&claims) {
+            // Somebody was quicker with the same identity, most likely they themselves: now they are there.
+            Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(lost_twice)?,
+            found => found?,
+        };
+        match accepted {
+            Ok(accepted) => sign_in::complete(self.app, self.request, self.errand, present, accepted, &self.proof()),
+            Err(refusal) => Ok(self.refuse(refusal)),
+        }
+    }
+
+    fn tell_of_what_was_left_out(&self) {
+        let (id, provider, left_out) = (&self.request.id, &self.provider.name, self.identity.left_out.join(", "));
+        if !left_out.is_empty() {
+            log::warn!("request {id}: identity provider {provider} says too much of somebody, left out: {left_out}");
+        }
+    }
+
+    /// The user and when they were looked up; `Taken` when the identity found an owner in between.
+    fn find_or_provision(
+        &self,
+        claims: &Map<String, Value>,
+    ) -> Result<Result<(UserRow, Instant), AccountRefusal>, StoreError> {
+        let read_at = self.app.now();
+        let linked = linked_identities::find_user(&self.app.store, &self.identity.issuer, &self.identity.subject)?;
+        let user = linked.as_ref().map(|linked| linked.user.to_core());
+        let known = match decide(self.provider, self.errand.tenant(), user.as_ref()) {
+            AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
+            AccountDecision::SignIn => linked,
+            AccountDecision::Provision => None,
+        };
+        let user = match known {
+            Some(linked) => self.take_over(linked, claims)?,
+            None => self.provision(claims)?,
+        };
+        Ok(Ok((user, read_at)))
+    }
+
+    fn provision(&self, claims: &Map<String, Value>) -> Result<UserRow, StoreError> {
+        let user = UserRow {
+            sub: Subject::of_random(random::bytes()),
+            username: None,
+            tenant: self.errand.tenant().cloned(),
+            password_hash: None,
+            enabled: true,
+            claims: claims.clone(),
+            tokens_valid_after: Instant::from_seconds(0),
+        };
+        let new = Provisioned { link: &self.link(&user.sub), tenant: user.tenant.as_ref(), claims };
+        let detail = json!({
+            "identity_provider": self.provider.name,
+            "issuer": self.identity.issuer,
+            "upstream_subject": self.identity.subject,
+        });
+        linked_identities::provision(&self.app.store, &new, &self.event("user_provisioned", &user.sub, detail))?;
+        Ok(user)
+    }
+
+    /// The user with what the provider says of them now; written only where that changes something.
+    fn take_over(&self, linked: LinkedUser, said: &Map<String, Value>) -> Result<UserRow, StoreError> {
+        let LinkedUser { user, claims: before, .. } = linked;
+        let change = ClaimsChange::between(&user.claims, &before, said);
+        if change.is_empty() && before == *said {
+            return Ok(user);
+        }
+        let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
+        let claims_said = ClaimsSaid { link: &self.link(&user.sub), said, set: &change.set, removed: &removed };
+        let detail = json!({"by": self.provider.name, "claims": change.names()});
+        linked_identities::update_claims(
+            &self.app.store,
+            &claims_said,
+            &self.event("user_changed", &user.sub, detail),
+        )?;
+        Ok(UserRow { claims: change.applied(&user.claims), ..user })
+    }
+
+    fn link<'b>(&'b self, sub: &'b Subject) -> NewLink<'b> {
+        let UpstreamIdentity { issuer, subject, .. } = self.identity;
+        NewLink { issuer, upstream_subject: subject, sub, provider: Some(&self.provider.name) }
+    }
+
+    fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
+        AuditEvent {
+            event,
+            client_id: self.errand.client_id(),
+            sub: Some(sub),
+            source: Some(self.request.source),
+            request_id: Some(&self.request.id),
+            detail,
+            ..AuditEvent::default()
+        }
+    }
+
+    fn proof(&self) -> Proof {
+        let (ask, asked_at) = (self.errand.ask_upstream(), self.errand.received_at());
+        // By the database's clock the request may lie a moment ahead of this process.
+        let now = self.app.now().max(asked_at);
+        let auth_time = round_trip::auth_time(self.identity.auth_time, ask.asks_for_age().then_some(asked_at), now);
+        Proof {
+            identity_provider: self.provider.name.clone(),
+            amr: self.identity.amr.clone(),
+            acr: self.identity.acr.clone(),
+            auth_time: Some(auth_time),
+            upstream: Some(Arrival {
+                session: UpstreamSession {
+                    issuer: self.identity.issuer.clone(),
+                    subject: self.identity.subject.clone(),
+                    sid: self.identity.sid.clone(),
+                    sealed_id_token: self.sealed_id_token(),
+                },
+                left_at: self.left_at,
+            }),
+        }
+    }
+
+    /// Kept only where signing out here signs out there; what is too long to be shown there is of no use.
+    fn sealed_id_token(&self) -> Option<Vec<u8>> {
+        let token = self.identity.id_token.as_ref().filter(|_| self.provider.sign_out)?.expose();
+        (token.len() <= lengths::ID_TOKEN_HINT).then(|| self.app.vault.upstream_id_tokens.seal(token.as_bytes()))
+    }
+
+    fn refuse(&self, refusal: AccountRefusal) -> Response {
+        let (problem, reason) = match refusal {
+            AccountRefusal::NotProvisioned => (Problem::NotProvisioned, Reason::NotProvisioned),
+            AccountRefusal::Disabled => (Problem::AccountDisabled, Reason::UpstreamUserDisabled),
+            AccountRefusal::OtherTenant => (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere),
+        };
+        let Entry { app, request, errand, provider, .. } = self;
+        app.note_upstream_failure(FAILED, request, errand.client_id(), (&provider.name, reason));
+        let presentation = Presentation { config: &app.config, request };
+        // Otherwise the provider would let the same person in once more, without a word.
+        let sign_in = login::as_someone_else(errand.page(app, "/login"));
+        let way_back = WayBack { sign_in: &sign_in, ui_locales: errand.ui_locales() };
+        let mut response = answers::error_page_with(&presentation, problem, reason, Some(way_back));
+        response.note.client_id = errand.client_id().map(ToString::to_string);
+        // What the operator needs for `gatepost user link`.
+        let subject = self.identity.subject.escape_debug();
+        response.note.detail = Some(format!("identity provider {}, subject there {subject}", provider.name));
+        response
+    }
+}
+
+fn lost_twice(error: StoreError) -> StoreError {
+    if matches!(error, StoreError::Taken(_)) {
+        return StoreError::Conflict(String::from("the identity changed hands meanwhile"));
+    }
+    error
+}

@@ -1,0 +1,29 @@
+//! Signing in with somebody else's provider: the way there, and the way back. Nothing is stored before the person is back
+//! and who they are there is verified; until then everything travels sealed with the browser.
+
+mod callback;
+mod departure;
+mod entry;
+mod flow_cookies;
+pub mod logout;
+pub mod sign_out;
+
+use super::errand::Errand;
+use super::present_session::PresentSession;
+
+pub use callback::handle as callback;
+pub use departure::depart;
+
+/// The audit event of a way upstream that led nowhere.
+pub const FAILED: &str = "external_sign_in_failed";
+
+/// What somebody goes upstream for.
+#[derive(Clone, Copy)]
+pub enum Purpose<'a> {
+    /// To sign in.
+    SignIn(Errand<'a>),
+    /// To sign in as somebody else than this browser is known to be, there or here: they shall be asked who they are.
+    SignInAsSomeoneElse(Errand<'a>),
+    /// To link an account there to the account of this session.
+    Link(&'a PresentSession),
+}

@@ -1,0 +1,93 @@
+//! Signing out at the identity provider as well (OpenID Connect RP-Initiated Logout 1.0), where its registration says so: on
+//! the way there once the session here is over, and back. Where the browser goes in the end travels sealed as `state`; nothing
+//! else that comes back is followed.
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::end_session::SignOut;
+use crate::endpoints::present_session::PresentSession;
+use crate::federation;
+use crate::http::{Method, Request, Response};
+use crate::pages::logout::BackLink;
+use crate::protocol::end_session::{EndSessionRequest, UpstreamReturn};
+use crate::protocol::lengths;
+use crate::protocol::parameters::Parameters;
+use crate::protocol::reason::Reason;
+use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::sealed_request::SealedRequest;
+use crate::protocol::secret::SecretText;
+use crate::protocol::upstream::authorization::signed_out_url;
+use crate::store::upstream_sessions;
+
+/// What is needed to sign somebody out upstream.
+pub struct UpstreamSignOut {
+    provider: IdentityProvider,
+    id_token: Option<SecretText>,
+}
+
+/// Where the browser goes on to, to be signed out there.
+pub struct Onward {
+    provider: String,
+    /// The provider's address for it, with everything that it takes.
+    pub address: String,
+}
+
+impl Onward {
+    /// As a link on a page.
+    pub fn link(&self) -> BackLink<'_> {
+        BackLink { name: &self.provider, uri: &self.address }
+    }
+}
+
+impl UpstreamSignOut {
+    /// For a session that came from a provider where signing out here signs out there.
+    pub fn of(app: &App, present: &PresentSession) -> Result<Option<UpstreamSignOut>, Failure> {
+        let snapshot = app.registry.snapshot();
+        let provider = snapshot.catalogue.identity_providers.get(&present.row.identity_provider);
+        let Some(provider) = provider.filter(|provider| provider.enabled && provider.sign_out) else {
+            return Ok(None);
+        };
+        let upstream = upstream_sessions::find(&app.store, present.row.day, &present.row.sid)?;
+        // Whoever has taken over the name never signed them in, and is not to see what says who they are elsewhere.
+        let of_issuer = upstream.filter(|upstream| upstream.issuer == provider.authority());
+        let Some(upstream) = of_issuer else { return Ok(None) };
+        let sealed = upstream.sealed_id_token;
+        let opened = sealed.and_then(|sealed| app.vault.upstream_id_tokens.open(&sealed));
+        let id_token = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
+        Ok(Some(UpstreamSignOut { provider: provider.clone(), id_token }))
+    }
+
+    /// Where to; `None` where the provider is away or offers no such thing: the sign-out here is complete without it.
+    pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<Onward> {
+        let provider = &self.provider;
+        let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
+        let state = app.vault.authorize_requests.seal_text("", &returns.to_sealed(app.now()).encode());
+        let back = signed_out_url(app.issuer(), &provider.name);
+        let address = federation::sign_out_address(app, provider, self.id_token.as_ref(), &back, Some(&state))?;
+        Some(Onward { provider: provider.display_name.clone(), address })
+    }
+}
+
+/// `/external/{idp}/signed-out`: the browser is back. What did not begin here is shown what is so: that nobody is signed in, or
+/// the question whether to sign out.
+pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let state = query.bounded("state", lengths::HANDLE).map_err(Failure::bad_request)?;
+    let Some(returns) = state.and_then(|state| open(app, state)).filter(|returns| returns.provider == provider) else {
+        let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+        response.note.reason = Some(Reason::SignOutNotBegunHere.code());
+        return Ok(response);
+    };
+    if request.method == Method::Head {
+        return Ok(answers::nothing_to_show());
+    }
+    let present = PresentSession::find(app, request)?;
+    Ok(SignOut::resume(app, returns.request)?.after_upstream(app, request, present.as_ref()))
+}
+
+fn open(app: &App, state: &str) -> Option<UpstreamReturn> {
+    let sealed = SealedRequest::decode(&app.vault.authorize_requests.open_text("", state)?)?;
+    let lives = app.now() < sealed.received_at.plus(app.config.authorization_request_lifetime);
+    UpstreamReturn::of_sealed(&sealed).filter(|_| lives)
+}
