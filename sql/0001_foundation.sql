@@ -3,6 +3,16 @@
 -- range-partitioned by the UTC day (days since 1970) of its rows' absolute expiry; partitions are made by
 -- store/partitions.rs, never here, and there is no default partition.
 
+-- Revocations set marks: what was issued or begun at or before one is dead. A mark lies up to three seconds ahead, at the end
+-- of a second: a JWT's `iat` has whole seconds, and whoever issues something may be dating it by a clock that is a little ahead.
+CREATE FUNCTION revocation_mark() RETURNS timestamptz
+    RETURN date_trunc('second', clock_timestamp()) + interval '2999999 microseconds';
+
+-- What follows a revocation begins just after its mark, ahead of the clock: the next revocation, be it within the same second,
+-- must lie a second beyond that mark to end it.
+CREATE FUNCTION revocation_mark_beyond(previous timestamptz) RETURNS timestamptz
+    RETURN greatest(revocation_mark(), previous + interval '1 second');
+
 CREATE TABLE installation (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     id bytea NOT NULL CHECK (octet_length(id) = 16),
@@ -77,15 +87,16 @@ CREATE TABLE resource_secrets (
 CREATE TABLE users (
     sub text PRIMARY KEY,
     tenant text NOT NULL DEFAULT '', -- empty: without a tenant
-    username text NOT NULL,
-    username_key text NOT NULL, -- lower(normalize(username, NFKC))
+    username text, -- none for people whom only an identity provider knows
+    username_key text, -- lower(normalize(username, NFKC))
     password_hash text,
     enabled boolean NOT NULL DEFAULT true,
     claims jsonb NOT NULL DEFAULT '{}',
     tokens_valid_after timestamptz NOT NULL DEFAULT 'epoch',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    UNIQUE (tenant, username_key)
+    UNIQUE (tenant, username_key),
+    CHECK ((username IS NULL) = (username_key IS NULL))
 );
 
 -- Who somebody is elsewhere: by issuer and subject there, which never change hands as names and addresses do.
@@ -94,6 +105,7 @@ CREATE TABLE linked_identities (
     upstream_subject text NOT NULL,
     sub text NOT NULL REFERENCES users ON DELETE CASCADE,
     provider text, -- the identity provider that stands for it, where one does
+    claims jsonb NOT NULL DEFAULT '{}', -- the user's that came from there, as they came last
     linked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (issuer, upstream_subject)
 );
@@ -115,6 +127,7 @@ CREATE TABLE consents (
     revoked_before timestamptz NOT NULL DEFAULT 'epoch',
     PRIMARY KEY (sub, client_id)
 );
+CREATE INDEX consents_of_a_client ON consents (client_id);
 
 CREATE TABLE sessions (
     day int4 NOT NULL,
@@ -126,6 +139,10 @@ CREATE TABLE sessions (
     acr text NOT NULL,
     tenant text NOT NULL DEFAULT '',
     identity_provider text NOT NULL,
+    upstream_issuer text, -- whom the provider's name stood for then
+    upstream_subject text, -- who they are there
+    upstream_sid text, -- what that provider calls its own session
+    upstream_id_token bytea, -- sealed; only where signing out here signs out there
     created_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     ended_at timestamptz,
@@ -134,6 +151,9 @@ CREATE TABLE sessions (
 ) PARTITION BY RANGE (day);
 -- For the account page: a person's own sessions, among those of a day or two.
 CREATE INDEX sessions_by_sub ON sessions (sub);
+-- For a provider that says that somebody signed out there.
+CREATE INDEX sessions_by_upstream_sid ON sessions (upstream_sid, identity_provider) WHERE upstream_sid IS NOT NULL;
+CREATE INDEX sessions_by_upstream_subject ON sessions (upstream_subject, identity_provider) WHERE upstream_subject IS NOT NULL;
 
 -- Clients with a logout URI that got something in a session; once it has ended, the queue of back-channel calls.
 CREATE TABLE session_clients (
@@ -219,22 +239,30 @@ CREATE TABLE revoked_tokens (
 CREATE TABLE used_assertions (
     day int4 NOT NULL,
     issuer text NOT NULL, -- a client_id, or who else signed it
-    jti_hash bytea NOT NULL,
+    jti_hash bytea NOT NULL, -- or a hash of whom a logout token was about
+    taken_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (day, issuer, jti_hash)
 ) PARTITION BY RANGE (day);
 
+-- Each row's hash covers every other column; `previous` is the hash of the row before it in its chain. No chain outlives the
+-- day it began, so all of its rows lie under one day here and go together.
 CREATE TABLE audit_events (
     day int4 NOT NULL,
-    at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    process text NOT NULL,
+    at timestamptz NOT NULL,
+    chain text NOT NULL, -- the day it began, the process, and a number
+    seq int8 NOT NULL,
+    previous bytea NOT NULL,
+    hash bytea NOT NULL,
     event text NOT NULL,
     client_id text,
     sub text,
     sid text,
     source text,
     request_id text,
-    detail jsonb NOT NULL DEFAULT '{}'
+    detail json NOT NULL, -- not jsonb: kept to the letter, as it was hashed
+    PRIMARY KEY (day, chain, seq)
 ) PARTITION BY RANGE (day);
+CREATE INDEX audit_events_by_at ON audit_events USING brin (at);
 
 -- Failures within a window, by a keyed hash of who and where.
 CREATE TABLE sign_in_failures (

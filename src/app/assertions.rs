@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::App;
 use super::failure::Failure;
-use super::foreign_keys::KeySource;
+use super::foreign_keys::{KeySource, Provenance};
 use crate::crypto::signing::verify;
+use crate::outbound::{Asker, Deadline};
 use crate::protocol::assertion::{Assertion, AssertionProblem, Expected, judge, verifying_key};
 use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
@@ -33,7 +34,13 @@ impl App {
         expected: Expected<'_>,
         now: Instant,
     ) -> Judged<Assertion> {
-        let claims = match self.verified_claims(jws, keys, algs)? {
+        let claims = match self.verified_claims(
+            Asker::Worker(&self.outbound),
+            (jws, Provenance::Presented),
+            keys,
+            algs,
+            Deadline::usual(),
+        )? {
             Ok(claims) => claims,
             Err(problem) => return Ok(Err(problem)),
         };
@@ -46,22 +53,26 @@ impl App {
     }
 
     /// The claims of a JWT that one of these keys signed, of whatever kind. A key that is not there may be new: then the
-    /// set is fetched again, at most once a minute.
+    /// set is fetched again, at most once a minute for each provenance. All of it takes no longer than `deadline`.
     pub fn verified_claims(
         &self,
-        jws: &UnverifiedJws,
+        asker: Asker<'_>,
+        (jws, provenance): (&UnverifiedJws, Provenance),
         keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
+        deadline: Deadline,
     ) -> Judged<Map<String, Value>> {
-        let set = match self.foreign_keys.find(&self.outbound, keys)? {
+        let set = match self.foreign_keys.find(asker, keys, deadline)? {
             Some(set) => set,
             None => return Ok(Err(AssertionProblem::KeysUnavailable)),
         };
         match verify_by(jws, &set, algs) {
-            Err(AssertionProblem::Key) => match self.foreign_keys.find_newer(&self.outbound, keys, &set)? {
-                Some(newer) => Ok(verify_by(jws, &newer, algs)),
-                None => Ok(Err(AssertionProblem::Key)),
-            },
+            Err(AssertionProblem::Key) => {
+                match self.foreign_keys.find_newer(asker, keys, deadline, (&set, provenance))? {
+                    Some(newer) => Ok(verify_by(jws, &newer, algs)),
+                    None => Ok(Err(AssertionProblem::Key)),
+                }
+            }
             other => Ok(other),
         }
     }

@@ -33,6 +33,13 @@ pub enum Failure {
     Busy,
     /// Something that must not happen did; the cause is for the log.
     Internal(String),
+    /// A failure that leaves something with the browser, or takes it away.
+    WithCookie {
+        /// `Set-Cookie` of the answer.
+        set_cookie: String,
+        /// What went wrong.
+        failure: Box<Failure>,
+    },
     /// A failure of a request whose client is known.
     About {
         /// The client.

@@ -27,6 +27,11 @@ impl Source {
         }
     }
 
+    /// The address, or the first of its /64.
+    pub fn address(self) -> IpAddr {
+        self.0
+    }
+
     /// Its bytes, for keyed hashes.
     pub fn bytes(self) -> Vec<u8> {
         match self.0 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::crypto::sealing::Sealer;
@@ -85,6 +85,7 @@ pub fn perform(
     keys: &[SigningKeyRow],
     sealer: &Sealer,
 ) -> Result<String, StoreError> {
+    let known = |kid: &str| keys.iter().find(|key| key.kid == kid);
     let (event, kid, line) = match step {
         KeyStep::Make { algorithm, times } => {
             let key = new_key(*algorithm, *times, sealer)?;
@@ -94,7 +95,7 @@ pub fn perform(
             ("signing_key_made", key.kid, line)
         }
         KeyStep::Reschedule { kid, times } => {
-            if let Some(key) = keys.iter().find(|key| key.kid == *kid) {
+            if let Some(key) = known(kid) {
                 writer.reschedule_signing_key(&key.rescheduled(*times))?;
             }
             let until = timestamp::format(times.retires_at);
@@ -109,6 +110,29 @@ pub fn perform(
             ("signing_key_forgotten", kid.clone(), format!("forgot signing key {kid}"))
         }
     };
-    writer.audit(&AuditEvent { event, detail: json!({"kid": kid}), ..AuditEvent::default() })?;
+    let old = known(&kid).map(times_of);
+    let new = match step {
+        KeyStep::Make { times, .. } | KeyStep::Reschedule { times, .. } => Some(told_times(times)),
+        KeyStep::Erase { .. } => old.clone(),
+        KeyStep::Forget { .. } => None,
+    };
+    let detail = json!({"kid": kid, "old": old, "new": new});
+    writer.audit(&AuditEvent { event, detail, ..AuditEvent::default() })?;
     Ok(line)
+}
+
+/// The turning points of a key, for the audit log.
+pub fn told_times(times: &KeyTimes) -> Value {
+    json!({
+        "announced_at": timestamp::format(times.announced_at),
+        "activates_at": timestamp::format(times.activates_at),
+        "retires_at": timestamp::format(times.retires_at),
+        "unpublished_at": timestamp::format(times.unpublished_at),
+        "forgotten_at": timestamp::format(times.forgotten_at),
+    })
+}
+
+/// Those of a stored key.
+pub fn times_of(key: &SigningKeyRow) -> Value {
+    told_times(&key.times())
 }

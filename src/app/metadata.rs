@@ -62,7 +62,8 @@ impl Documents {
             return held;
         }
         let signing_algorithms = snapshot.keys.algorithms(app.now());
-        let acr_values: Vec<String> = acr_values::supported().into_iter().map(str::to_owned).collect();
+        let acr_values: Vec<String> =
+            acr_values::supported(&snapshot.catalogue).into_iter().map(str::to_owned).collect();
         let discovery = document(&Provider {
             issuer: app.issuer(),
             catalogue: &snapshot.catalogue,

@@ -1,20 +1,27 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
 pub mod assertions;
+mod audit_keeping;
 pub mod client_logos;
 pub mod extension_grant;
 pub mod failure;
+mod fetched;
 pub mod foreign_keys;
 pub mod guesses;
 pub mod key_keeping;
+pub mod logout_calls;
 pub mod metadata;
 pub mod password_sign_in;
+pub mod standing;
+pub mod upstream_metadata;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
+use self::audit_keeping::AuditFailures;
+use self::logout_calls::LogoutCalls;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::crypto::mac::Mac;
@@ -30,13 +37,14 @@ use crate::registry::{Registry, Sealers};
 use crate::store::clients::LongestLifetimes;
 use crate::store::grant_functions::{self, Found};
 use crate::store::partitions::Horizons;
-use crate::store::{Store, StoreError, installation, migrate, partitions};
+use crate::store::{Store, StoreError, installation, migrate};
 
 use client_logos::ClientLogos;
 use extension_grant::ExtensionGrant;
 use failure::Failure;
 use foreign_keys::ForeignKeys;
 use guesses::{Guesses, Source};
+use upstream_metadata::UpstreamDocuments;
 
 /// How long a request waits for a place in a lane before it is told to come back.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -46,10 +54,6 @@ const HASHING_PATIENCE: Duration = Duration::from_secs(5);
 const CLOCK_PATIENCE: Duration = Duration::from_millis(2_600);
 /// A registry that the database has not confirmed for so long is too old to issue tokens by.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
-/// One that it has not confirmed for so long says that the database is away.
-const RECENT: Duration = Duration::from_secs(3);
-/// A machine whose clock is further off than this from the database's is not ready.
-const MOST_SKEW_MICROS: i64 = 30_000_000;
 
 /// What seals and authenticates the things we hand out and get back.
 #[derive(Debug)]
@@ -60,6 +64,10 @@ pub struct Vault {
     pub access_tokens: Sealer,
     /// Requests in page addresses.
     pub authorize_requests: Sealer,
+    /// What comes back from upstream as `state`.
+    pub upstream_states: Sealer,
+    /// ID tokens from upstream, as the database keeps them.
+    pub upstream_id_tokens: Sealer,
     /// Refresh tokens.
     pub refresh_tokens: Mac,
     /// Forms.
@@ -85,6 +93,8 @@ pub struct App {
     pub registry: Registry,
     /// Sealers and authenticators.
     pub vault: Vault,
+    /// Failures that the audit log shall tell of.
+    audit_failures: AuditFailures,
     /// Logos of clients, kept in memory.
     pub client_logos: ClientLogos,
     /// Wrong client secrets.
@@ -97,14 +107,20 @@ pub struct App {
     pub user_code_failures_overall: Guesses<()>,
     /// What extension grants refused.
     pub extension_failures: Guesses<(ClientId, Source)>,
+    /// Logout tokens from upstream that were not believed.
+    pub logout_token_failures: Guesses<Source>,
     /// The extension grants of this binary, and the pool for those of the operator.
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
+    /// Back-channel logouts, for `/metrics`.
+    pub logout_calls: LogoutCalls,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
     /// Key sets fetched by it.
     pub foreign_keys: ForeignKeys,
+    /// Discovery documents of upstream providers, likewise.
+    pub upstream_documents: UpstreamDocuments,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -144,17 +160,6 @@ impl HashingTurn<'_> {
     }
 }
 
-/// How well this process can answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Everything.
-    Ready,
-    /// The database is away for the moment: what is published goes on, whatever needs it is answered with 503.
-    Degraded,
-    /// Send requests elsewhere; why.
-    NotReady(&'static str),
-}
-
 /// Why the house could not be opened.
 #[derive(Debug)]
 pub enum LoadError {
@@ -185,7 +190,7 @@ impl App {
             .ok_or_else(|| LoadError::Unfit(String::from("the database is empty: run `gatepost migrate`")))?;
         installation::check_issuer(&installation, config.base_url.as_str())?;
         let derived = master.derive(&installation.id, config.base_url.as_str());
-        let clock = Arc::new(Clock::new());
+        let clock = Arc::clone(store.clock());
         let registry =
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
         look_up_functions(&extensions.functions, &registry);
@@ -193,22 +198,26 @@ impl App {
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
+            audit_failures: AuditFailures::default(),
             client_logos: ClientLogos::default(),
             client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
             user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),
             extension_failures: Guesses::new(limits.extension_failures_per_minute, tracked),
+            logout_token_failures: Guesses::new(limits.logout_token_failures_per_minute, tracked),
             extensions,
             dropped_identity_providers: AtomicU64::new(0),
+            logout_calls: LogoutCalls::default(),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
-            foreign_keys: ForeignKeys::new(),
+            foreign_keys: ForeignKeys::default(),
+            upstream_documents: UpstreamDocuments::default(),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
             clock_waiters: Permits::new((workers / 4).max(1)),
-            hashers: Permits::new(thread::available_parallelism().map_or(1, usize::from)),
+            hashers: Permits::among_bounded(thread::available_parallelism().map_or(1, usize::from)),
             config,
             clock,
             store,
@@ -237,7 +246,8 @@ impl App {
         self.hash_waiters.free() as u64
     }
 
-    /// A turn in the hashing lane: as many at once as there are cores, with a quarter of the workers waiting at most.
+    /// A turn in the hashing lane: as many at once as there are cores, of a quarter of the workers; half of them may wait for a
+    /// moment to be among those.
     pub fn take_hashing_turn(&self) -> Result<HashingTurn<'_>, Failure> {
         let place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
         let turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
@@ -266,29 +276,6 @@ impl App {
     /// Refuses to issue by a registry that the database has not confirmed for too long.
     pub fn require_fresh_registry(&self) -> Result<(), Failure> {
         if self.registry.age() > OLDEST_REGISTRY { Err(Failure::Busy) } else { Ok(()) }
-    }
-
-    /// How this process stands, for `/readyz`. Asks the database only while it answers: nobody waits for a dead one.
-    pub fn standing(&self) -> Standing {
-        if self.registry.age() > OLDEST_REGISTRY {
-            return Standing::NotReady("the database has not answered for 30 seconds");
-        }
-        if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
-            return Standing::NotReady("this machine's clock is more than 30 seconds off the database's");
-        }
-        if !self.hears_the_database() {
-            return Standing::Degraded;
-        }
-        match partitions::are_ahead(&self.store, &self.horizons(), self.now().day()) {
-            Ok(true) => Standing::Ready,
-            Ok(false) => Standing::NotReady("partitions do not reach far enough ahead"),
-            Err(_) => Standing::Degraded,
-        }
-    }
-
-    /// Whether the database has confirmed what is registered within the last few seconds.
-    pub fn hears_the_database(&self) -> bool {
-        self.registry.age() < RECENT
     }
 
     /// Does what is due about signing keys, unless another process is at it; a line for each thing done.
@@ -325,6 +312,8 @@ impl Vault {
             authorization_codes: Sealer::new(derived, Purpose::AuthorizationCode),
             access_tokens: Sealer::new(derived, Purpose::AccessToken),
             authorize_requests: Sealer::new(derived, Purpose::AuthorizeRequest),
+            upstream_states: Sealer::new(derived, Purpose::UpstreamState),
+            upstream_id_tokens: Sealer::new(derived, Purpose::UpstreamIdToken),
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
             device_codes: Mac::new(derived, Purpose::DeviceCode),

@@ -11,9 +11,9 @@ use crate::crypto::password::PasswordVerdict;
 use crate::http::Request;
 use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::instant::Instant;
+use crate::protocol::reason::Reason;
 use crate::protocol::secret::SecretText;
 use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
-use crate::store::audit_events::{self, AuditEvent};
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, UserRow};
 
@@ -97,15 +97,8 @@ pub fn cost_as_much(app: &App, password: &SecretText) -> Result<(), Failure> {
 }
 
 /// Tells the audit log of a wrong password. Not whose: what was typed as a user name is sometimes a password.
-pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>) -> Result<(), Failure> {
-    let event = AuditEvent {
-        event: "sign_in_failed",
-        client_id,
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        ..AuditEvent::default()
-    };
-    Ok(audit_events::insert(&app.store, &event)?)
+pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>) {
+    app.note_failure("sign_in_failed", request, client_id, Reason::WrongPassword);
 }
 
 fn limits(app: &App) -> PasswordLimits {

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::client::Client;
 use super::identifiers::TenantName;
 use super::reason::Reason;
 use super::scope::Catalogue;
 use super::session::LOCAL;
+use super::upstream::choices::Place;
 
 /// What every completed sign-in here is worth (OpenID Connect Core §2, `acr`).
 pub const SIGNED_IN: &str = "1";
@@ -17,7 +16,7 @@ pub const SIGNED_IN: &str = "1";
 /// Wishes about the sign-in, judged against what is registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcrValues {
-    /// The provider to sign in with: known, enabled and allowed to the client.
+    /// The provider to sign in with: known, enabled, allowed to the client, and not of another tenant.
     pub identity_provider: Option<String>,
     /// A provider that was asked for and is none of that: for the log.
     pub dropped_identity_provider: Option<String>,
@@ -32,13 +31,16 @@ impl AcrValues {
     pub fn parse(text: Option<&str>, client: &Client, catalogue: &Catalogue) -> Result<AcrValues, Reason> {
         let words: Vec<&str> = text.unwrap_or_default().split(' ').filter(|word| !word.is_empty()).collect();
         let providers: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("idp:")).collect();
-        let usable = |name: &&&str| is_usable_identity_provider(name, client, catalogue);
+        let tenants = words.iter().filter_map(|word| word.strip_prefix("tenant:"));
+        let tenant = settle_tenant(tenants, client, catalogue)?;
+        let place = Place { client: Some(client), tenant: tenant.as_ref(), catalogue };
+        let usable = |name: &&&str| place.allows(name);
         let is_plain = |word: &&&str| !word.starts_with("idp:") && !word.starts_with("tenant:");
         Ok(AcrValues {
             identity_provider: providers.iter().find(usable).map(|name| (*name).to_owned()),
             dropped_identity_provider: providers.iter().find(|name| !usable(name)).map(|name| (*name).to_owned()),
-            tenant: settle_tenant(words.iter().filter_map(|word| word.strip_prefix("tenant:")), client, catalogue)?,
             others: words.iter().filter(is_plain).map(|word| (*word).to_owned()).collect(),
+            tenant,
         })
     }
 }
@@ -100,16 +102,10 @@ fn only_tenant(client: &Client) -> Option<&TenantName> {
     client.tenants.as_ref().filter(|tenants| tenants.len() == 1)?.first()
 }
 
-/// Whether users may be sent to that provider for this client: registered, enabled, allowed. `local` is always registered.
-pub fn is_usable_identity_provider(name: &str, client: &Client, catalogue: &Catalogue) -> bool {
-    let enabled = |provider: &Value| provider.get("enabled").and_then(Value::as_bool).unwrap_or(true);
-    let known = name == LOCAL || catalogue.identity_providers.get(name).is_some_and(enabled);
-    known && client.allows_identity_provider(name)
-}
-
 /// Every `acr` that a sign-in can end with: what discovery lists, and what an essential `acr` can ask for.
-pub fn supported() -> BTreeSet<&'static str> {
-    BTreeSet::from([SIGNED_IN])
+pub fn supported(catalogue: &Catalogue) -> BTreeSet<&str> {
+    let enabled = catalogue.identity_providers.values().filter(|provider| provider.enabled);
+    enabled.flat_map(|provider| provider.acr_map.values().map(String::as_str)).chain([SIGNED_IN]).collect()
 }
 
 #[cfg(test)]
@@ -145,10 +141,27 @@ mod tests {
             assert_eq!(parsed.identity_provider, None, "{name}");
             assert_eq!(parsed.dropped_identity_provider.as_deref(), Some(name));
         }
-        let only_corp = Client { identity_providers: Some(BTreeSet::from(["corp".to_owned()])), ..client() };
-        assert!(!is_usable_identity_provider("local", &only_corp, &catalogue()));
-        let only_local = Client { identity_providers: Some(BTreeSet::from(["local".to_owned()])), ..client() };
-        assert!(!is_usable_identity_provider("corp", &only_local, &catalogue()));
+        for (allowed, asked) in [("corp", "local"), ("local", "corp")] {
+            let client = Client { identity_providers: Some(BTreeSet::from([allowed.to_owned()])), ..client() };
+            let parsed = AcrValues::parse(Some(&format!("idp:{asked}")), &client, &catalogue()).unwrap();
+            assert_eq!((parsed.identity_provider, parsed.dropped_identity_provider.as_deref()), (None, Some(asked)));
+        }
+    }
+
+    #[test]
+    fn a_provider_of_a_tenant_is_taken_within_that_tenant_alone() {
+        let mut catalogue = catalogue_with_tenants();
+        catalogue.identity_providers.get_mut("corp").unwrap().tenant = Some(TenantName::new("acme"));
+        for (text, taken) in [
+            ("idp:corp tenant:acme", true),
+            ("tenant:acme idp:corp", true),
+            ("idp:corp", false),
+            ("idp:corp tenant:globex", false),
+        ] {
+            let parsed = AcrValues::parse(Some(text), &client(), &catalogue).unwrap();
+            assert_eq!(parsed.identity_provider.is_some(), taken, "{text}");
+            assert_eq!(parsed.dropped_identity_provider.is_some(), !taken, "{text}");
+        }
     }
 
     #[test]

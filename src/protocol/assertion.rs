@@ -100,8 +100,8 @@ fn is_jwt(typ: &str) -> bool {
     is_type(typ, "JWT")
 }
 
-/// Media types do not differ by case, and `application/` may be left out (RFC 7515 §4.1.9).
-fn is_type(typ: &str, wanted: &str) -> bool {
+/// Whether a `typ` is that media type. Media types do not differ by case, and `application/` may be left out (RFC 7515 §4.1.9).
+pub fn is_type(typ: &str, wanted: &str) -> bool {
     let short = typ.get(..12).filter(|prefix| prefix.eq_ignore_ascii_case("application/")).and_then(|_| typ.get(12..));
     short.unwrap_or(typ).eq_ignore_ascii_case(wanted)
 }
@@ -158,7 +158,7 @@ fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
 }
 
 /// Seconds since the epoch, whole or not (RFC 7519 §2); `None` for what is no point in time of ours.
-fn numeric_date(value: &Value) -> Option<Instant> {
+pub fn numeric_date(value: &Value) -> Option<Instant> {
     let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds))?;
     Some(Instant::from_micros((seconds * 1e6) as i64))
 }

@@ -31,6 +31,7 @@ pub fn shaped(name: &str, value: &Value) -> Option<Value> {
         "email_verified" | "phone_number_verified" => boolean(value),
         "updated_at" => number(value),
         "address" => address(value),
+        "profile" | "picture" | "website" => web_address(value),
         _ if is_standard_text(name) => text(value),
         _ => present(value),
     }
@@ -42,6 +43,14 @@ fn is_standard_text(name: &str) -> bool {
 
 fn text(value: &Value) -> Option<Value> {
     value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
+}
+
+/// What clients may put into a link or an image: no other scheme than http and https, as `javascript:` would run there.
+fn web_address(value: &Value) -> Option<Value> {
+    let (scheme, rest) = value.as_str()?.split_once("://")?;
+    let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_whole = !rest.is_empty() && !rest.contains(|character: char| character.is_control() || character == ' ');
+    (is_web && is_whole).then(|| value.clone())
 }
 
 /// Always an array, so that a client need not tell one role from several.
@@ -109,6 +118,8 @@ mod tests {
             ("address", json!("1 High Street\nTown"), json!({ "formatted": "1 High Street\nTown" })),
             ("address", json!({ "locality": "Town", "region": "", "planet": "Earth" }), json!({ "locality": "Town" })),
             ("name", json!(" Alice "), json!(" Alice ")),
+            ("picture", json!("HTTPS://cdn.example/a|b.png#c"), json!("HTTPS://cdn.example/a|b.png#c")),
+            ("website", json!("http://\u{e9}.example"), json!("http://\u{e9}.example")),
             ("department", json!({ "id": 7 }), json!({ "id": 7 })),
             ("level", json!(0), json!(0)),
             ("member", json!(false), json!(false)),
@@ -138,6 +149,16 @@ mod tests {
             ("name", json!(" ")),
             ("name", json!(7)),
             ("email", json!(["a@b.example"])),
+            ("picture", json!("javascript:alert(1)")),
+            ("picture", json!("javascript://x.example/%0aalert(1)")),
+            ("picture", json!("data:text/html,x")),
+            ("website", json!(" https://alice.example")),
+            ("website", json!("java\nscript:alert(1)//https://x")),
+            ("website", json!("https://a.example/\nb")),
+            ("website", json!("alice.example")),
+            ("profile", json!("https://")),
+            ("profile", json!("//alice.example")),
+            ("profile", json!(["https://alice.example"])),
             ("department", json!(null)),
             ("department", json!("")),
             ("department", json!([])),

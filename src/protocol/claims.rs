@@ -100,6 +100,12 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
     }
 }
 
+/// Whether a claim of this name is one that says who somebody is: those of OpenID Connect Core §5.1, which the scopes
+/// `profile`, `email`, `address` and `phone` stand for.
+pub fn is_personal(name: &str) -> bool {
+    BUILT_IN.iter().any(|(_, _, _, claims)| claims.contains(&name))
+}
+
 /// Whether a claim of this name is the protocol's own and never a user's attribute.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)

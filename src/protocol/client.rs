@@ -169,19 +169,21 @@ impl GrantType {
         }
     }
 
+    /// Those that are there without being registered.
+    pub const BUILT_IN: [GrantType; 8] = [
+        GrantType::AuthorizationCode,
+        GrantType::Implicit,
+        GrantType::RefreshToken,
+        GrantType::ClientCredentials,
+        GrantType::Password,
+        GrantType::DeviceCode,
+        GrantType::TokenExchange,
+        GrantType::JwtBearer,
+    ];
+
     /// The built-in grant of that name, or an extension so called.
     pub fn from_name(name: &str) -> GrantType {
-        const BUILT_IN: [GrantType; 8] = [
-            GrantType::AuthorizationCode,
-            GrantType::Implicit,
-            GrantType::RefreshToken,
-            GrantType::ClientCredentials,
-            GrantType::Password,
-            GrantType::DeviceCode,
-            GrantType::TokenExchange,
-            GrantType::JwtBearer,
-        ];
-        let built_in = BUILT_IN.into_iter().find(|grant_type| grant_type.as_str() == name);
+        let built_in = GrantType::BUILT_IN.into_iter().find(|grant_type| grant_type.as_str() == name);
         built_in.unwrap_or_else(|| GrantType::Extension(name.to_owned()))
     }
 }

@@ -4,55 +4,21 @@ use std::time::Duration;
 
 use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
 use super::client_secret::SecretDigest;
+use super::finding::Finding;
 use super::instant::Instant;
+use super::registration::provider::IdentityProvider;
+use super::session::LOCAL;
 
 /// A secret that ends so soon is told of.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// How it is.
-    pub verdict: Verdict,
-    /// What was looked at, and what to do about it.
-    pub text: String,
-}
-
-/// How something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// As it should be.
-    Fine,
-    /// It works; there is something better.
-    Weak,
-    /// It does not work.
-    Broken,
-}
-
-impl Finding {
-    fn new(verdict: Verdict, text: impl Into<String>) -> Finding {
-        Finding { verdict, text: text.into() }
-    }
-
-    fn fine(text: impl Into<String>) -> Finding {
-        Finding::new(Verdict::Fine, text)
-    }
-
-    fn weak(text: impl Into<String>) -> Finding {
-        Finding::new(Verdict::Weak, text)
-    }
-
-    fn broken(text: impl Into<String>) -> Finding {
-        Finding::new(Verdict::Broken, text)
-    }
-}
-
 /// Looks at everything. `secrets` holds `None` for those that do not open under the master secret; `signing` are the
-/// algorithms that there is a signing key for.
+/// algorithms that there is a signing key for; `providers` all that are registered.
 pub fn examine(
     client: &Client,
     secrets: &[Option<SecretDigest>],
     signing: &[SigningAlgorithm],
+    providers: &[IdentityProvider],
     now: Instant,
 ) -> Vec<Finding> {
     let mut findings = vec![if client.enabled {
@@ -63,6 +29,7 @@ pub fn examine(
     findings.extend(authentication(client, secrets, now));
     findings.extend(keys(client, signing));
     findings.extend(flows(client));
+    findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
 }
@@ -130,6 +97,22 @@ fn flows(client: &Client) -> Vec<Finding> {
     findings
 }
 
+/// Whether anybody can sign in for it: only a client that names its `identity_providers` can have none that works.
+fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
+    let named = client.identity_providers.as_ref()?;
+    let in_use =
+        |name: &&String| *name == LOCAL || providers.iter().any(|provider| provider.enabled && provider.name == **name);
+    let (usable, others): (Vec<&String>, Vec<&String>) = named.iter().partition(in_use);
+    let listed = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    Some(match (usable.as_slice(), others.as_slice()) {
+        ([], disabled) => Finding::broken(format!("nobody can sign in for it: disabled are {}", listed(disabled))),
+        (usable, []) => Finding::fine(format!("people sign in with: {}", listed(usable))),
+        (usable, disabled) => {
+            Finding::weak(format!("people sign in with: {}; disabled are {}", listed(usable), listed(disabled)))
+        }
+    })
+}
+
 /// What RFC 9700 advises against.
 fn weaknesses(client: &Client) -> Vec<Finding> {
     let told = [
@@ -151,6 +134,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::client_secret::DigestAlgorithm;
+    use super::super::finding::Verdict;
     use super::super::registration;
     use super::super::registration::defaults::ClientDefaults;
     use super::super::samples::NOW;
@@ -167,15 +151,26 @@ mod tests {
         Some(SecretDigest { algorithm: DigestAlgorithm::Sha256, digest: SecretBytes::new([1; 32]), expires_at })
     }
 
+    /// One in use, and one that is not.
+    fn providers() -> [IdentityProvider; 2] {
+        [("corp", true), ("old", false)].map(|(name, enabled)| {
+            let issuer = format!("https://{name}.example");
+            let document = json!({"name": name, "issuer": issuer, "client_id": "gatepost", "enabled": enabled});
+            registration::provider::from_json(&document, "").unwrap()
+        })
+    }
+
     fn told(adjust: &Value, secrets: &[Option<SecretDigest>], signing: &[SigningAlgorithm]) -> Vec<(Verdict, String)> {
-        let findings = examine(&client(adjust), secrets, signing, NOW);
+        let findings = examine(&client(adjust), secrets, signing, &providers(), NOW);
         let told = findings.into_iter().filter(|finding| finding.verdict != Verdict::Fine);
         told.map(|finding| (finding.verdict, finding.text)).collect()
     }
 
     #[test]
     fn a_client_in_order_has_nothing_told_against_it() {
-        assert_eq!(told(&json!({}), &[secret(None)], &SigningAlgorithm::ALL), []);
+        for adjust in [json!({}), json!({"identity_providers": ["local"]}), json!({"identity_providers": ["corp"]})] {
+            assert_eq!(told(&adjust, &[secret(None)], &SigningAlgorithm::ALL), []);
+        }
     }
 
     #[test]
@@ -192,6 +187,18 @@ mod tests {
                 vec![secret(None)],
                 Verdict::Broken,
                 "no key signs with EdDSA",
+            ),
+            (
+                json!({"identity_providers": ["old"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "nobody can sign in for it: disabled are old",
+            ),
+            (
+                json!({"identity_providers": ["corp", "old"]}),
+                vec![secret(None)],
+                Verdict::Weak,
+                "sign in with: corp; disabled are old",
             ),
             (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "PKCE is not required"),
         ] {

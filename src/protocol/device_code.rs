@@ -3,13 +3,14 @@
 
 use std::fmt;
 
-use super::acr_values::{AcrValues, is_usable_identity_provider};
+use super::acr_values::AcrValues;
 use super::client::Client;
 use super::errors::{TokenError, TokenErrorCode};
 use super::instant::Instant;
 use super::reason::Reason;
 use super::scope::{Catalogue, ScopeSet};
-use super::session::{LOCAL, Session};
+use super::session::Session;
+use super::upstream::choices::Place;
 
 /// Device codes start with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpd_";
@@ -100,12 +101,6 @@ pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue
     scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some())
 }
 
-/// Whether the password form can be shown for this client: it allows it, and no other provider was asked for.
-pub fn offers_password(acr_values: &AcrValues, client: &Client, catalogue: &Catalogue) -> bool {
-    let wanted = acr_values.identity_provider.as_deref();
-    wanted.is_none_or(|wanted| wanted == LOCAL) && is_usable_identity_provider(LOCAL, client, catalogue)
-}
-
 /// Whether whoever is signed in may decide for the device: within the right tenant, by a provider that was asked for or is
 /// the client's, and not too long ago for it. `asked_at` is when they came with the code.
 pub fn is_answered_by(
@@ -122,7 +117,7 @@ pub fn is_answered_by(
     session.is_alive(now)
         && session.tenant == acr_values.tenant
         && wanted.is_none_or(|wanted| wanted == provider)
-        && is_usable_identity_provider(provider, client, catalogue)
+        && Place { client: Some(client), tenant: session.tenant.as_ref(), catalogue }.accepts(session)
         && (own_sign_in || client.default_max_age.is_none_or(|max_age| age <= max_age.saturating_mul(1000)))
 }
 
@@ -207,6 +202,7 @@ mod tests {
             acr: String::from("1"),
             tenant: None,
             identity_provider: None,
+            upstream_issuer: None,
             expires_at: NOW.plus(Duration::from_secs(60)),
             created_at: NOW,
         }
@@ -237,17 +233,6 @@ mod tests {
             &plain,
             &Client { default_max_age: Some(0), ..fresh_only }
         ));
-    }
-
-    #[test]
-    fn the_password_form_is_shown_only_where_it_leads_somewhere() {
-        let client = samples::client();
-        let wants = |name: &str| AcrValues { identity_provider: Some(name.to_owned()), ..AcrValues::default() };
-        assert!(offers_password(&AcrValues::default(), &client, &catalogue()));
-        assert!(offers_password(&wants("local"), &client, &catalogue()));
-        assert!(!offers_password(&wants("corp"), &client, &catalogue()));
-        let elsewhere = Client { identity_providers: Some([String::from("corp")].into()), ..samples::client() };
-        assert!(!offers_password(&AcrValues::default(), &elsewhere, &catalogue()));
     }
 
     proptest! {

@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use super::authorize_response::with_query;
 use super::client::Client;
 use super::identifiers::{ClientId, Sid, Subject};
+use super::instant::Instant;
 use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 use super::redirect_uri::RedirectTarget;
+use super::sealed_request::{SealedPurpose, SealedRequest};
 use super::secret::SecretText;
 use super::session::Session;
 
@@ -125,6 +127,38 @@ impl EndSessionRequest {
     }
 }
 
+/// A sign-out that is done here, on its way to the identity provider that the session came from and back: what comes next then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamReturn {
+    /// The provider's registered name: the browser must come back from that one.
+    pub provider: String,
+    /// The request that was answered.
+    pub request: EndSessionRequest,
+}
+
+impl UpstreamReturn {
+    /// As it is sealed.
+    pub fn to_sealed(&self, now: Instant) -> SealedRequest {
+        let request = self.request.to_parameters();
+        let parameters = Parameters::from_pairs(request.iter().chain([("provider", self.provider.as_str())]));
+        SealedRequest { purpose: SealedPurpose::SignedOut, received_at: now, parameters }
+    }
+
+    /// Reads what was opened; `None` for whatever was sealed for another purpose.
+    pub fn of_sealed(sealed: &SealedRequest) -> Option<UpstreamReturn> {
+        match sealed.purpose {
+            SealedPurpose::SignedOut => {}
+            SealedPurpose::Authorize
+            | SealedPurpose::Device
+            | SealedPurpose::Account
+            | SealedPurpose::Link
+            | SealedPurpose::Logout => return None,
+        }
+        let provider = sealed.parameters.all("provider").next()?.to_owned();
+        Some(UpstreamReturn { provider, request: EndSessionRequest::from_parameters(&sealed.parameters) })
+    }
+}
+
 /// Whom an ID token was made for, and what it says of the sign-in.
 fn read_claims(claims: &Map<String, Value>) -> Option<(ClientId, HintedSignIn)> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
@@ -168,6 +202,7 @@ mod tests {
             acr: String::from("1"),
             tenant: None,
             identity_provider: None,
+            upstream_issuer: None,
             expires_at: NOW,
             created_at: NOW,
         }
@@ -226,6 +261,29 @@ mod tests {
         for request in [read(&sent).unwrap(), read(&[("client_id", "web")]).unwrap(), EndSessionRequest::default()] {
             assert_eq!(EndSessionRequest::from_parameters(&request.to_parameters()), request);
         }
+    }
+
+    #[test]
+    fn what_comes_after_the_sign_out_upstream_is_read_back_and_nothing_else_is() {
+        let request = read(&[("client_id", "web"), ("post_logout_redirect_uri", DONE), ("state", "s")]).unwrap();
+        for request in [request, EndSessionRequest::default()] {
+            let returns = UpstreamReturn { provider: String::from("corp"), request };
+            let sealed = returns.to_sealed(NOW);
+            assert_eq!(UpstreamReturn::of_sealed(&sealed), Some(returns));
+            for purpose in SealedPurpose::ALL.into_iter().filter(|purpose| *purpose != SealedPurpose::SignedOut) {
+                assert_eq!(
+                    UpstreamReturn::of_sealed(&SealedRequest { purpose, ..sealed.clone() }),
+                    None,
+                    "{purpose:?}"
+                );
+            }
+        }
+        let asked = SealedRequest {
+            purpose: SealedPurpose::SignedOut,
+            received_at: NOW,
+            parameters: EndSessionRequest::default().to_parameters(),
+        };
+        assert_eq!(UpstreamReturn::of_sealed(&asked), None, "of no provider");
     }
 
     #[test]

@@ -93,12 +93,8 @@ pub enum AuthorizeErrorCode {
     TemporarilyUnavailable,
     /// `login_required`
     LoginRequired,
-    /// `account_selection_required`
-    AccountSelectionRequired,
     /// `consent_required`
     ConsentRequired,
-    /// `interaction_required`
-    InteractionRequired,
     /// `request_not_supported`
     RequestNotSupported,
     /// `request_uri_not_supported`
@@ -120,9 +116,7 @@ impl AuthorizeErrorCode {
             AuthorizeErrorCode::ServerError => "server_error",
             AuthorizeErrorCode::TemporarilyUnavailable => "temporarily_unavailable",
             AuthorizeErrorCode::LoginRequired => "login_required",
-            AuthorizeErrorCode::AccountSelectionRequired => "account_selection_required",
             AuthorizeErrorCode::ConsentRequired => "consent_required",
-            AuthorizeErrorCode::InteractionRequired => "interaction_required",
             AuthorizeErrorCode::RequestNotSupported => "request_not_supported",
             AuthorizeErrorCode::RequestUriNotSupported => "request_uri_not_supported",
             AuthorizeErrorCode::UnmetAuthenticationRequirements => "unmet_authentication_requirements",

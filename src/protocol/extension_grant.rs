@@ -5,16 +5,16 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::acr_values::is_usable_identity_provider;
 use super::claim_shape;
 use super::claims::is_reserved;
-use super::client::{Client, GrantType};
+use super::client::Client;
 use super::delegation::Exchanged;
 use super::errors::{TokenError, TokenErrorCode};
 use super::identifiers::{Subject, TenantName};
 use super::reason::Reason;
-use super::scope::{Catalogue, OFFLINE_ACCESS, ScopeKind, ScopeSet};
+use super::scope::{Catalogue, ScopeKind, ScopeSet};
 use super::session::LOCAL;
+use super::upstream::choices::Place;
 use super::user::User;
 
 /// Claims and further members together, as compact JSON, in bytes.
@@ -130,22 +130,6 @@ pub enum Verdict {
     Faulty(&'static str),
 }
 
-/// The scopes that a request may have at most, before its grant is asked: those it names, all registered and the client's;
-/// where it names none, all of the client's. `invalid_scope` otherwise.
-pub fn asked_scope(
-    requested: Option<&ScopeSet>,
-    client: &Client,
-    catalogue: &Catalogue,
-) -> Result<ScopeSet, TokenError> {
-    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
-    let open = |name: &str| catalogue.kind(name).is_some() && (name != OFFLINE_ACCESS || may_refresh);
-    match requested {
-        Some(scope) if scope.iter().all(|name| client.scope.contains(name) && open(name)) => Ok(scope.clone()),
-        Some(_) => Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope)),
-        None => Ok(client.scope.retain(open)),
-    }
-}
-
 /// What a proposal is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
@@ -155,7 +139,9 @@ pub struct Circumstances<'a> {
     pub catalogue: &'a Catalogue,
     /// The scopes the request names, if it names any.
     pub requested: Option<&'a ScopeSet>,
-    /// What [`asked_scope`] made of them.
+    /// What [`requested_scope`] made of them.
+    ///
+    /// [`requested_scope`]: super::user_scope::requested_scope
     pub asked: &'a ScopeSet,
     /// The tenant that the request or the client's registration settles.
     pub tenant: Option<&'a TenantName>,
@@ -194,7 +180,8 @@ pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict 
 fn is_allowed_subject(proposal: &Proposal, circumstances: &Circumstances<'_>) -> bool {
     let Some(subject) = &proposal.subject else { return true };
     let provider = proposal.identity_provider.as_deref().unwrap_or(LOCAL);
-    is_usable_identity_provider(provider, circumstances.client, circumstances.catalogue)
+    let Circumstances { client, tenant, catalogue, .. } = *circumstances;
+    Place { client: Some(client), tenant, catalogue }.allows(provider)
         && circumstances.user.is_some_and(|user| {
             let allowed = user.tenant.as_ref().is_none_or(|tenant| circumstances.client.allows_tenant(tenant));
             user.subject == *subject && user.enabled && allowed && user.tenant.as_ref() == circumstances.tenant
@@ -229,7 +216,10 @@ fn serialized(members: &Map<String, Value>) -> usize {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::client::GrantType;
     use super::super::samples::{self, alice, catalogue, scope};
+    use super::super::scope::OFFLINE_ACCESS;
+    use super::super::user_scope::requested_scope;
     use super::*;
 
     fn client() -> Client {
@@ -246,7 +236,7 @@ mod tests {
         let (mut client, mut user, catalogue) = (client(), alice(), catalogue());
         change(&mut client, &mut user);
         let requested = requested.map(scope);
-        let asked = match asked_scope(requested.as_ref(), &client, &catalogue) {
+        let asked = match requested_scope(requested.as_ref(), &client, &catalogue) {
             Ok(asked) => asked,
             Err(error) => return Verdict::Refuse(error),
         };
@@ -294,7 +284,7 @@ mod tests {
     #[test]
     fn without_the_refresh_grant_nothing_is_offline() {
         let without = |client: &mut Client, _: &mut User| client.grant_types = [GrantType::AuthorizationCode].into();
-        let refused = TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope);
+        let refused = TokenError::about_scope(Reason::UnknownScope, OFFLINE_ACCESS);
         assert_eq!(judged(&for_alice(), Some("offline_access"), without), Verdict::Refuse(refused));
         let Verdict::Issue(granted) = judged(&for_alice(), None, without) else { panic!("refused") };
         assert!(!granted.scope.contains(OFFLINE_ACCESS));

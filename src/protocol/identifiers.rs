@@ -41,6 +41,12 @@ impl Subject {
         Subject(text.into())
     }
 
+    /// Makes a new user's: base64url of 127 random bits, never derived from anything that could change or tell. The bit
+    /// left out keeps `-` from the beginning, where a command takes it for a flag.
+    pub fn of_random([first, rest @ ..]: [u8; 16]) -> Subject {
+        Subject(URL_SAFE_NO_PAD.encode([&[first & 0x7f][..], &rest].concat()))
+    }
+
     /// The identifier.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -129,6 +135,15 @@ impl GrantId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_subject_is_no_flag() {
+        for first in 0..=u8::MAX {
+            let subject = Subject::of_random([first; 16]);
+            assert_eq!(subject.as_str().len(), 22);
+            assert!(subject.as_str().starts_with(|letter: char| letter.is_ascii_alphabetic()), "{}", subject.as_str());
+        }
+    }
 
     #[test]
     fn a_sid_tells_its_day() {

@@ -35,6 +35,11 @@ impl Instant {
         self.0.div_euclid(MICROS_PER_SECOND)
     }
 
+    /// The minute this instant lies in, counted from the Unix epoch: midnight begins one.
+    pub const fn minute(self) -> i64 {
+        self.seconds().div_euclid(60)
+    }
+
     /// The UTC day this instant lies in.
     pub const fn day(self) -> Day {
         // An i64 of microseconds spans about 292,000 years, so the day number always fits.

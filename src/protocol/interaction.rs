@@ -6,7 +6,6 @@ mod case;
 #[cfg(test)]
 mod tests;
 
-use super::acr_values::is_usable_identity_provider;
 use super::authorize_request::{AuthorizeRequest, Refusal};
 use super::client::Client;
 use super::consent::Consent;
@@ -15,7 +14,8 @@ use super::identifiers::Subject;
 use super::instant::Instant;
 use super::reason::Reason;
 use super::scope::{Catalogue, OPENID, ScopeSet};
-use super::session::{LOCAL, Session};
+use super::session::Session;
+use super::upstream::choices::Place;
 
 /// Everything the decision depends on.
 #[derive(Clone, Debug)]
@@ -157,12 +157,6 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
 }
 
-/// Whether the password form can answer this request: the client allows it, and no other provider was asked for.
-pub fn offers_password(request: &AuthorizeRequest, client: &Client, catalogue: &Catalogue) -> bool {
-    let wanted = request.acr_values.identity_provider.as_deref();
-    wanted.is_none_or(|wanted| wanted == LOCAL) && is_usable_identity_provider(LOCAL, client, catalogue)
-}
-
 /// Whether the session's user signed in for this request, or later. Without this `max_age=0` would never end.
 fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
     session.auth_time.millis() >= request.received_at.millis()
@@ -177,8 +171,9 @@ fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
 fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {
     let provider = session.identity_provider();
     let wanted = situation.request.acr_values.identity_provider.as_deref();
-    wanted.is_none_or(|wanted| wanted == provider)
-        && is_usable_identity_provider(provider, situation.client, situation.catalogue)
+    let place =
+        Place { client: Some(situation.client), tenant: session.tenant.as_ref(), catalogue: situation.catalogue };
+    wanted.is_none_or(|wanted| wanted == provider) && place.accepts(session)
 }
 
 fn is_wanted_subject(situation: &Situation<'_>, subject: &Subject) -> bool {
@@ -197,7 +192,9 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
         LoginCause::OtherTenant | LoginCause::OtherIdentityProvider => {
             Some((AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn))
         }
-        LoginCause::NoSession | LoginCause::Prompt | LoginCause::TooOld => None,
+        // A password is always fresh. Upstream they may be content with a sign-in of theirs that is too old for us.
+        LoginCause::Prompt | LoginCause::TooOld => Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld)),
+        LoginCause::NoSession => None,
     };
     match (&situation.step, dead_end) {
         // Someone has just signed in, and it was not enough: asking again would only go round in circles.
@@ -211,12 +208,13 @@ fn refuse(code: AuthorizeErrorCode, reason: Reason) -> Interaction {
     Interaction::Refuse(Refusal::new(code, reason))
 }
 
-/// A sign-in made for this request has chosen the account already, and so has whoever got as far as the consent page.
+/// A sign-in made for this request has chosen the account already, and so has whoever comes from one, however long ago they
+/// signed in upstream, or got as far as the consent page.
 fn must_select_account(situation: &Situation<'_>, session: &Session) -> bool {
     let asked = situation.request.prompt.select_account && !is_own_sign_in(situation.request, session);
     match situation.step {
-        Step::Arrival | Step::AfterSignIn => asked,
-        Step::AfterAccountChosen | Step::AfterConsent { .. } => false,
+        Step::Arrival => asked,
+        Step::AfterSignIn | Step::AfterAccountChosen | Step::AfterConsent { .. } => false,
     }
 }
 

@@ -37,8 +37,6 @@ pub const ASSERTION: usize = 16 * 1024;
 pub const OTHER: usize = 300;
 /// A query string, in bytes.
 pub const QUERY_BYTES: usize = 32 * 1024;
-/// A body, in bytes.
-pub const BODY_BYTES: usize = 64 * 1024;
 /// A sealed authorization request; a longer one is refused when it comes in.
 pub const SEALED_REQUEST: usize = 7000;
 /// A sealed authorization code.

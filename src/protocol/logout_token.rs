@@ -8,7 +8,7 @@ use super::identifiers::{ClientId, Sid, Subject};
 use super::instant::Instant;
 
 /// The one event there is.
-const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
+pub const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 /// Long enough for clocks that differ, short enough to be worth nothing later.
 const LIFETIME: Duration = Duration::from_secs(120);
 

@@ -86,10 +86,6 @@ pub enum Reason {
     LoginRequired,
     /// Repeat the request without prompt=none.
     ConsentRequired,
-    /// Repeat the request without prompt=none.
-    AccountSelectionRequired,
-    /// Repeat the request without prompt=none.
-    InteractionRequired,
     /// Nothing to mend: the person said no.
     AccessDenied,
     /// Sign in as the user the request names.
@@ -304,6 +300,45 @@ pub enum Reason {
     SealedRequestInvalid,
     /// Open the page again.
     UnknownPageAction,
+    // The way back from an identity provider
+    /// Start again from the application.
+    RoundTripOver,
+    /// Register the provider with provision true, or link the account there to a user.
+    NotProvisioned,
+    /// Enable the user with `gatepost user enable`.
+    UpstreamUserDisabled,
+    /// Name the tenant that the provider, and the user, belong to.
+    UpstreamUserElsewhere,
+    /// Sign in and begin the link again.
+    LinkSessionOver,
+    // Sign-in with an identity provider
+    /// Let the identity provider honour max_age and prompt=login, or ask for less.
+    SignInTooOld,
+    /// Nothing to mend: the person changed their mind, or was refused there.
+    UpstreamCancelled,
+    /// Ask for less than the identity provider can meet: max_age, prompt=login.
+    UpstreamLoginRequired,
+    /// Try again later; `gatepost idp test` and the log say what is wrong.
+    UpstreamUnavailable,
+    /// Look into the log, which says what was wrong with it.
+    UpstreamNotBelieved,
+    // Linked accounts, and signing out elsewhere
+    /// Check that the identity provider is registered, enabled, and of the person's tenant.
+    LinkImpossible,
+    /// Start again on the account page.
+    LinkOfAnotherSession,
+    /// Start again on the account page; it waits five minutes.
+    LinkExpired,
+    /// Unlink it there first, or have the operator do it with `gatepost user unlink`.
+    IdentityLinkedElsewhere,
+    /// Link another account first, or have the operator set a password.
+    LastWayIn,
+    /// Compare the provider's registration, its keys and the clocks; the log says what was wrong.
+    LogoutTokenRefused,
+    /// Wait as long as Retry-After says.
+    TooManyLogoutTokens,
+    /// Nothing to mend: whoever came back is shown whether they are signed in.
+    SignOutNotBegunHere,
     // This service
     /// Try again in a few seconds.
     Unavailable,
@@ -371,8 +406,6 @@ impl Reason {
         Reason::RequestTooLong,
         Reason::LoginRequired,
         Reason::ConsentRequired,
-        Reason::AccountSelectionRequired,
-        Reason::InteractionRequired,
         Reason::AccessDenied,
         Reason::OtherSubject,
         Reason::UnmetAuthenticationRequirements,
@@ -476,6 +509,24 @@ impl Reason {
         Reason::PageExpired,
         Reason::SealedRequestInvalid,
         Reason::UnknownPageAction,
+        Reason::RoundTripOver,
+        Reason::NotProvisioned,
+        Reason::UpstreamUserDisabled,
+        Reason::UpstreamUserElsewhere,
+        Reason::LinkSessionOver,
+        Reason::SignInTooOld,
+        Reason::UpstreamCancelled,
+        Reason::UpstreamLoginRequired,
+        Reason::UpstreamUnavailable,
+        Reason::UpstreamNotBelieved,
+        Reason::LinkImpossible,
+        Reason::LinkOfAnotherSession,
+        Reason::LinkExpired,
+        Reason::IdentityLinkedElsewhere,
+        Reason::LastWayIn,
+        Reason::LogoutTokenRefused,
+        Reason::TooManyLogoutTokens,
+        Reason::SignOutNotBegunHere,
         Reason::Unavailable,
         Reason::Internal,
         Reason::Overloaded,
@@ -543,8 +594,6 @@ impl Reason {
             Reason::RequestTooLong => row("GP1129", "The request is too long.", "Shorten state, scope or claims."),
             Reason::LoginRequired => row("GP1130", "The user must sign in.", "Repeat the request without prompt=none."),
             Reason::ConsentRequired => row("GP1131", "The user must give consent.", "Repeat the request without prompt=none."),
-            Reason::AccountSelectionRequired => row("GP1132", "The user must choose an account.", "Repeat the request without prompt=none."),
-            Reason::InteractionRequired => row("GP1133", "The user must interact.", "Repeat the request without prompt=none."),
             Reason::AccessDenied => row("GP1134", "The user denied the request.", "Nothing to mend: the person said no."),
             Reason::OtherSubject => row("GP1135", "The user who signed in is not the one asked for.", "Sign in as the user the request names."),
             Reason::UnmetAuthenticationRequirements => row("GP1136", "The authentication requirements cannot be met.", "Ask for an acr value that discovery lists."),
@@ -657,6 +706,27 @@ impl Reason {
             Reason::PageExpired => row("GP1503", "This page has expired.", "Start again from the application."),
             Reason::SealedRequestInvalid => row("GP1504", "This address is not valid any more.", "Start again from the application."),
             Reason::UnknownPageAction => row("GP1505", "The form is not complete.", "Open the page again."),
+            // The way back from an identity provider
+            Reason::RoundTripOver => row("GP1711", "This browser is on no such way to an identity provider, or no longer.", "Start again from the application."),
+            Reason::NotProvisioned => row("GP1712", "No user is linked to that account at the identity provider.", "Register the provider with provision true, or link the account there to a user."),
+            Reason::UpstreamUserDisabled => row("GP1713", "The user linked to that account at the identity provider is disabled.", "Enable the user with `gatepost user enable`."),
+            Reason::UpstreamUserElsewhere => row("GP1714", "That account at the identity provider is of another tenant.", "Name the tenant that the provider, and the user, belong to."),
+            Reason::LinkSessionOver => row("GP1715", "The session that asked for the link is over.", "Sign in and begin the link again."),
+            // Sign-in with an identity provider
+            Reason::SignInTooOld => row("GP1721", "The user's sign-in is older than asked for.", "Let the identity provider honour max_age and prompt=login, or ask for less."),
+            Reason::UpstreamCancelled => row("GP1722", "The user did not sign in with the identity provider.", "Nothing to mend: the person changed their mind, or was refused there."),
+            Reason::UpstreamLoginRequired => row("GP1723", "The identity provider could not sign the user in as asked.", "Ask for less than the identity provider can meet: max_age, prompt=login."),
+            Reason::UpstreamUnavailable => row("GP1724", "The identity provider is not available.", "Try again later; `gatepost idp test` and the log say what is wrong."),
+            Reason::UpstreamNotBelieved => row("GP1725", "The answer of the identity provider could not be verified.", "Look into the log, which says what was wrong with it."),
+            // Linked accounts, and signing out elsewhere
+            Reason::LinkImpossible => row("GP1726", "That way of signing in cannot be linked now.", "Check that the identity provider is registered, enabled, and of the person's tenant."),
+            Reason::LinkOfAnotherSession => row("GP1727", "The question belongs to another sign-in.", "Start again on the account page."),
+            Reason::LinkExpired => row("GP1728", "The question waited too long.", "Start again on the account page; it waits five minutes."),
+            Reason::IdentityLinkedElsewhere => row("GP1729", "That account is linked to another account.", "Unlink it there first, or have the operator do it with `gatepost user unlink`."),
+            Reason::LastWayIn => row("GP1730", "Nothing would be left to sign in with.", "Link another account first, or have the operator set a password."),
+            Reason::LogoutTokenRefused => row("GP1731", "The logout token is not valid.", "Compare the provider's registration, its keys and the clocks; the log says what was wrong."),
+            Reason::TooManyLogoutTokens => row("GP1732", "Too many logout tokens that are not valid.", "Wait as long as Retry-After says."),
+            Reason::SignOutNotBegunHere => row("GP1733", "This sign-out did not begin here.", "Nothing to mend: whoever came back is shown whether they are signed in."),
             // This service
             Reason::Unavailable => row("GP1901", "The service is temporarily unavailable.", "Try again in a few seconds."),
             Reason::Internal => row("GP1902", "Something went wrong here.", "The log has the cause under the request id."),

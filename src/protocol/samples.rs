@@ -27,6 +27,18 @@ pub(crate) fn scope(text: &str) -> ScopeSet {
     ScopeSet::parse(text).unwrap()
 }
 
+/// A JSON object with other members; `null` takes one away.
+pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        if value.is_null() {
+            object.as_object_mut().unwrap().remove(name);
+        } else {
+            object[name] = value.clone();
+        }
+    }
+    object
+}
+
 pub(crate) fn client() -> Client {
     Client {
         client_id: ClientId::new("web"),

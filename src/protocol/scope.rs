@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde_json::Value;
-
 use super::registration::assertion_issuer::AssertionIssuer;
 use super::registration::extension_grant::ExtensionGrant;
+use super::registration::provider::IdentityProvider;
 
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
 pub const OPENID: &str = "openid";
@@ -133,8 +132,10 @@ pub struct Catalogue {
     pub resources: BTreeMap<String, RegisteredResource>,
     /// Tenants by name.
     pub tenants: BTreeMap<String, RegisteredTenant>,
-    /// Identity providers by name, as registered; `local` is not among them.
-    pub identity_providers: BTreeMap<String, Value>,
+    /// Identity providers by name; `local` is not among them.
+    pub identity_providers: BTreeMap<String, IdentityProvider>,
+    /// Names of those that no enabled client allows: no sign-in by one of them leads anywhere.
+    pub idle_identity_providers: BTreeSet<String>,
     /// Registered extension grants by name: the SQL functions that answer them.
     pub extension_grants: BTreeMap<String, ExtensionGrant>,
     /// Issuers whose assertions some clients may redeem, by issuer.

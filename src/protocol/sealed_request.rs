@@ -18,29 +18,35 @@ pub enum SealedPurpose {
     Link,
     /// A sign-out that a client asked for.
     Logout,
+    /// A sign-out that was done here and goes on upstream: where it ends once the browser is back.
+    SignedOut,
 }
 
 impl SealedPurpose {
-    const ALL: [SealedPurpose; 5] = [
+    /// Every purpose.
+    pub const ALL: [SealedPurpose; 6] = [
         SealedPurpose::Authorize,
         SealedPurpose::Device,
         SealedPurpose::Account,
         SealedPurpose::Link,
         SealedPurpose::Logout,
+        SealedPurpose::SignedOut,
     ];
 
     /// The first byte of what is sealed; never given to another purpose.
-    fn byte(self) -> u8 {
+    pub(super) fn byte(self) -> u8 {
         match self {
             SealedPurpose::Authorize => 1,
             SealedPurpose::Device => 2,
             SealedPurpose::Account => 3,
             SealedPurpose::Link => 4,
             SealedPurpose::Logout => 5,
+            SealedPurpose::SignedOut => 6,
         }
     }
 
-    fn of_byte(byte: u8) -> Option<SealedPurpose> {
+    /// The purpose of that byte.
+    pub(super) fn of_byte(byte: u8) -> Option<SealedPurpose> {
         SealedPurpose::ALL.into_iter().find(|purpose| purpose.byte() == byte)
     }
 }
@@ -97,7 +103,7 @@ mod tests {
     #[test]
     fn purposes_never_share_a_byte() {
         let bytes: std::collections::BTreeSet<u8> = SealedPurpose::ALL.into_iter().map(SealedPurpose::byte).collect();
-        assert_eq!(bytes.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert_eq!(bytes.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
@@ -107,7 +113,7 @@ mod tests {
             assert_eq!(SealedRequest::decode(&whole[..length]), None, "{length}");
         }
         assert_eq!(SealedRequest::decode(&[&whole[..], &[0]].concat()), None);
-        for purpose in [0, 6, 255] {
+        for purpose in [0, 7, 255] {
             assert_eq!(SealedRequest::decode(&[&[purpose], &whole[1..]].concat()), None, "{purpose}");
         }
         let mut odd = Writer::new();

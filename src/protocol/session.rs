@@ -25,6 +25,8 @@ pub struct Session {
     pub tenant: Option<TenantName>,
     /// Who vouched for them; `None` and `local` are the password login.
     pub identity_provider: Option<String>,
+    /// The issuer that this name stood for when they did; `None` for the password login.
+    pub upstream_issuer: Option<String>,
     /// When the session ends by itself.
     pub expires_at: Instant,
     /// When it began.

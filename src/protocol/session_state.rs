@@ -1,25 +1,18 @@
 //! `session_state` (OpenID Connect Session Management §3.2): what a client's script compares, by way of our check-session
 //! frame, to learn that the browser's sign-in changed. `static/check-session.js` computes the same text.
 
-use std::fmt::Write;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
+
+use super::hex;
 
 /// SHA-256, in hex, of client, origin of the redirect URI, the browser's state and a salt, with a space between; then a
 /// dot and the salt.
 pub fn session_state(client_id: &str, origin: &str, browser_state: &str, salt: [u8; 16]) -> String {
     let salt = URL_SAFE_NO_PAD.encode(salt);
     let digest = Sha256::digest(format!("{client_id} {origin} {browser_state} {salt}"));
-    let mut text = digest.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
-    text.push('.');
-    text.push_str(&salt);
-    text
+    format!("{}.{salt}", hex::encode(&digest))
 }
 
 #[cfg(test)]

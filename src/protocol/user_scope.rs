@@ -6,22 +6,24 @@ use super::errors::{TokenError, TokenErrorCode};
 use super::reason::Reason;
 use super::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
 
-/// What the request asks for, all of it or nothing; where it leaves the choice to us, all that the client may have, with
-/// `offline_access` only where the client may refresh. `invalid_scope` otherwise.
+/// What the request may have at most: what it asks for, all of it or nothing; where it leaves the choice to us, all of the
+/// client's scope that is registered. `offline_access` only where the client may refresh. `invalid_scope` otherwise.
 pub fn requested_scope(
     requested: Option<&ScopeSet>,
     client: &Client,
     catalogue: &Catalogue,
 ) -> Result<ScopeSet, TokenError> {
-    let allowed = |name: &str| catalogue.kind(name).is_some() && client.scope.contains(name);
+    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
+    let allowed = |name: &str| {
+        client.scope.contains(name) && catalogue.kind(name).is_some() && (may_refresh || name != OFFLINE_ACCESS)
+    };
     match requested {
         Some(scope) => match scope.iter().find(|name| !allowed(name)) {
             Some(refused) => Err(TokenError::about_scope(Reason::UnknownScope, refused)),
             None => Ok(scope.clone()),
         },
         None => {
-            let may_refresh = client.allows_grant(&GrantType::RefreshToken);
-            let scope = client.scope.retain(|name| allowed(name) && (may_refresh || name != OFFLINE_ACCESS));
+            let scope = client.scope.retain(allowed);
             if scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(scope) }
         }
     }
@@ -51,7 +53,7 @@ mod tests {
         assert_eq!(asked(None, all, true), Ok(String::from("openid stock offline_access profile")));
         assert_eq!(asked(None, all, false), Ok(String::from("openid stock profile")));
         assert_eq!(asked(Some("stock openid"), all, false), Ok(String::from("stock openid")));
-        assert_eq!(asked(Some("offline_access"), all, false), Ok(String::from("offline_access")));
+        assert_eq!(asked(Some("offline_access"), all, true), Ok(String::from("offline_access")));
     }
 
     #[test]
@@ -63,6 +65,7 @@ mod tests {
             (Some("stock orders.read"), "stock", Reason::UnknownScope),
             (Some("gone"), "gone", Reason::UnknownScope),
             (Some("openid offline_access"), "openid", Reason::UnknownScope),
+            (Some("openid offline_access"), "openid offline_access", Reason::UnknownScope),
             (Some("Stock"), "stock", Reason::UnknownScope),
         ] {
             assert_eq!(asked(requested, allowed, false), Err(reason), "{requested:?} of {allowed}");

@@ -2,13 +2,21 @@
 //! that neither is there without the other and no second commit is paid.
 
 use std::net::IpAddr;
+use std::slice;
+use std::time::Duration;
 
-use postgres::types::Json;
-use serde_json::{Value, json};
+use postgres::IsolationLevel;
+use serde_json::Value;
 
+use super::audit_chain::{Together, head, stored};
 use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
+use super::values::column;
 use super::{NamedQuery, Store};
+use crate::protocol::audit_chain::{AuditRow, COMMAND, Hash, Head};
+use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::instant::{Day, Instant};
 
 /// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
 #[derive(Clone, Debug, Default)]
@@ -29,40 +37,170 @@ pub struct AuditEvent<'a> {
     pub detail: Value,
 }
 
-impl AuditEvent<'_> {
-    /// The one parameter that a statement's `audited` part takes: its members are the columns, `day` counts from today.
-    pub(super) fn parameter(&self, process: &str, audit_days: i32) -> Json<Value> {
-        let detail = if self.detail.is_null() { json!({}) } else { self.detail.clone() };
-        Json(json!({
-            "day": audit_days,
-            "process": process,
-            "event": self.event,
-            "client_id": self.client_id.map(ClientId::as_str),
-            "sub": self.sub.map(Subject::as_str),
-            "sid": self.sid.map(Sid::as_str),
-            "source": self.source.map(|address| address.to_string()),
-            "request_id": self.request_id,
-            "detail": detail,
-        }))
-    }
-
-    /// The same for a statement run on the store's own pool.
-    pub(super) fn parameter_of(&self, store: &Store) -> Json<Value> {
-        self.parameter(store.process(), store.audit_days())
+impl<'a> AuditEvent<'a> {
+    /// An event about a grant: its client, user and session.
+    pub fn of(grant: &'a Grant) -> AuditEvent<'a> {
+        let user = &grant.user;
+        AuditEvent {
+            client_id: Some(&grant.client_id),
+            sub: Some(&user.subject),
+            sid: user.sid.as_ref(),
+            ..AuditEvent::default()
+        }
     }
 }
 
-/// The shape every statement's `audited` part has.
-pub(super) const INSERT: &str = "
-INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_record(NULL::audit_events, $1::jsonb) AS a";
+const INSERT: &str = "
+INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $1::json) AS a
+RETURNING ARRAY[hash] AS audited";
 
 /// Writes an event that goes with no other statement.
 pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let parameter = event.parameter_of(store);
-    store.write(|connection| connection.execute(INSERT, &[&parameter])).map(drop)
+    store.write_audited(INSERT, &[], event).map(drop)
 }
 
-pub(super) const QUERIES: &[NamedQuery] = &[("audit_events::INSERT", INSERT)];
+/// Writes several, one after the other.
+pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
+    store.write(|connection| connection.audited(INSERT, &[], events, Together::InOrder)).map(drop)
+}
+
+impl RegistryWriter<'_> {
+    /// Writes an event with this change.
+    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+        self.audit_all(slice::from_ref(event))
+    }
+
+    /// Writes events with this change.
+    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
+        self.audited(INSERT, &[], events).map(drop)
+    }
+}
+
+/// A row as read: what was hashed, the hash stored beside it, and the head that an opening row goes on from.
+pub type StoredEvent = (AuditRow, Hash, Option<Head>);
+
+const PAGE: &str = "
+SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
+FROM audit_events WHERE (day, chain, seq) > ($1::int4, $2::text, $3::int8) ORDER BY day, chain, seq LIMIT $4::int8";
+
+/// How many rows are read at once.
+const PAGE_ROWS: usize = 5_000;
+
+/// Passes on every row by day, chain and place, for the verification: all as of one moment, since what comes meanwhile would
+/// show without what it follows.
+pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result<(), StoreError> {
+    let mut client = store.connect_for_administration()?;
+    let of_one_moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let mut transaction = of_one_moment.start()?;
+    let page = transaction.prepare(PAGE)?;
+    let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX);
+    let (mut day, mut chain, mut seq) = (Day(i32::MIN), String::new(), 0);
+    loop {
+        let rows = transaction.query(&page, &[&day, &chain, &seq, &limit])?;
+        for row in &rows {
+            let event = stored(row)?;
+            (day, chain, seq) = (event.0.day, event.0.chain.clone(), event.0.seq);
+            visit(event);
+        }
+        if rows.len() < PAGE_ROWS {
+            return Ok(());
+        }
+    }
+}
+
+/// Which events are asked for; `None` asks for any.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// What happened.
+    pub event: Option<String>,
+    /// The client concerned.
+    pub client_id: Option<String>,
+    /// The user concerned.
+    pub sub: Option<String>,
+    /// Not before.
+    pub since: Option<Instant>,
+    /// Before.
+    pub until: Option<Instant>,
+}
+
+const LIST: &str = "
+SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
+FROM audit_events
+WHERE ($1::text IS NULL OR event = $1::text) AND ($2::text IS NULL OR client_id = $2::text)
+  AND ($3::text IS NULL OR sub = $3::text) AND at >= $4::timestamptz AND at < $5::timestamptz
+ORDER BY at DESC, chain DESC, seq DESC LIMIT $6::int8";
+
+/// The latest events that fit, at most `limit`, the earliest of them first.
+pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
+    let since = filter.since.unwrap_or(Instant::from_seconds(0));
+    let until = filter.until.unwrap_or(Instant::from_seconds(253_402_300_800));
+    let rows = store.read(|connection| {
+        connection.query(LIST, &[&filter.event, &filter.client_id, &filter.sub, &since, &until, &limit])
+    })?;
+    rows.iter().rev().map(|row| Ok(stored(row)?.0)).collect()
+}
+
+const COMMAND_HEADS: &str = "
+SELECT DISTINCT ON (day, chain) day, chain, seq, hash FROM audit_events
+WHERE at >= $1::timestamptz AND chain LIKE '%/' || $2::text || '%' ORDER BY day, chain, seq DESC";
+
+/// How far the chains of commands have come that wrote something since then: a command has no log to tell it to.
+pub fn command_heads(store: &Store, since: Instant) -> Result<Vec<Head>, StoreError> {
+    let rows = store.read(|connection| connection.query(COMMAND_HEADS, &[&since, &COMMAND]))?;
+    rows.iter().map(head).collect()
+}
+
+/// From one chain of the primary key to the next, without what lies between.
+const CHAIN_ENDS: &str = "
+WITH RECURSIVE chains AS (
+    (SELECT day, chain FROM audit_events ORDER BY day, chain LIMIT 1)
+    UNION ALL
+    SELECT next.day, next.chain FROM chains AS c CROSS JOIN LATERAL (
+        SELECT day, chain FROM audit_events WHERE (day, chain) > (c.day, c.chain) ORDER BY day, chain LIMIT 1) AS next
+)
+SELECT e.day, e.chain, e.seq, e.hash, e.at FROM chains AS c CROSS JOIN LATERAL (
+    SELECT day, chain, seq, hash, at FROM audit_events WHERE day = c.day AND chain = c.chain ORDER BY seq DESC LIMIT 1) AS e";
+
+/// How far every chain there is has come, and when. Takes longer than a request may.
+pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
+    let rows = store.connect_for_administration()?.query(CHAIN_ENDS, &[])?;
+    rows.iter().map(|row| Ok((head(row)?, column(row, "at")?))).collect()
+}
+
+const UNDER_WAY: &str = "
+SELECT coalesce(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000000, 0)::int8 AS micros
+FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.relation = to_regclass('audit_events')
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// For how long the oldest transaction has been under way that has written events: they show when it is done.
+pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
+    let row = store.read(|connection| connection.query_one(UNDER_WAY, &[]))?;
+    Ok(Duration::from_micros(u64::try_from(column::<i64>(&row, "micros")?).unwrap_or(0)))
+}
+
+/// A day's chains go together, so that none shows without its beginning.
+const REMOVE_EXPIRED: &str =
+    "DELETE FROM audit_events WHERE day = (SELECT min(day) FROM audit_events WHERE day < $1::int4)";
+
+/// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many rows.
+pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
+    let mut client = store.connect_for_administration()?;
+    let mut removed = 0;
+    loop {
+        match client.execute(REMOVE_EXPIRED, &[&today])? {
+            0 => return Ok(removed),
+            count => removed += count,
+        }
+    }
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("audit_events::INSERT", INSERT),
+    ("audit_events::PAGE", PAGE),
+    ("audit_events::LIST", LIST),
+    ("audit_events::COMMAND_HEADS", COMMAND_HEADS),
+    ("audit_events::CHAIN_ENDS", CHAIN_ENDS),
+    ("audit_events::UNDER_WAY", UNDER_WAY),
+    ("audit_events::REMOVE_EXPIRED", REMOVE_EXPIRED),
+];

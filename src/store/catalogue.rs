@@ -1,6 +1,8 @@
 //! `catalogue_entries` and `resource_secrets`: scopes, resources, tenants, identity providers, assertion issuers and
 //! extension grants, each a document under its name.
 
+use std::collections::BTreeSet;
+
 use postgres::Row;
 use postgres::types::Json;
 use serde_json::Value;
@@ -40,10 +42,16 @@ pub struct CatalogueRows {
     pub entries: Vec<CatalogueRow>,
     /// Whether some enabled client is registered with `allow_plain_pkce`.
     pub plain_pkce: bool,
+    /// Names of identity providers that no enabled client allows.
+    pub idle_identity_providers: BTreeSet<String>,
 }
 
 pub(super) const LOAD: &str = "
 SELECT i.registry_version, p.plain_pkce, e.kind, e.name, e.document, e.sealed_secret,
+       e.kind = 'identity_provider' AND NOT EXISTS (
+           SELECT FROM clients c WHERE c.enabled AND (
+               jsonb_typeof(c.metadata -> 'identity_providers') IS DISTINCT FROM 'array'
+               OR c.metadata -> 'identity_providers' ? e.name)) AS idle,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
 CROSS JOIN (SELECT EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"allow_plain_pkce\": true}') AS plain_pkce) AS p
@@ -59,8 +67,22 @@ pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
 pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
     let first =
         rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
-    let value = CatalogueRows { entries: entries(rows)?, plain_pkce: column(first, "plain_pkce")? };
+    let value = CatalogueRows {
+        entries: entries(rows)?,
+        plain_pkce: column(first, "plain_pkce")?,
+        idle_identity_providers: idle(rows)?,
+    };
     Ok(Versioned { registry_version: column(first, "registry_version")?, value })
+}
+
+fn idle(rows: &[Row]) -> Result<BTreeSet<String>, StoreError> {
+    let mut found = BTreeSet::new();
+    for row in rows {
+        if column::<Option<bool>>(row, "idle")? == Some(true) {
+            found.insert(column(row, "name")?);
+        }
+    }
+    Ok(found)
 }
 
 /// Folds rows of (entry, secret) that stand together by entry.

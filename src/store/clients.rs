@@ -121,23 +121,20 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
 
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') WHERE client_id = $1::text
-    RETURNING client_id
+    UPDATE clients SET tokens_valid_after = revocation_mark_beyond(tokens_valid_after)
+    WHERE client_id = $1::text RETURNING client_id
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE client_id = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $2::jsonb) AS a, revoked
+    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
+    RETURNING hash
 )
-SELECT client_id FROM revoked";
+SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
 
 /// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
 /// when there is no such client. The registration stays as it is, so its version does, too.
 pub fn revoke(store: &Store, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    Ok(store.write(|connection| connection.query_opt(REVOKE, &[&client_id.as_str(), &audit]))?.is_some())
+    Ok(!store.write_audited(REVOKE, &[&client_id.as_str()], audit)?.is_empty())
 }
 
 const ORIGINS: &str = "

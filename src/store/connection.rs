@@ -12,6 +12,8 @@ use r2d2::{CustomizeConnection, ManageConnection};
 use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::audit_chain::{Chain, Chains, Together};
+use super::audit_events::AuditEvent;
 use super::error::{Objection, RAISE, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
@@ -21,6 +23,7 @@ pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 pub struct Connection {
     client: Client,
     statements: HashMap<&'static str, Statement>,
+    chain: Chain,
     last_used: Instant,
     generation: u64,
     discarded: bool,
@@ -56,6 +59,22 @@ impl Connection {
         let statement = self.prepared(sql)?;
         let touched = self.client.execute(&statement, values);
         self.judged(touched)
+    }
+
+    /// Runs a statement that writes events: their rows are its last parameter, and the column `audited` of what it answers
+    /// holds the hashes of those it wrote.
+    pub(super) fn audited(
+        &mut self,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+        events: &[AuditEvent<'_>],
+        together: Together,
+    ) -> Result<Vec<Row>, StoreError> {
+        let links = self.chain.link(events, together);
+        let parameter = links.parameter();
+        let rows = self.query(sql, &[values, &[&parameter]].concat())?;
+        self.chain.advance(&links, &rows)?;
+        Ok(rows)
     }
 
     /// Runs a statement around a function that is not ours, prepared anew each time: it may have been replaced meanwhile.
@@ -151,11 +170,12 @@ pub(super) struct Connections {
     config: Config,
     tls: MakeRustlsConnect,
     generation: Generation,
+    chains: Chains,
 }
 
 impl Connections {
-    pub(super) fn new(config: Config, tls: MakeRustlsConnect, generation: Generation) -> Connections {
-        Connections { config, tls, generation }
+    pub(super) fn new(config: Config, tls: MakeRustlsConnect, generation: Generation, chains: Chains) -> Connections {
+        Connections { config, tls, generation, chains }
     }
 }
 
@@ -176,6 +196,7 @@ impl ManageConnection for Connections {
         Ok(Connection {
             client,
             statements: HashMap::new(),
+            chain: self.chains.begin(),
             last_used: Instant::now(),
             generation,
             discarded: false,

@@ -79,10 +79,8 @@ WITH given AS (
         revoked_before = CASE WHEN $6::bool AND consents.expires_at <= clock_timestamp()
                               THEN greatest(consents.revoked_before, consents.expires_at) ELSE consents.revoked_before END
 )
-INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a";
+INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $7::json) AS a
+RETURNING ARRAY[hash] AS audited";
 
 /// What a user allows a client from now on: whatever was remembered before is replaced.
 #[derive(Clone, Debug)]
@@ -103,40 +101,35 @@ pub struct GivenConsent<'a> {
 
 /// Remembers a consent.
 pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let audit = audit.parameter_of(store);
-    let written = store.write(|connection| {
-        connection.execute(
-            GIVE,
-            &[
-                &given.sub.as_str(),
-                &given.client_id.as_str(),
-                &given.scopes,
-                &given.claims,
-                &given.expires_at,
-                &given.is_required,
-                &audit,
-            ],
-        )
-    });
+    let written = store.write_audited(
+        GIVE,
+        &[
+            &given.sub.as_str(),
+            &given.client_id.as_str(),
+            &given.scopes,
+            &given.claims,
+            &given.expires_at,
+            &given.is_required,
+        ],
+        audit,
+    );
     written.map(drop)
 }
 
 const WITHDRAW: &str = "
 WITH withdrawn AS (
     INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
-    VALUES ($1::text, $2::text, '{}', '{}', date_trunc('second', clock_timestamp()) + interval '2999999 microseconds')
+    VALUES ($1::text, $2::text, '{}', '{}', revocation_mark())
     ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = '{}', claims = '{}', expires_at = NULL, revoked_before = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', consents.revoked_before + interval '1 second')
+    SET scopes = '{}', claims = '{}', expires_at = NULL,
+        revoked_before = revocation_mark_beyond(consents.revoked_before)
 )
-INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a";
+INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $3::json) AS a
+RETURNING ARRAY[hash] AS audited";
 
 /// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair, remembered before or not.
 pub fn withdraw(store: &Store, sub: &Subject, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let audit = audit.parameter_of(store);
-    store.write(|connection| connection.execute(WITHDRAW, &[&sub.as_str(), &client_id.as_str(), &audit])).map(drop)
+    store.write_audited(WITHDRAW, &[&sub.as_str(), &client_id.as_str()], audit).map(drop)
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[

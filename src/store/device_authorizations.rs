@@ -4,9 +4,12 @@
 use std::time::Duration;
 
 use postgres::Row;
+use postgres::types::ToSql;
 
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::{column, subject, tenant, tenant_text};
 use super::{NamedQuery, Store};
@@ -141,43 +144,38 @@ WITH decided AS (
     SET decided_at = clock_timestamp(), allowed = $2::bool, sub = $3::text, granted_scopes = $4::text[], tenant = $5::text,
         identity_provider = $6::text, auth_time = $7::timestamptz, amr = $8::text[], acr = $9::text, judged_at = $10::timestamptz
     WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
-    RETURNING client_id, sub
+    RETURNING client_id
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, decided.client_id, decided.sub, a.sid, a.source, a.request_id, a.detail
-    FROM decided, jsonb_populate_record(NULL::audit_events, $11::jsonb) AS a
+    INSERT INTO audit_events SELECT a.* FROM decided, json_populate_recordset(NULL::audit_events, $11::json) AS a
+    RETURNING hash
 )
-SELECT client_id FROM decided";
+SELECT array(SELECT hash FROM audited) AS audited FROM decided";
 
-/// Decides, once: `false` when it was decided before, has expired, or never was. The event's client and user are the
-/// statement's own.
+/// Decides, once: `false` when it was decided before, has expired, or never was.
 pub fn decide(
     store: &Store,
     user_code_hashes: &[[u8; 32]],
     new: &NewDecision<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let (hashes, audit) = (slices(user_code_hashes), audit.parameter_of(store));
-    let decided = store.write(|connection| {
-        connection.query_opt(
-            DECIDE,
-            &[
-                &hashes,
-                &(new.decision == DeviceDecision::Allowed),
-                &new.user.subject.as_str(),
-                &new.scopes,
-                &tenant_text(new.user.tenant.as_ref()),
-                &new.user.identity_provider,
-                &new.user.auth_time,
-                &new.user.amr,
-                &new.user.acr,
-                &new.judged_at,
-                &audit,
-            ],
-        )
-    })?;
-    Ok(decided.is_some())
+    let hashes = slices(user_code_hashes);
+    let decided = store.write_audited(
+        DECIDE,
+        &[
+            &hashes,
+            &(new.decision == DeviceDecision::Allowed),
+            &new.user.subject.as_str(),
+            &new.scopes,
+            &tenant_text(new.user.tenant.as_ref()),
+            &new.user.identity_provider,
+            &new.user.auth_time,
+            &new.user.amr,
+            &new.user.acr,
+            &new.judged_at,
+        ],
+        audit,
+    )?;
+    Ok(!decided.is_empty())
 }
 
 /// A device as its poll left it.
@@ -275,6 +273,7 @@ WITH standing AS (
            AND c.client_id IS NOT NULL AND c.enabled AND d.judged_at > c.tokens_valid_after
            AND d.judged_at > i.tokens_valid_after
            AND (k.sub IS NULL OR d.judged_at > k.revoked_before) AS stands,
+           d.redeemed_by = $3::bytea AS told,
            u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
     FROM device_authorizations d
     CROSS JOIN installation i
@@ -296,15 +295,14 @@ WITH standing AS (
            spent.identity_provider, CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
     FROM spent
     ON CONFLICT (day, id) DO UPDATE SET attempt = grants.attempt
-    RETURNING client_id, sub, revoked_at IS NULL AS issued
+    RETURNING revoked_at IS NULL AS issued
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
-           CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END,
-           redeemed.client_id, redeemed.sub, NULL, a.source, a.request_id, a.detail
-    FROM redeemed, jsonb_populate_record(NULL::audit_events, $8::jsonb) AS a
+    INSERT INTO audit_events
+    SELECT a.* FROM redeemed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    WHERE standing.told IS NOT TRUE AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END)
+    RETURNING hash
 )
-SELECT redeemed.issued, standing.* FROM redeemed, standing";
+SELECT redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.* FROM redeemed, standing";
 
 /// What became of a redemption.
 #[must_use]
@@ -319,29 +317,22 @@ pub enum DeviceRedemption {
 }
 
 /// Redeems what a user granted: at most one caller ever gets `Issued`. When the connection breaks before the answer, the
-/// same attempt is made once more. The event is the statement's own.
+/// same attempt is made once more. The event's name is the statement's own.
 pub fn redeem(
     store: &Store,
     device_code_hashes: &[[u8; 32]],
     new: &NewDeviceGrant<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<DeviceRedemption, StoreError> {
-    let (hashes, audit) = (slices(device_code_hashes), audit.parameter_of(store));
-    let row = store.write_once_more(|connection| {
-        connection.query_opt(
-            REDEEM,
-            &[
-                &hashes,
-                &new.client_id.as_str(),
-                &&new.attempt[..],
-                &new.id.day,
-                &&new.id.random[..],
-                &new.expires_at,
-                &new.offline,
-                &audit,
-            ],
-        )
-    })?;
+    let hashes = slices(device_code_hashes);
+    let own = AuditEvent { detail: with_grant(&audit.detail, new.id), ..audit.clone() };
+    let events = ["device_code_redeemed", "grant_refused"].map(|event| AuditEvent { event, ..own.clone() });
+    let client_id = new.client_id.as_str();
+    let values: [&(dyn ToSql + Sync); 7] =
+        [&hashes, &client_id, &&new.attempt[..], &new.id.day, &&new.id.random[..], &new.expires_at, &new.offline];
+    let rows =
+        store.write_once_more(|connection| connection.audited(REDEEM, &values, &events, Together::Alternatives))?;
+    let row = rows.into_iter().next();
     match row {
         None => Ok(DeviceRedemption::Spent),
         Some(row) if column(&row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(&row)?))),

@@ -134,16 +134,37 @@ fn classify(error: &DbError) -> StoreError {
     if *code == SqlState::UNIQUE_VIOLATION {
         return StoreError::Taken(error.constraint().unwrap_or("unnamed").to_owned());
     }
+    if let Some(words) = out_of_means(code.code()) {
+        return StoreError::Unavailable(format!("{words}, {}", condition(error)));
+    }
+    if is_read_only(code) {
+        return StoreError::Severed(format!("the database is read-only, a standby or set so, {}", condition(error)));
+    }
     if ends_connection(code) || *code == SqlState::QUERY_CANCELED {
         return StoreError::Severed(condition(error));
     }
     StoreError::Query(condition(error))
 }
 
+/// A statement wanted to write where nothing may be written.
+fn is_read_only(code: &SqlState) -> bool {
+    *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+/// What the server lacks to do a statement, which then did nothing.
+fn out_of_means(sqlstate: &str) -> Option<&'static str> {
+    match sqlstate {
+        "53100" => Some("its disk is full"),
+        "53200" => Some("it is out of memory"),
+        "58030" => Some("its disk fails"),
+        _ => None,
+    }
+}
+
 /// Conditions after which a connection is not used again: a read-only server (25006), the server going down (57P0x), a
 /// broken connection (08xxx), a cached plan that no longer fits the schema (0A000).
 pub(super) fn ends_connection(code: &SqlState) -> bool {
-    code.code() == "25006" || code.code() == "0A000" || code.code().starts_with("57P0") || code.code().starts_with("08")
+    is_read_only(code) || code.code() == "0A000" || code.code().starts_with("57P0") || code.code().starts_with("08")
 }
 
 /// SQLSTATE and the names in it. The server's message only where it can hold nothing but identifiers (class 42), so not where a

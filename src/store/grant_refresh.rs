@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
+use postgres::types::ToSql;
+
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::column;
 use super::{NamedQuery, Store};
@@ -59,6 +63,7 @@ WITH standing AS (
            AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
+           g.attempt = $5::bytea AS told,
            u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
     FROM grants g
     CROSS JOIN installation i
@@ -84,41 +89,33 @@ WITH standing AS (
                           ELSE clock_timestamp() END
     FROM standing
     WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
-    RETURNING g.generation, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked, g.client_id, g.sub, g.sid
+    RETURNING g.generation, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
-           CASE WHEN refreshed.revoked THEN 'refresh_token_replayed' WHEN refreshed.own THEN 'refreshed'
-                ELSE 'refresh_repeated' END,
-           refreshed.client_id, refreshed.sub, refreshed.sid, a.source, a.request_id, a.detail
-    FROM refreshed, standing, jsonb_populate_record(NULL::audit_events, $8::jsonb) AS a
-    WHERE refreshed.revoked OR (standing.stands AND refreshed.generation >= $4::int4)
+    INSERT INTO audit_events
+    SELECT a.* FROM refreshed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.generation >= $4::int4))
+      AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
+                                           WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
+    RETURNING hash
 )
-SELECT refreshed.generation, refreshed.own, refreshed.revoked, standing.*
+SELECT refreshed.generation, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
 /// Refreshes: of all that present one generation, at once or within the window, each gets the same next one. When the
 /// connection breaks before the answer, the same attempt is made once more. The event is the statement's own.
 pub fn refresh(store: &Store, new: &NewRefresh<'_>, audit: &AuditEvent<'_>) -> Result<Refreshed, StoreError> {
-    let audit = audit.parameter_of(store);
     let (grant, presented) = (new.handle.grant, new.handle.generation);
+    let own = AuditEvent { detail: with_grant(&audit.detail, grant), ..audit.clone() };
+    let events =
+        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| AuditEvent { event, ..own.clone() });
     let reuse = new.usage == RefreshTokenUsage::Reuse;
     let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
-    let row = store.write_once_more(|connection| {
-        connection.query_opt(
-            REFRESH,
-            &[
-                &grant.day,
-                &&grant.random[..],
-                &new.client_id.as_str(),
-                &presented,
-                &&new.attempt[..],
-                &reuse,
-                &window,
-                &audit,
-            ],
-        )
-    })?;
+    let client_id = new.client_id.as_str();
+    let values: [&(dyn ToSql + Sync); 7] =
+        [&grant.day, &&grant.random[..], &client_id, &presented, &&new.attempt[..], &reuse, &window];
+    let rows =
+        store.write_once_more(|connection| connection.audited(REFRESH, &values, &events, Together::Alternatives))?;
+    let row = rows.into_iter().next();
     let Some(row) = row else { return Ok(Refreshed::NoLongerStands) };
     let (generation, own): (i32, bool) = (column(&row, "generation")?, column(&row, "own")?);
     let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);

@@ -2,9 +2,10 @@
 //! redeemed the code, whoever finds it there presents a replay.
 
 use postgres::Row;
-use postgres::types::Json;
+use postgres::types::{Json, ToSql};
 use serde_json::{Map, Value};
 
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
@@ -70,7 +71,8 @@ pub enum Redemption {
 /// A code whose user, client, session or consent is gone is entered all the same, revoked from the start: the code is
 /// then spent in every case, and the insert has one source row whatever the joins find, so that the conflict branch is
 /// always reached. A consent that lapsed since, where the client needs one, is gone too. `DO UPDATE` waits for a redemption that runs beside it and then revokes what that one made.
-/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
+/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here; found there
+/// beforehand, it has told its event.
 const REDEEM: &str = "
 WITH standing AS (
     SELECT u.sub IS NOT NULL AND u.enabled AND $14::timestamptz > u.tokens_valid_after
@@ -92,21 +94,22 @@ WITH standing AS (
                         issued_at, expires_at, offline, claims, identity_provider, token_claims, revoked_at)
     SELECT $1::int4, $2::bytea, $3::bytea, $4::text, $5::text, $6::text[], $7::text[], $8::int4, $9::text, $10::text,
            $11::timestamptz, $12::text[], $13::text, $14::timestamptz, $15::timestamptz, $16::bool, $17::jsonb, $18::text,
-           $21::jsonb, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
+           $20::jsonb, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM standing
     ON CONFLICT (day, id) DO UPDATE
     SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
                           ELSE coalesce(grants.revoked_at, clock_timestamp()) END
     RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day, a.process,
-           CASE WHEN redeemed.issued THEN coalesce(nullif(a.event, ''), 'code_redeemed') WHEN a.event <> '' THEN 'grant_refused'
-                WHEN redeemed.own THEN 'code_refused' ELSE 'code_replayed' END,
-           $4::text, $5::text, $9::text, a.source, a.request_id, a.detail
-    FROM redeemed, jsonb_populate_record(NULL::audit_events, $20::jsonb) AS a
+    INSERT INTO audit_events
+    SELECT a.* FROM redeemed, json_populate_recordset(NULL::audit_events, $21::json) AS a
+    WHERE CASE WHEN redeemed.issued THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
+               WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
+               ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
+          AND NOT EXISTS (SELECT FROM grants g WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.attempt = $3::bytea)
+    RETURNING hash
 )
-SELECT redeemed.own, redeemed.issued, standing.* FROM redeemed, standing";
+SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.* FROM redeemed, standing";
 
 /// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
 /// the same attempt is made once more. The event's client, user and session are the statement's own, and so is its name,
@@ -138,65 +141,75 @@ pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<(),
 }
 
 fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
-    let audit = audit.parameter_of(store);
+    let of_code = ["code_redeemed", "code_refused", "code_replayed"];
+    let named = [audit.event, "grant_refused"];
+    let names = if audit.event.is_empty() { &of_code[..] } else { &named[..] };
+    let own = AuditEvent {
+        client_id: Some(&new.client_id),
+        sub: Some(&new.sub),
+        sid: new.session.as_ref().map(|(_, sid)| sid),
+        detail: with_grant(&audit.detail, new.id),
+        ..audit.clone()
+    };
+    let events: Vec<_> = names.iter().map(|event| AuditEvent { event, ..own.clone() }).collect();
     let session_day = new.session.as_ref().map(|(day, _)| *day);
     let sid = new.session.as_ref().map(|(_, sid)| sid.as_str());
-    store.write_once_more(|connection| {
-        connection.query_one(
-            REDEEM,
-            &[
-                &new.id.day,
-                &&new.id.random[..],
-                &&new.attempt[..],
-                &new.client_id.as_str(),
-                &new.sub.as_str(),
-                &new.scopes,
-                &new.resources,
-                &session_day,
-                &sid,
-                &tenant_text(new.tenant.as_ref()),
-                &new.auth_time,
-                &new.amr,
-                &new.acr,
-                &new.issued_at,
-                &new.expires_at,
-                &new.offline,
-                &Json(&new.claims),
-                &new.identity_provider,
-                &burn,
-                &audit,
-                &Json(&new.token_claims),
-            ],
-        )
-    })
+    let tenant = tenant_text(new.tenant.as_ref());
+    let values: [&(dyn ToSql + Sync); 20] = [
+        &new.id.day,
+        &&new.id.random[..],
+        &&new.attempt[..],
+        &new.client_id.as_str(),
+        &new.sub.as_str(),
+        &new.scopes,
+        &new.resources,
+        &session_day,
+        &sid,
+        &tenant,
+        &new.auth_time,
+        &new.amr,
+        &new.acr,
+        &new.issued_at,
+        &new.expires_at,
+        &new.offline,
+        &Json(&new.claims),
+        &new.identity_provider,
+        &burn,
+        &Json(&new.token_claims),
+    ];
+    let rows =
+        store.write_once_more(|connection| connection.audited(REDEEM, &values, &events, Together::Alternatives))?;
+    rows.into_iter().next().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))
+}
+
+/// What an event says, and which grant it is about.
+pub(super) fn with_grant(detail: &Value, id: GrantId) -> Value {
+    let mut detail = detail.as_object().cloned().unwrap_or_default();
+    detail.insert(String::from("grant"), Value::String(id.to_text()));
+    Value::Object(detail)
 }
 
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE grants SET revoked_at = clock_timestamp()
     WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text) AND revoked_at IS NULL
-    RETURNING client_id, sub, sid
+    RETURNING id
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, revoked.client_id, revoked.sub, revoked.sid, a.source, a.request_id, a.detail
-    FROM revoked, jsonb_populate_record(NULL::audit_events, $4::jsonb) AS a
+    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $4::json) AS a
+    RETURNING hash
 )
-SELECT client_id FROM revoked";
+SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
 
-/// Revokes a grant: of this client, or of whichever. `true` when there was one that lived. The event's client, user and
-/// session are the statement's own.
+/// Revokes a grant: of this client, or of whichever. `true` when there was one that lived. Whose it is, the event says.
 pub fn revoke(
     store: &Store,
     id: GrantId,
     client_id: Option<&ClientId>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
     let client_id = client_id.map(ClientId::as_str);
-    let revoked =
-        store.write(|connection| connection.query_opt(REVOKE, &[&id.day, &&id.random[..], &client_id, &audit]))?;
-    Ok(revoked.is_some())
+    let event = AuditEvent { detail: with_grant(&audit.detail, id), ..audit.clone() };
+    Ok(!store.write_audited(REVOKE, &[&id.day, &&id.random[..], &client_id], &event)?.is_empty())
 }
 
 /// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had.
@@ -212,12 +225,21 @@ pub fn revoke_replayed(
 const FIND: &str = "
 SELECT day, id, client_id, sub, scopes, resources, claims, token_claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
        generation, issued_at, coalesce(used_at, moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
-FROM grants WHERE day = $1::int4 AND id = $2::bytea AND client_id = $3::text";
+FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
 
 /// Reads a grant of this client; somebody else's counts as absent.
 pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<Grant>, StoreError> {
-    let found =
-        store.read(|connection| connection.query_opt(FIND, &[&id.day, &&id.random[..], &client_id.as_str()]))?;
+    find_of(store, id, Some(client_id))
+}
+
+/// Reads a grant of whichever client.
+pub fn find_of_any(store: &Store, id: GrantId) -> Result<Option<Grant>, StoreError> {
+    find_of(store, id, None)
+}
+
+fn find_of(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>, StoreError> {
+    let client_id = client_id.map(ClientId::as_str);
+    let found = store.read(|connection| connection.query_opt(FIND, &[&id.day, &&id.random[..], &client_id]))?;
     found.as_ref().map(grant).transpose()
 }
 

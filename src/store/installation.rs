@@ -81,23 +81,23 @@ impl RegistryWriter<'_> {
     }
 }
 
-// Whoever signed in right after a revocation of their own has a session that lies behind that mark, ahead of the clock.
+// Whoever signed in right after a revocation of their own has a session that lies behind that mark, ahead of the clock. Nothing
+// is dated behind the installation's own mark.
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
-    UPDATE installation SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second',
-        (SELECT max(tokens_valid_after) + interval '1 second' FROM users WHERE tokens_valid_after > clock_timestamp())) RETURNING id
+    UPDATE installation
+    SET tokens_valid_after = greatest(revocation_mark(), tokens_valid_after,
+        (SELECT revocation_mark_beyond(max(tokens_valid_after)) FROM users WHERE tokens_valid_after > clock_timestamp()))
+    RETURNING id
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )
-INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_record(NULL::audit_events, $1::jsonb) AS a, revoked";
+INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $1::json) AS a
+RETURNING ARRAY[hash] AS audited";
 
 /// Ends every session, code, grant and token that there is.
 pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let audit = audit.parameter_of(store);
-    store.write(|connection| connection.execute(REVOKE_EVERYTHING, &[&audit])).map(drop)
+    store.write_audited(REVOKE_EVERYTHING, &[], audit).map(drop)
 }
 
 fn installation(row: &postgres::Row) -> Result<Installation, StoreError> {

@@ -2,13 +2,15 @@
 //! to one user; a user may have several.
 
 use postgres::Row;
+use postgres::types::{Json, ToSql};
+use serde_json::{Map, Value};
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
-use super::values::{column, subject};
+use super::values::{column, subject, tenant_text};
 use super::{NamedQuery, Store};
-use crate::protocol::identifiers::Subject;
+use crate::protocol::identifiers::{Subject, TenantName};
 use crate::protocol::instant::Instant;
 
 /// One identity elsewhere.
@@ -22,6 +24,8 @@ pub struct LinkedIdentity {
     pub sub: Subject,
     /// The identity provider that stands for it, where one does.
     pub provider: Option<String>,
+    /// The user's claims that came from there, as they came last.
+    pub claims: Map<String, Value>,
     /// Since when.
     pub linked_at: Instant,
 }
@@ -31,23 +35,28 @@ pub struct LinkedIdentity {
 pub struct LinkedUser {
     /// The identity provider that the link names.
     pub provider: Option<String>,
+    /// The user's claims that came from there, as they came last.
+    pub claims: Map<String, Value>,
     /// The user.
     pub user: UserRow,
 }
 
 const FIND_USER: &str = "
-SELECT l.provider, u.* FROM linked_identities l JOIN users u ON u.sub = l.sub
+SELECT l.provider, l.claims AS upstream_claims, u.* FROM linked_identities l JOIN users u ON u.sub = l.sub
 WHERE l.issuer = $1::text AND l.upstream_subject = $2::text";
 
 /// The user linked to that subject of that issuer. Both must be free of NUL.
 pub fn find_user(store: &Store, issuer: &str, upstream_subject: &str) -> Result<Option<LinkedUser>, StoreError> {
     let row = store.read(|connection| connection.query_opt(FIND_USER, &[&issuer, &upstream_subject]))?;
-    let linked = |row: &Row| Ok(LinkedUser { provider: column(row, "provider")?, user: user(row)? });
+    let linked = |row: &Row| {
+        let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
+        Ok(LinkedUser { provider: column(row, "provider")?, claims, user: user(row)? })
+    };
     row.as_ref().map(linked).transpose()
 }
 
 const OF_USER: &str = "
-SELECT issuer, upstream_subject, sub, provider, linked_at FROM linked_identities WHERE sub = $1::text
+SELECT issuer, upstream_subject, sub, provider, claims, linked_at FROM linked_identities WHERE sub = $1::text
 ORDER BY issuer, upstream_subject";
 
 /// Every identity of a user.
@@ -61,6 +70,7 @@ fn identity(row: &Row) -> Result<LinkedIdentity, StoreError> {
         upstream_subject: column(row, "upstream_subject")?,
         sub: subject(row, "sub")?,
         provider: column(row, "provider")?,
+        claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
         linked_at: column(row, "linked_at")?,
     })
 }
@@ -92,22 +102,18 @@ WITH added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
     VALUES ($1::text, $2::text, $3::text, $4::text) ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $5::jsonb) AS a, added
+    INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $5::json) AS a
+    RETURNING hash
 )
-SELECT sub FROM added";
+SELECT array(SELECT hash FROM audited) AS audited FROM added";
 
 const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
 
 /// Links an identity to a user. One that is somebody's stays theirs.
 pub fn link(store: &Store, new: &NewLink<'_>, audit: &AuditEvent<'_>) -> Result<Linked, StoreError> {
-    let audit = audit.parameter_of(store);
     let (issuer, upstream_subject, sub) = (new.issuer, new.upstream_subject, new.sub.as_str());
-    let added = store
-        .write(|connection| connection.query_opt(LINK, &[&issuer, &upstream_subject, &sub, &new.provider, &audit]))?;
-    if added.is_some() {
+    let added = store.write_audited(LINK, &[&issuer, &upstream_subject, &sub, &new.provider], audit)?;
+    if !added.is_empty() {
         return Ok(Linked::Added);
     }
     let owner = store.read(|connection| connection.query_opt(OWNER, &[&issuer, &upstream_subject]))?;
@@ -115,35 +121,79 @@ pub fn link(store: &Store, new: &NewLink<'_>, audit: &AuditEvent<'_>) -> Result<
     owner.map(Linked::Taken).ok_or_else(|| StoreError::Conflict(String::from("the identity was unlinked meanwhile")))
 }
 
-const UNLINK: &str = "
-WITH removed AS (
-    DELETE FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text AND sub = $3::text RETURNING sub
-), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $4::jsonb) AS a, removed
-)
-SELECT sub FROM removed";
+/// Somebody new, whom only an identity provider knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Provisioned<'a> {
+    /// Who they are there; the user is a new one.
+    pub link: &'a NewLink<'a>,
+    /// `tenant`
+    pub tenant: Option<&'a TenantName>,
+    /// The claims that came from there.
+    pub claims: &'a Map<String, Value>,
+}
 
-/// Takes an identity from its user; `false` when it is not theirs.
-pub fn unlink(
-    store: &Store,
-    issuer: &str,
-    upstream_subject: &str,
-    sub: &Subject,
-    audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    let removed =
-        store.write(|connection| connection.query_opt(UNLINK, &[&issuer, &upstream_subject, &sub.as_str(), &audit]))?;
-    Ok(removed.is_some())
+const PROVISION: &str = "
+WITH added AS (
+    INSERT INTO users (sub, tenant, claims) VALUES ($1::text, $2::text, $3::jsonb) RETURNING sub
+), linked AS (
+    INSERT INTO linked_identities (issuer, upstream_subject, sub, provider, claims)
+    SELECT $4::text, $5::text, added.sub, $6::text, $3::jsonb FROM added
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $7::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited FROM added";
+
+/// Adds a user without user name and password, and the link to who they are there. `Taken`, and nothing added, when that
+/// identity is somebody's already.
+pub fn provision(store: &Store, new: &Provisioned<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let NewLink { issuer, upstream_subject, sub, provider } = new.link;
+    let (sub, claims) = (sub.as_str(), Json(new.claims));
+    let values: [&(dyn ToSql + Sync); 6] =
+        [&sub, &tenant_text(new.tenant), &claims, issuer, upstream_subject, provider];
+    store.write_audited(PROVISION, &values, audit).map(drop)
+}
+
+/// What an identity provider says anew of somebody.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimsSaid<'a> {
+    /// Which identity, of whom.
+    pub link: &'a NewLink<'a>,
+    /// All claims that came.
+    pub said: &'a Map<String, Value>,
+    /// Of the user's claims, those to set.
+    pub set: &'a Map<String, Value>,
+    /// Of the user's claims, the names of those to take away.
+    pub removed: &'a [&'a str],
+}
+
+const UPDATE_CLAIMS: &str = "
+WITH noted AS (
+    UPDATE linked_identities SET claims = $6::jsonb
+    WHERE issuer = $4::text AND upstream_subject = $5::text AND sub = $1::text RETURNING sub
+), changed AS (
+    UPDATE users u SET claims = (u.claims - $2::text[]) || $3::jsonb, updated_at = clock_timestamp()
+    FROM noted WHERE u.sub = noted.sub RETURNING u.sub
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $7::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited FROM changed";
+
+/// Changes a user's claims to what an identity provider says, and remembers what it said; nothing, once the identity is the
+/// user's no longer.
+pub fn update_claims(store: &Store, said: &ClaimsSaid<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    let NewLink { issuer, upstream_subject, sub, .. } = said.link;
+    let values: [&(dyn ToSql + Sync); 6] =
+        [&sub.as_str(), &said.removed, &Json(said.set), issuer, upstream_subject, &Json(said.said)];
+    store.write_audited(UPDATE_CLAIMS, &values, audit).map(drop)
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[
+    ("linked_identities::PROVISION", PROVISION),
+    ("linked_identities::UPDATE_CLAIMS", UPDATE_CLAIMS),
     ("linked_identities::FIND_USER", FIND_USER),
     ("linked_identities::OF_USER", OF_USER),
     ("linked_identities::LINK", LINK),
     ("linked_identities::OWNER", OWNER),
-    ("linked_identities::UNLINK", UNLINK),
 ];

@@ -108,6 +108,7 @@ fn missing<'a>(
     transaction.batch_execute(CREATE_TABLE)?;
     let applied = levels(transaction.query(LEVELS, &[])?)?;
     check_texts(&applied, migrations)?;
+    check_compatible(&applied, migrations.iter().map(|migration| migration.level).max().unwrap_or(0))?;
     Ok(migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level)).collect())
 }
 
@@ -164,12 +165,20 @@ fn judge_level(applied: &[AppliedLevel], own_level: usize) -> Result<(), StoreEr
     let own_level = i32::try_from(own_level).unwrap_or(i32::MAX);
     match applied.last() {
         Some(newest) if newest.level < own_level => Err(behind(newest.level, own_level)),
+        Some(_) => check_compatible(applied, own_level),
+        None => Err(behind(0, own_level)),
+    }
+}
+
+/// A later program's schema may be one that this one must not touch.
+fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<(), StoreError> {
+    match applied.last() {
         Some(newest) if newest.compatible_from > own_level => Err(StoreError::Refused(format!(
-            "the database stands at schema level {}, which needs a gatepost that knows level {}; this one knows {own_level}",
+            "the database stands at schema level {}, which needs a gatepost that knows level {}; \
+             this one knows {own_level}: put the newer one in its place",
             newest.level, newest.compatible_from
         ))),
-        Some(_) => Ok(()),
-        None => Err(behind(0, own_level)),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -182,7 +191,10 @@ fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(),
     for level in applied {
         let known = migrations.iter().find(|migration| migration.level == level.level);
         if known.is_some_and(|migration| Sha256::digest(migration.sql).as_slice() != level.sha256) {
-            return Err(StoreError::Refused(format!("schema level {} was applied with another text", level.level)));
+            return Err(StoreError::Refused(format!(
+                "schema level {} was applied with another text than this gatepost has: it comes from another build; use that one",
+                level.level
+            )));
         }
     }
     Ok(())

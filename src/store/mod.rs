@@ -4,6 +4,7 @@
 //!
 //! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what expires.
 
+mod audit_chain;
 mod connection;
 mod database_url;
 mod error;
@@ -34,6 +35,9 @@ pub mod sign_in_failures;
 pub mod signing_keys;
 pub mod table_sizes;
 pub mod token_standing;
+pub mod unlinking;
+pub mod upstream_logout;
+pub mod upstream_sessions;
 pub mod used_assertions;
 pub mod users;
 pub mod weak_settings;
@@ -69,6 +73,9 @@ pub fn all_queries() -> Vec<NamedQuery> {
         signing_keys::QUERIES,
         table_sizes::QUERIES,
         token_standing::QUERIES,
+        unlinking::QUERIES,
+        upstream_logout::QUERIES,
+        upstream_sessions::QUERIES,
         used_assertions::QUERIES,
         users::QUERIES,
         weak_settings::QUERIES,

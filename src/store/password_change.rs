@@ -1,8 +1,12 @@
 //! A person's own change of password: one statement that stores the new hash, ends what hung on the old password, has the
 //! clients of the sessions that end with it called, and keeps the session it was changed in, under a new handle.
 
+use postgres::types::ToSql;
+
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::sessions::others;
 use super::values::column;
 use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject};
@@ -32,7 +36,7 @@ WITH own AS (
       AND s.expires_at > clock_timestamp()
 ), changed AS (
     UPDATE users SET password_hash = $3::text, updated_at = clock_timestamp(),
-                     tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
+                     tokens_valid_after = revocation_mark_beyond(tokens_valid_after)
     FROM own
     WHERE sub = $1::text AND enabled AND tokens_valid_after = $2::timestamptz
     RETURNING sub, tokens_valid_after + interval '1 microsecond' AS kept_since
@@ -41,20 +45,17 @@ WITH own AS (
     FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
     RETURNING s.created_at AS kept_since
 ), ended AS (
-    UPDATE sessions s SET ended_at = clock_timestamp()
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM changed WHERE s.sub = changed.sub AND s.sid <> $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
 ), called AS (
     UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
     WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, coalesce(e.event, a.event), a.client_id, a.sub, coalesce(e.sid, a.sid), a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a, changed,
-         (SELECT NULL AS event, NULL AS sid UNION ALL SELECT 'session_ended', ended.sid FROM ended) AS e
+    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $7::json) AS a
+    RETURNING hash
 )
-SELECT kept_since FROM kept";
+SELECT kept_since, array(SELECT hash FROM audited) AS audited FROM kept";
 
 /// Changes the password. The session that stays counts as begun at the instant it answers, just after the mark that ends
 /// everything else; `None` when session or user no longer stood.
@@ -63,22 +64,19 @@ pub fn change(
     change: &PasswordChange<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<Option<Instant>, StoreError> {
-    let audit = audit.parameter_of(store);
-    let row = store.write(|connection| {
-        connection.query_opt(
-            CHANGE,
-            &[
-                &change.sub.as_str(),
-                &change.tokens_valid_after,
-                &change.password_hash.expose(),
-                &change.session.0,
-                &change.session.1.as_str(),
-                &&change.handle_hash[..],
-                &audit,
-            ],
-        )
-    })?;
-    row.as_ref().map(|row| column(row, "kept_since")).transpose()
+    let others = others(store, change.sub, change.session.1)?;
+    let ended = others.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
+    let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+    let values: [&(dyn ToSql + Sync); 6] = [
+        &change.sub.as_str(),
+        &change.tokens_valid_after,
+        &change.password_hash.expose(),
+        &change.session.0,
+        &change.session.1.as_str(),
+        &&change.handle_hash[..],
+    ];
+    let rows = store.write(|connection| connection.audited(CHANGE, &values, &events, Together::InOrder))?;
+    rows.first().map(|row| column(row, "kept_since")).transpose()
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[("password_change::CHANGE", CHANGE)];

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use postgres::types::ToSql;
+use postgres::{Client, Row};
 use r2d2::{HandleError, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::audit_chain::{Chains, Together};
+use super::audit_events::AuditEvent;
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::error::{StoreError, while_connecting};
 use super::tls;
 use super::watchdog::Watchdog;
+use crate::clock::Clock;
 use crate::permits::Permits;
+use crate::protocol::audit_chain::Head;
 use crate::protocol::secret::SecretText;
 
 /// How long a request waits for its place in the lane.
@@ -72,8 +77,8 @@ struct Inner {
     started: Instant,
     /// Milliseconds after `started` until which check-outs fail at once.
     away_until: AtomicU64,
-    process: String,
-    audit_days: i32,
+    clock: Arc<Clock>,
+    chains: Chains,
 }
 
 impl Store {
@@ -99,7 +104,9 @@ impl Store {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = tls::connector(url.root_certificates.as_deref())?;
         let generation = Generation::default();
-        let connections = Connections::new(url.config(options), tls.clone(), generation.clone());
+        let clock = Arc::new(Clock::new());
+        let chains = Chains::new(Arc::clone(&clock), settings.process.clone(), settings.audit_days);
+        let connections = Connections::new(url.config(options), tls.clone(), generation.clone(), chains.clone());
         let pool = Pool::builder()
             .max_size(settings.connections.max(1))
             .min_idle(Some(idle))
@@ -112,15 +119,15 @@ impl Store {
             .map_err(|_| StoreError::Refused(String::from("cannot start the database watchdog's thread")))?;
         Ok(Store(Arc::new(Inner {
             pool,
-            lane: Permits::new(lane),
+            lane: Permits::among_bounded(lane),
             generation,
             watchdog,
             url,
             tls,
             started: Instant::now(),
             away_until: AtomicU64::new(0),
-            process: settings.process.clone(),
-            audit_days: i32::from(settings.audit_days),
+            clock,
+            chains,
         })))
     }
 
@@ -144,14 +151,23 @@ impl Store {
         self.connect(&PARTITION_OPTIONS)
     }
 
-    /// The name of this process in audit events.
-    pub(super) fn process(&self) -> &str {
-        &self.0.process
+    /// The clock that events are dated by. Whoever reads the database's adjusts it.
+    pub fn clock(&self) -> &Arc<Clock> {
+        &self.0.clock
     }
 
-    /// Days that audit events are kept.
-    pub(super) fn audit_days(&self) -> i32 {
-        self.0.audit_days
+    /// How far each chain of audit events has come; one that has ended is told once more.
+    pub fn audit_heads(&self) -> Vec<Head> {
+        self.0.chains.heads()
+    }
+
+    /// What the names of this process's chains of audit events have between slashes.
+    pub fn audit_process(&self) -> &str {
+        self.0.chains.process()
+    }
+
+    pub(super) fn chains(&self) -> &Chains {
+        &self.0.chains
     }
 
     /// How the pool stands; for metrics.
@@ -182,6 +198,17 @@ impl Store {
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.read(work)
+    }
+
+    /// Runs one statement that writes an event, as [`Store::write`] does.
+    pub(super) fn write_audited(
+        &self,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+        event: &AuditEvent<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let events = std::slice::from_ref(event);
+        self.write(|connection| connection.audited(sql, values, events, Together::InOrder))
     }
 
     fn once<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {

@@ -1,12 +1,11 @@
 //! Many rows at once within one change: what `apply` reads to compare and writes when thousands of objects differ.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use postgres::types::Json;
 use serde_json::{Value, json};
 
 use super::NamedQuery;
-use super::audit_events::AuditEvent;
 use super::catalogue::CatalogueKind;
 use super::clients::SecretRow;
 use super::error::StoreError;
@@ -22,8 +21,8 @@ pub struct DescribedUser<'a> {
     pub subject: Option<&'a Subject>,
     /// `tenant`
     pub tenant: Option<&'a TenantName>,
-    /// `username`
-    pub username: &'a str,
+    /// `username`, where they have one.
+    pub username: Option<&'a str>,
 }
 
 /// A user that a description fits.
@@ -59,7 +58,7 @@ impl RegistryWriter<'_> {
     pub fn find_users(&mut self, described: &[DescribedUser<'_>]) -> Result<Vec<FoundUser>, StoreError> {
         let subjects: Vec<Option<&str>> = described.iter().map(|user| user.subject.map(Subject::as_str)).collect();
         let tenants: Vec<&str> = described.iter().map(|user| tenant_text(user.tenant)).collect();
-        let usernames: Vec<&str> = described.iter().map(|user| user.username).collect();
+        let usernames: Vec<Option<&str>> = described.iter().map(|user| user.username).collect();
         let rows = self.reading().query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
         let found = rows.iter().map(|row| {
             let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
@@ -90,8 +89,10 @@ SELECT c.client_id, c.metadata, c.enabled
 FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean)
 ON CONFLICT (client_id) DO UPDATE
 SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', clients.tokens_valid_after + interval '1 second')
-                              ELSE clients.tokens_valid_after END";
+    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled
+                              THEN revocation_mark_beyond(clients.tokens_valid_after) ELSE clients.tokens_valid_after END";
+
+const REMOVE_CLIENTS: &str = "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
 
 const REMOVE_CLIENT_SECRETS: &str = "
 DELETE FROM client_secrets s USING unnest($1::text[], $2::bytea[]) AS g (client_id, id)
@@ -104,12 +105,6 @@ SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::times
 const ERASE_ENTRY_SECRET: &str = "
 UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = $1::text AND name = $2::text";
 
-const INSERT_EVENTS: &str = "
-INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_recordset(NULL::audit_events, $1::jsonb) AS a";
-
 /// A client as it shall be.
 #[derive(Clone, Copy, Debug)]
 pub struct PutClient<'a> {
@@ -121,7 +116,7 @@ pub struct PutClient<'a> {
     pub enabled: bool,
 }
 
-/// Clients and events.
+/// Clients.
 impl RegistryWriter<'_> {
     /// Registers clients or replaces their registrations. Disabling ends what was issued to one.
     pub fn upsert_clients(&mut self, clients: &[PutClient<'_>]) -> Result<(), StoreError> {
@@ -135,6 +130,16 @@ impl RegistryWriter<'_> {
             })
             .collect();
         self.execute(UPSERT_CLIENTS, &[&Json(rows)]).map(drop)
+    }
+
+    /// Removes clients with their secrets and consents; answers what those were that there were, by `client_id`.
+    pub fn remove_clients(&mut self, clients: &[&ClientId]) -> Result<BTreeMap<ClientId, Value>, StoreError> {
+        let names: Vec<&str> = clients.iter().map(|client_id| client_id.as_str()).collect();
+        let rows = self.query(REMOVE_CLIENTS, &[&names])?;
+        let removed = rows.iter().map(|row| {
+            Ok((ClientId::new(column::<String>(row, "client_id")?), column::<Json<Value>>(row, "metadata")?.0))
+        });
+        removed.collect()
     }
 
     /// Removes secrets, each of its client.
@@ -159,12 +164,6 @@ impl RegistryWriter<'_> {
     pub fn erase_entry_secret(&mut self, kind: CatalogueKind, name: &str) -> Result<(), StoreError> {
         self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
     }
-
-    /// Writes events with this change.
-    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
-        let rows: Vec<Value> = events.iter().map(|event| self.audit_parameter(event).0).collect();
-        self.execute(INSERT_EVENTS, &[&Json(rows)]).map(drop)
-    }
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[
@@ -173,8 +172,8 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_batches::REMOVED_SUBJECTS", REMOVED_SUBJECTS),
     ("registry_batches::TENANTS_OF_OTHERS", TENANTS_OF_OTHERS),
     ("registry_batches::UPSERT_CLIENTS", UPSERT_CLIENTS),
+    ("registry_batches::REMOVE_CLIENTS", REMOVE_CLIENTS),
     ("registry_batches::REMOVE_CLIENT_SECRETS", REMOVE_CLIENT_SECRETS),
     ("registry_batches::INSERT_CLIENT_SECRETS", INSERT_CLIENT_SECRETS),
     ("registry_batches::ERASE_ENTRY_SECRET", ERASE_ENTRY_SECRET),
-    ("registry_batches::INSERT_EVENTS", INSERT_EVENTS),
 ];

@@ -1,16 +1,18 @@
 //! Changes to the registry: everything of one `apply` in one transaction, together with the version bump that makes
 //! every process read anew, and with its audit events.
 
-use postgres::Transaction;
-use postgres::types::Json;
+use std::slice;
+
+use postgres::types::{Json, ToSql};
+use postgres::{Row, Transaction};
 use serde_json::{Map, Value};
 
-use super::audit_events::{self, AuditEvent};
+use super::audit_chain::{Chain, Together};
+use super::audit_events::AuditEvent;
 use super::catalogue::{self, CatalogueKind, CatalogueRow, CatalogueRows};
 use super::clients::{self, ClientRow, LongestLifetimes, SecretRow};
 use super::error::StoreError;
 use super::registry_batches::PutClient;
-use super::signing_keys::{self, SigningKeyRow};
 use super::users::{self, NewUser, UserRow};
 use super::values::{column, tenant_text};
 use super::{NamedQuery, Store};
@@ -18,13 +20,12 @@ use crate::protocol::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::secret::{SecretBytes, SecretText};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
-const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING registry_version";
+const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING clock_timestamp() AS now";
 
 /// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
 pub struct RegistryWriter<'a> {
     transaction: Transaction<'a>,
-    process: &'a str,
-    audit_days: i32,
+    chain: Chain,
     wrote: bool,
     changed_users: Vec<String>,
     disabled_clients: Vec<String>,
@@ -40,13 +41,12 @@ impl Store {
         let mut client = self.connect_for_administration()?;
         let mut transaction = client.transaction().map_err(StoreError::from)?;
         let alone = transaction.query_opt(BUMP, &[]).map_err(|error| busy(StoreError::from(error)))?;
-        if alone.is_none() {
-            return Err(E::from(StoreError::Refused(String::from("no installation: run `gatepost migrate`"))));
-        }
+        let alone =
+            alone.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
+        self.clock().adjust(column(&alone, "now")?);
         let mut writer = RegistryWriter {
             transaction,
-            process: self.process(),
-            audit_days: self.audit_days(),
+            chain: self.chains().begin_tentatively(),
             wrote: false,
             changed_users: Vec::new(),
             disabled_clients: Vec::new(),
@@ -55,6 +55,7 @@ impl Store {
         if writer.wrote {
             writer.raise_marks()?;
             writer.transaction.commit().map_err(StoreError::from)?;
+            writer.chain.commit();
         }
         Ok(answer)
     }
@@ -72,7 +73,7 @@ fn busy(error: StoreError) -> StoreError {
 
 const RAISE_MARKS: &str = "
 WITH raised AS (
-    UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
+    UPDATE users SET tokens_valid_after = greatest(revocation_mark(), tokens_valid_after)
     WHERE sub = ANY($1::text[]) AND tokens_valid_after > transaction_timestamp() RETURNING sub
 ), ended AS (
     SELECT client_id FROM clients WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()
@@ -80,12 +81,13 @@ WITH raised AS (
     UPDATE session_clients SET due_at = clock_timestamp()
     WHERE (sub IN (SELECT sub FROM raised) OR client_id IN (SELECT client_id FROM ended)) AND due_at IS NULL AND tries = 0
 )
-UPDATE clients SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
+UPDATE clients SET tokens_valid_after = greatest(revocation_mark(), tokens_valid_after)
 WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()";
 
 impl RegistryWriter<'_> {
     /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. They are
-    /// told by lying ahead of its beginning. The clients concerned are called.
+    /// told by lying ahead of its beginning. No further than its end: nobody has seen them yet, so nothing is dated behind
+    /// them, and who is waited for to sign in again waits for one revocation only. The clients concerned are called.
     fn raise_marks(&mut self) -> Result<(), StoreError> {
         if !self.changed_users.is_empty() || !self.disabled_clients.is_empty() {
             self.transaction.execute(RAISE_MARKS, &[&self.changed_users, &self.disabled_clients])?;
@@ -93,8 +95,6 @@ impl RegistryWriter<'_> {
         Ok(())
     }
 }
-
-const REMOVE_CLIENT: &str = "DELETE FROM clients WHERE client_id = $1::text";
 
 const INSERT_CLIENT_SECRET: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
@@ -131,15 +131,10 @@ impl RegistryWriter<'_> {
         self.disabled_clients.push(client_id.as_str().to_owned());
     }
 
-    /// Removes a client with its secrets and consents; `false` when there was none.
-    pub fn remove_client(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_CLIENT, &[&client_id.as_str()])? > 0)
-    }
-
     /// Adds a secret, or replaces the one of the same id.
     pub fn upsert_client_secret(&mut self, client_id: &ClientId, secret: &SecretRow) -> Result<(), StoreError> {
         let sealed = secret.sealed_digest.expose();
-        let values: [&(dyn postgres::types::ToSql + Sync); 5] =
+        let values: [&(dyn ToSql + Sync); 5] =
             [&client_id.as_str(), &&secret.id[..], &sealed, &secret.description, &secret.expires_at];
         self.execute(INSERT_CLIENT_SECRET, &values).map(drop)
     }
@@ -158,7 +153,7 @@ SET document = excluded.document, sealed_secret = coalesce(excluded.sealed_secre
 
 const REMOVE_ENTRY: &str = "
 WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
-DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text";
+DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text RETURNING document";
 
 const INSERT_RESOURCE_SECRET: &str = "
 INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
@@ -181,15 +176,17 @@ impl RegistryWriter<'_> {
         self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
     }
 
-    /// Removes an entry with its secrets; `false` when there was none.
-    pub fn remove_entry(&mut self, kind: CatalogueKind, name: &str) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_ENTRY, &[&kind.as_str(), &name])? > 0)
+    /// Removes an entry with its secrets; answers what it was, where there was one.
+    pub fn remove_entry(&mut self, kind: CatalogueKind, name: &str) -> Result<Option<Value>, StoreError> {
+        self.wrote = true;
+        let removed = self.transaction.query_opt(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
+        removed.map(|row| Ok(column::<Json<Value>>(&row, "document")?.0)).transpose()
     }
 
     /// Adds a resource's secret, or replaces the one of the same id.
     pub fn upsert_resource_secret(&mut self, resource: &str, secret: &SecretRow) -> Result<(), StoreError> {
         let sealed = secret.sealed_digest.expose();
-        let values: [&(dyn postgres::types::ToSql + Sync); 5] =
+        let values: [&(dyn ToSql + Sync); 5] =
             [&resource, &&secret.id[..], &sealed, &secret.description, &secret.expires_at];
         self.execute(INSERT_RESOURCE_SECRET, &values).map(drop)
     }
@@ -201,8 +198,9 @@ impl RegistryWriter<'_> {
 }
 
 const FIND_USER_BY_NAME: &str = "
-SELECT u.* FROM users u WHERE u.tenant = $1::text AND u.username_key = lower(normalize($2::text, NFKC))
-FOR UPDATE";
+SELECT u.* FROM users u
+WHERE u.tenant = $1::text AND (u.username_key = lower(normalize($2::text, NFKC)) OR (u.username IS NULL AND u.sub = $2::text))
+ORDER BY u.username IS NULL LIMIT 1 FOR UPDATE";
 
 const UPDATE_USER: &str = "
 UPDATE users
@@ -210,7 +208,7 @@ SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant
     claims = $5::jsonb, password_hash = coalesce($6::text, password_hash), updated_at = clock_timestamp(),
     tokens_valid_after = CASE WHEN (enabled AND NOT $4::bool) OR tenant IS DISTINCT FROM $3::text
                                    OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
-                              THEN greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') ELSE tokens_valid_after END
+                              THEN revocation_mark_beyond(tokens_valid_after) ELSE tokens_valid_after END
 WHERE sub = $1::text";
 
 const REMOVE_USER: &str = "
@@ -224,7 +222,7 @@ pub struct UserChange<'a> {
     /// Who.
     pub sub: &'a Subject,
     /// `username`
-    pub username: &'a str,
+    pub username: Option<&'a str>,
     /// `tenant`
     pub tenant: Option<&'a TenantName>,
     /// `enabled`
@@ -242,7 +240,8 @@ impl RegistryWriter<'_> {
         self.transaction.query_opt(users::FIND, &[&sub.as_str()])?.as_ref().map(users::user).transpose()
     }
 
-    /// Reads a user by canonical name within a tenant, who then stays so until this change is done.
+    /// Reads a user by canonical name within a tenant, or one without a name by subject, who then stays so until this change
+    /// is done.
     pub fn user_by_name(&mut self, tenant: Option<&TenantName>, username: &str) -> Result<Option<UserRow>, StoreError> {
         let row = self.transaction.query_opt(FIND_USER_BY_NAME, &[&tenant_text(tenant), &username])?;
         row.as_ref().map(users::user).transpose()
@@ -251,19 +250,18 @@ impl RegistryWriter<'_> {
     /// Adds a user, with the event that says so. `Taken` when subject or name are somebody's, or the subject once was.
     pub fn insert_user(&mut self, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
         self.wrote = true;
-        let audit = audit.parameter(self.process, self.audit_days);
         let (tenant, hash) = (tenant_text(new.tenant.as_ref()), new.password_hash.as_ref().map(SecretText::expose));
-        let values: [&(dyn postgres::types::ToSql + Sync); 7] =
-            [&new.sub.as_str(), &tenant, &new.username, &hash, &new.enabled, &Json(&new.claims), &audit];
-        let added = self.transaction.query_opt(users::INSERT, &values)?;
-        added.map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+        let values: [&(dyn ToSql + Sync); 6] =
+            [&new.sub.as_str(), &tenant, &new.username, &hash, &new.enabled, &Json(&new.claims)];
+        let added = self.audited(users::INSERT, &values, slice::from_ref(audit))?;
+        added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
     }
 
     /// Changes a user; `false` when there is none. Disabling and another password end what was signed in before.
     pub fn update_user(&mut self, change: &UserChange<'_>) -> Result<bool, StoreError> {
         self.changed_users.push(change.sub.as_str().to_owned());
         let hash = change.password_hash.map(SecretText::expose);
-        let values: [&(dyn postgres::types::ToSql + Sync); 6] = [
+        let values: [&(dyn ToSql + Sync); 6] = [
             &change.sub.as_str(),
             &change.username,
             &tenant_text(change.tenant),
@@ -280,75 +278,21 @@ impl RegistryWriter<'_> {
     }
 }
 
-const INSERT_KEY: &str = "
-INSERT INTO signing_keys (kid, algorithm, wrapped_private, public_jwk, announced_at, activates_at, retires_at,
-                          unpublished_at, forgotten_at)
-VALUES ($1::text, $2::text, $3::bytea, $4::jsonb, $5::timestamptz, $6::timestamptz, $7::timestamptz, $8::timestamptz,
-        $9::timestamptz)";
-
-const REWRAP_KEY: &str = "UPDATE signing_keys SET wrapped_private = $2::bytea WHERE kid = $1::text";
-
-const RESCHEDULE_KEY: &str = "
-UPDATE signing_keys SET activates_at = $2::timestamptz, retires_at = $3::timestamptz, unpublished_at = $4::timestamptz,
-                        forgotten_at = $5::timestamptz
-WHERE kid = $1::text";
-
-const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = $1::text";
-
-/// Signing keys, and the issuer they speak for.
-impl RegistryWriter<'_> {
-    /// Reads every key as it stands within this change, oldest first.
-    pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
-        Ok(signing_keys::versioned(&self.transaction.query(signing_keys::LOAD, &[])?)?.value)
-    }
-
-    /// Adds a key. `Taken` when one of that kid is there.
-    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
-        let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
-        let values: [&(dyn postgres::types::ToSql + Sync); 9] = [
-            &key.kid,
-            &key.algorithm.as_str(),
-            &wrapped,
-            &Json(&key.public_jwk),
-            &key.announced_at,
-            &key.activates_at,
-            &key.retires_at,
-            &key.unpublished_at,
-            &key.forgotten_at,
-        ];
-        self.execute(INSERT_KEY, &values).map(drop)
-    }
-
-    /// Puts another wrapping around a private part, or erases it with `None`.
-    pub fn rewrap_signing_key(&mut self, kid: &str, wrapped_private: Option<&SecretBytes>) -> Result<bool, StoreError> {
-        let wrapped = wrapped_private.map(SecretBytes::expose);
-        Ok(self.execute(REWRAP_KEY, &[&kid, &wrapped])? > 0)
-    }
-
-    /// Takes over a key's instants from `activates_at` on.
-    pub fn reschedule_signing_key(&mut self, key: &SigningKeyRow) -> Result<bool, StoreError> {
-        let values: [&(dyn postgres::types::ToSql + Sync); 5] =
-            [&key.kid, &key.activates_at, &key.retires_at, &key.unpublished_at, &key.forgotten_at];
-        Ok(self.execute(RESCHEDULE_KEY, &values)? > 0)
-    }
-
-    /// Removes a key altogether.
-    pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
-    }
-}
-
 const VERSION: &str = "SELECT registry_version FROM installation";
 
 impl<'a> RegistryWriter<'a> {
-    /// Writes an event with this change.
-    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let parameter = self.audit_parameter(event);
-        self.execute(audit_events::INSERT, &[&parameter]).map(drop)
-    }
-
-    pub(super) fn audit_parameter(&self, event: &AuditEvent<'_>) -> Json<Value> {
-        event.parameter(self.process, self.audit_days)
+    /// Runs a statement that writes events: their rows are its last parameter.
+    pub(super) fn audited(
+        &mut self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+        events: &[AuditEvent<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.wrote = true;
+        let links = self.chain.link(events, Together::InOrder);
+        let rows = self.transaction.query(sql, &[values, &[&links.parameter()]].concat())?;
+        self.chain.advance(&links, &rows)?;
+        Ok(rows)
     }
 
     /// The version the registry will have after this change.
@@ -367,11 +311,13 @@ impl<'a> RegistryWriter<'a> {
         &mut self.transaction
     }
 
-    pub(super) fn execute(
-        &mut self,
-        sql: &str,
-        values: &[&(dyn postgres::types::ToSql + Sync)],
-    ) -> Result<u64, StoreError> {
+    /// Runs a statement that writes and answers with rows.
+    pub(super) fn query(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        self.wrote = true;
+        Ok(self.transaction.query(sql, values)?)
+    }
+
+    pub(super) fn execute(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
         self.wrote = true;
         Ok(self.transaction.execute(sql, values)?)
     }
@@ -380,7 +326,6 @@ impl<'a> RegistryWriter<'a> {
 pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_writer::BUMP", BUMP),
     ("registry_writer::RAISE_MARKS", RAISE_MARKS),
-    ("registry_writer::REMOVE_CLIENT", REMOVE_CLIENT),
     ("registry_writer::INSERT_CLIENT_SECRET", INSERT_CLIENT_SECRET),
     ("registry_writer::REMOVE_CLIENT_SECRET", REMOVE_CLIENT_SECRET),
     ("registry_writer::UPSERT_ENTRY", UPSERT_ENTRY),
@@ -390,9 +335,5 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_writer::FIND_USER_BY_NAME", FIND_USER_BY_NAME),
     ("registry_writer::UPDATE_USER", UPDATE_USER),
     ("registry_writer::REMOVE_USER", REMOVE_USER),
-    ("registry_writer::INSERT_KEY", INSERT_KEY),
-    ("registry_writer::REWRAP_KEY", REWRAP_KEY),
-    ("registry_writer::RESCHEDULE_KEY", RESCHEDULE_KEY),
-    ("registry_writer::REMOVE_KEY", REMOVE_KEY),
     ("registry_writer::VERSION", VERSION),
 ];

@@ -2,9 +2,12 @@
 //! not before the last access token it can have fed has expired, which both the handle and the `sid` carry.
 
 use postgres::Row;
+use postgres::types::ToSql;
 
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
+use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
 use super::values::{column, sid, subject, tenant, tenant_text};
 use super::{NamedQuery, Store};
@@ -32,6 +35,8 @@ pub struct SessionRow {
     pub tenant: Option<TenantName>,
     /// `local`, or the name of the upstream provider.
     pub identity_provider: String,
+    /// The issuer that this name stood for; `None` for `local`.
+    pub upstream_issuer: Option<String>,
     /// When it began: judged against `tokens_valid_after`.
     pub created_at: Instant,
     /// Its natural end.
@@ -51,6 +56,7 @@ impl SessionRow {
             acr: self.acr.clone(),
             tenant: self.tenant.clone(),
             identity_provider: Some(self.identity_provider.clone()),
+            upstream_issuer: self.upstream_issuer.clone(),
             expires_at: self.expires_at,
             created_at: self.created_at,
         }
@@ -84,50 +90,66 @@ impl FoundSession {
     }
 }
 
+// Who comes from upstream must still be linked: whoever unlinks waits for that lock, or this waits for them and finds no link.
 const INSERT: &str = "
-WITH begun AS (
-    INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, created_at, expires_at)
-    VALUES ($1::int4, $2::bytea, $3::text, $4::text, $5::timestamptz, $6::text[], $7::text, $8::text, $9::text,
-            $10::timestamptz, $11::timestamptz)
+WITH link AS MATERIALIZED (
+    SELECT FROM linked_identities WHERE issuer = $15::text AND upstream_subject = $12::text AND sub = $4::text FOR KEY SHARE
+), begun AS (
+    INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, created_at, expires_at,
+                          upstream_subject, upstream_sid, upstream_id_token, upstream_issuer)
+    SELECT $1::int4, $2::bytea, $3::text, $4::text, $5::timestamptz, $6::text[], $7::text, $8::text, $9::text,
+           $10::timestamptz, $11::timestamptz, $12::text, $13::text, $14::bytea, $15::text
+    WHERE $12::text IS NULL OR EXISTS (SELECT FROM link) AND NOT EXISTS (
+        SELECT FROM used_assertions u
+        WHERE u.day >= $16::int4 AND u.issuer = $15::text AND u.jti_hash = ANY ($17::bytea[]) AND u.taken_at > $18::timestamptz)
+    RETURNING sid
 )
-INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-       a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-FROM jsonb_populate_record(NULL::audit_events, $12::jsonb) AS a";
+INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $19::json) AS a
+RETURNING ARRAY[hash] AS audited";
 
-/// Begins a session under the hash of its cookie's handle.
+/// Begins a session under the hash of its cookie's handle; `upstream` where it came from an identity provider: then it is
+/// a `Conflict` when that identity is the user's no longer, or signed out there meanwhile.
 pub fn insert(
     store: &Store,
     session: &SessionRow,
     handle_hash: &[u8; 32],
+    arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
-    let audit = audit.parameter_of(store);
-    let inserted = store.write(|connection| {
-        connection.execute(
-            INSERT,
-            &[
-                &session.day,
-                &&handle_hash[..],
-                &session.sid.as_str(),
-                &session.sub.as_str(),
-                &session.auth_time,
-                &session.amr,
-                &session.acr,
-                &tenant_text(session.tenant.as_ref()),
-                &session.identity_provider,
-                &session.created_at,
-                &session.expires_at,
-                &audit,
-            ],
-        )
-    });
-    inserted.map(drop)
+    let upstream = arrival.map(|arrival| &arrival.session);
+    let inserted = store.write_audited(
+        INSERT,
+        &[
+            &session.day,
+            &&handle_hash[..],
+            &session.sid.as_str(),
+            &session.sub.as_str(),
+            &session.auth_time,
+            &session.amr,
+            &session.acr,
+            &tenant_text(session.tenant.as_ref()),
+            &session.identity_provider,
+            &session.created_at,
+            &session.expires_at,
+            &upstream.map(|upstream| &upstream.subject),
+            &upstream.and_then(|upstream| upstream.sid.as_ref()),
+            &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
+            &session.upstream_issuer,
+            &arrival.map(|arrival| arrival.left_at.day()),
+            &arrival.map(Arrival::logout_keys),
+            &arrival.map(|arrival| arrival.left_at),
+        ],
+        audit,
+    )?;
+    if inserted.is_empty() {
+        return Err(StoreError::Conflict(String::from("the identity was unlinked, or signed out there, meanwhile")));
+    }
+    Ok(())
 }
 
 const FIND: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.created_at AS begun_at, s.expires_at, s.ended_at,
+       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at,
        i.tokens_valid_after AS installation_valid_after,
        u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
 FROM sessions s
@@ -143,7 +165,7 @@ pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<Fo
 
 const LIST: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.created_at AS begun_at, s.expires_at, s.ended_at
+       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at
 FROM sessions s
 CROSS JOIN installation i
 JOIN users u ON u.sub = s.sub AND u.enabled AND s.created_at > u.tokens_valid_after
@@ -165,7 +187,7 @@ pub fn list(
 
 const LIST_OF_USER: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.created_at AS begun_at, s.expires_at, s.ended_at
+       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at
 FROM sessions s
 CROSS JOIN installation i
 JOIN users u ON u.sub = s.sub AND u.enabled AND s.created_at > u.tokens_valid_after
@@ -181,7 +203,7 @@ pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Sess
 
 const FIND_OF_USER: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.created_at AS begun_at, s.expires_at, s.ended_at
+       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at
 FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
 /// Looks up a session by its public name: of this user, nobody else's.
@@ -192,44 +214,52 @@ pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result
 
 const END: &str = "
 WITH ended AS (
-    UPDATE sessions SET ended_at = clock_timestamp()
+    UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
     WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL RETURNING day, sid
 ), called AS (
     UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
     WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a, ended
+    INSERT INTO audit_events SELECT a.* FROM ended, json_populate_recordset(NULL::audit_events, $3::json) AS a
+    RETURNING hash
 )
-SELECT sid FROM ended";
+SELECT array(SELECT hash FROM audited) AS audited FROM ended";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
 pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    Ok(store.write(|connection| connection.query_opt(END, &[&day, &sid.as_str(), &audit]))?.is_some())
+    Ok(!store.write_audited(END, &[&day, &sid.as_str()], audit)?.is_empty())
+}
+
+const OTHERS: &str = "
+SELECT sid FROM sessions WHERE sub = $1::text AND sid <> $2::text AND ended_at IS NULL AND expires_at > clock_timestamp()
+ORDER BY day, sid";
+
+/// Sessions of a user that have not ended, but one: for the events that tell of their end.
+pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>, StoreError> {
+    let rows = store.read(|connection| connection.query(OTHERS, &[&sub.as_str(), &kept.as_str()]))?;
+    rows.iter().map(|row| sid(row, "sid")).collect()
 }
 
 const END_OTHERS: &str = "
 WITH ended AS (
-    UPDATE sessions SET ended_at = clock_timestamp()
+    UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
     WHERE sub = $1::text AND sid <> $2::text AND ended_at IS NULL AND expires_at > clock_timestamp() RETURNING day, sid
 ), called AS (
     UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
     WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, ended.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a, ended
+    INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $3::json) AS a
+    WHERE EXISTS (SELECT FROM ended)
+    RETURNING hash
 )
-SELECT count(*) FROM ended";
+SELECT array(SELECT hash FROM audited) AS audited";
 
 /// Ends every session of a user but one, with an event for each, and has their clients called.
 pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let audit = audit.parameter_of(store);
-    store.write(|connection| connection.query_one(END_OTHERS, &[&sub.as_str(), &kept.as_str(), &audit])).map(drop)
+    let others = others(store, sub, kept)?;
+    let events: Vec<_> = others.iter().map(|sid| AuditEvent { sid: Some(sid), ..audit.clone() }).collect();
+    let values: [&(dyn ToSql + Sync); 2] = [&sub.as_str(), &kept.as_str()];
+    store.write(|connection| connection.audited(END_OTHERS, &values, &events, Together::InOrder)).map(drop)
 }
 
 /// A fresh sign-in of the same user within a session.
@@ -245,47 +275,62 @@ pub struct SessionRenewal<'a> {
     pub acr: &'a str,
     /// Who vouched this time.
     pub identity_provider: &'a str,
+    /// What that provider said of its own sign-in; what an earlier one said goes.
+    pub upstream: Option<&'a Arrival>,
 }
 
 const RENEW: &str = "
-WITH renewed AS (
+WITH link AS MATERIALIZED (
+    SELECT l.sub FROM linked_identities l WHERE l.issuer = $12::text AND l.upstream_subject = $9::text FOR KEY SHARE
+), renewed AS (
     UPDATE sessions SET handle_hash = $3::bytea, auth_time = $4::timestamptz, amr = $5::text[], acr = $6::text,
-                        identity_provider = $7::text
-    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL AND created_at = $9::timestamptz RETURNING sid
+                        identity_provider = $7::text, upstream_subject = $9::text, upstream_sid = $10::text, upstream_id_token = $11::bytea,
+                        upstream_issuer = $12::text
+    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL AND created_at = $8::timestamptz
+      AND ($9::text IS NULL OR EXISTS (SELECT FROM link WHERE link.sub = sessions.sub) AND NOT EXISTS (
+          SELECT FROM used_assertions u
+          WHERE u.day >= $13::int4 AND u.issuer = $12::text AND u.jti_hash = ANY ($14::bytea[])
+            AND u.taken_at > $15::timestamptz))
+    RETURNING sid
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $8::jsonb) AS a, renewed
+    INSERT INTO audit_events SELECT a.* FROM renewed, json_populate_recordset(NULL::audit_events, $16::json) AS a
+    RETURNING hash
 )
-SELECT sid FROM renewed";
+SELECT array(SELECT hash FROM audited) AS audited FROM renewed";
 
 /// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive, or began
-/// anew since it was read: by a change of password, which this sign-in may know nothing of.
+/// anew since it was read: by a change of password, which this sign-in may know nothing of; or when the identity that it
+/// comes from is the user's no longer, or signed out there meanwhile.
 pub fn renew(
     store: &Store,
     session: &SessionRow,
     renewal: &SessionRenewal<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    let renewed = store.write(|connection| {
-        connection.query_opt(
-            RENEW,
-            &[
-                &session.day,
-                &session.sid.as_str(),
-                &&renewal.handle_hash[..],
-                &renewal.auth_time,
-                &renewal.amr,
-                &renewal.acr,
-                &renewal.identity_provider,
-                &audit,
-                &session.created_at,
-            ],
-        )
-    })?;
-    Ok(renewed.is_some())
+    let arrival = renewal.upstream;
+    let upstream = arrival.map(|arrival| &arrival.session);
+    let renewed = store.write_audited(
+        RENEW,
+        &[
+            &session.day,
+            &session.sid.as_str(),
+            &&renewal.handle_hash[..],
+            &renewal.auth_time,
+            &renewal.amr,
+            &renewal.acr,
+            &renewal.identity_provider,
+            &session.created_at,
+            &upstream.map(|upstream| &upstream.subject),
+            &upstream.and_then(|upstream| upstream.sid.as_ref()),
+            &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
+            &upstream.map(|upstream| &upstream.issuer),
+            &arrival.map(|arrival| arrival.left_at.day()),
+            &arrival.map(Arrival::logout_keys),
+            &arrival.map(|arrival| arrival.left_at),
+        ],
+        audit,
+    )?;
+    Ok(!renewed.is_empty())
 }
 
 fn found(row: &Row) -> Result<FoundSession, StoreError> {
@@ -307,6 +352,7 @@ fn session(row: &Row) -> Result<SessionRow, StoreError> {
         acr: column(row, "acr")?,
         tenant: tenant(row, "session_tenant")?,
         identity_provider: column(row, "identity_provider")?,
+        upstream_issuer: column(row, "upstream_issuer")?,
         created_at: column(row, "begun_at")?,
         expires_at: column(row, "expires_at")?,
         ended_at: column(row, "ended_at")?,
@@ -320,6 +366,7 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("sessions::LIST_OF_USER", LIST_OF_USER),
     ("sessions::FIND_OF_USER", FIND_OF_USER),
     ("sessions::END", END),
+    ("sessions::OTHERS", OTHERS),
     ("sessions::END_OTHERS", END_OTHERS),
     ("sessions::RENEW", RENEW),
 ];

@@ -1,11 +1,12 @@
 //! `signing_keys`: public parts for everyone, private parts wrapped by `crypto` and erased at retirement.
 
 use postgres::Row;
-use postgres::types::Json;
+use postgres::types::{Json, ToSql};
 use serde_json::Value;
 
 use super::clients::Versioned;
 use super::error::StoreError;
+use super::registry_writer::RegistryWriter;
 use super::values::column;
 use super::{NamedQuery, Store};
 use crate::protocol::client::SigningAlgorithm;
@@ -103,4 +104,67 @@ fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
     }))
 }
 
-pub(super) const QUERIES: &[NamedQuery] = &[("signing_keys::LOAD", LOAD)];
+const INSERT_KEY: &str = "
+INSERT INTO signing_keys (kid, algorithm, wrapped_private, public_jwk, announced_at, activates_at, retires_at,
+                          unpublished_at, forgotten_at)
+VALUES ($1::text, $2::text, $3::bytea, $4::jsonb, $5::timestamptz, $6::timestamptz, $7::timestamptz, $8::timestamptz,
+        $9::timestamptz)";
+
+const REWRAP_KEY: &str = "UPDATE signing_keys SET wrapped_private = $2::bytea WHERE kid = $1::text";
+
+const RESCHEDULE_KEY: &str = "
+UPDATE signing_keys SET activates_at = $2::timestamptz, retires_at = $3::timestamptz, unpublished_at = $4::timestamptz,
+                        forgotten_at = $5::timestamptz
+WHERE kid = $1::text";
+
+const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = $1::text";
+
+impl RegistryWriter<'_> {
+    /// Reads every key as it stands within this change, oldest first.
+    pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
+        Ok(versioned(&self.reading().query(LOAD, &[])?)?.value)
+    }
+
+    /// Adds a key. `Taken` when one of that kid is there.
+    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
+        let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
+        let values: [&(dyn ToSql + Sync); 9] = [
+            &key.kid,
+            &key.algorithm.as_str(),
+            &wrapped,
+            &Json(&key.public_jwk),
+            &key.announced_at,
+            &key.activates_at,
+            &key.retires_at,
+            &key.unpublished_at,
+            &key.forgotten_at,
+        ];
+        self.execute(INSERT_KEY, &values).map(drop)
+    }
+
+    /// Puts another wrapping around a private part, or erases it with `None`.
+    pub fn rewrap_signing_key(&mut self, kid: &str, wrapped_private: Option<&SecretBytes>) -> Result<bool, StoreError> {
+        let wrapped = wrapped_private.map(SecretBytes::expose);
+        Ok(self.execute(REWRAP_KEY, &[&kid, &wrapped])? > 0)
+    }
+
+    /// Takes over a key's instants from `activates_at` on.
+    pub fn reschedule_signing_key(&mut self, key: &SigningKeyRow) -> Result<bool, StoreError> {
+        let values: [&(dyn ToSql + Sync); 5] =
+            [&key.kid, &key.activates_at, &key.retires_at, &key.unpublished_at, &key.forgotten_at];
+        Ok(self.execute(RESCHEDULE_KEY, &values)? > 0)
+    }
+
+    /// Removes a key altogether.
+    pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
+        Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
+    }
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("signing_keys::LOAD", LOAD),
+    ("signing_keys::INSERT_KEY", INSERT_KEY),
+    ("signing_keys::REWRAP_KEY", REWRAP_KEY),
+    ("signing_keys::RESCHEDULE_KEY", RESCHEDULE_KEY),
+    ("signing_keys::REMOVE_KEY", REMOVE_KEY),
+];

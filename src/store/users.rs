@@ -1,5 +1,5 @@
-//! `users`: people who sign in. A user name is unique within its tenant by `lower(normalize(username, NFKC))`; a subject
-//! is never given to anybody else, also after its user was removed.
+//! `users`: people who sign in. A user name is unique within its tenant by `lower(normalize(username, NFKC))`; people whom
+//! only an identity provider knows have none. A subject is never given to anybody else, also after its user was removed.
 
 use postgres::Row;
 use postgres::types::Json;
@@ -19,8 +19,8 @@ use crate::protocol::user::User;
 pub struct UserRow {
     /// `sub`
     pub sub: Subject,
-    /// `username`, as written when it was given.
-    pub username: String,
+    /// `username`, as written when it was given; `None` for people whom only an identity provider knows.
+    pub username: Option<String>,
     /// `tenant`
     pub tenant: Option<TenantName>,
     /// PHC string; `None` for those who sign in elsewhere.
@@ -34,11 +34,16 @@ pub struct UserRow {
 }
 
 impl UserRow {
+    /// What operators call them: the user name, else the subject.
+    pub fn designation(&self) -> &str {
+        self.username.as_deref().unwrap_or(self.sub.as_str())
+    }
+
     /// As the core sees a user: without the password.
     pub fn to_core(&self) -> User {
         User {
             subject: self.sub.clone(),
-            username: Some(self.username.clone()),
+            username: self.username.clone(),
             tenant: self.tenant.clone(),
             enabled: self.enabled,
             claims: self.claims.clone().into_iter().collect(),
@@ -53,7 +58,7 @@ pub struct NewUser {
     /// Made by the caller: 128 random bits, or as imported.
     pub sub: Subject,
     /// `username`
-    pub username: String,
+    pub username: Option<String>,
     /// `tenant`
     pub tenant: Option<TenantName>,
     /// PHC string.
@@ -111,47 +116,40 @@ WITH added AS (
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = $1::text)
     RETURNING sub
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $7::jsonb) AS a, added
+    INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $7::json) AS a
+    RETURNING hash
 )
-SELECT sub FROM added";
+SELECT array(SELECT hash FROM audited) AS audited FROM added";
 
 /// Adds a user. `Taken` when subject or name are somebody's, or the subject once was.
 pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let audit = audit.parameter_of(store);
-    let added = store.write(|connection| {
-        connection.query_opt(
-            INSERT,
-            &[
-                &new.sub.as_str(),
-                &tenant_text(new.tenant.as_ref()),
-                &new.username,
-                &new.password_hash.as_ref().map(SecretText::expose),
-                &new.enabled,
-                &Json(&new.claims),
-                &audit,
-            ],
-        )
-    })?;
-    added.map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+    let added = store.write_audited(
+        INSERT,
+        &[
+            &new.sub.as_str(),
+            &tenant_text(new.tenant.as_ref()),
+            &new.username,
+            &new.password_hash.as_ref().map(SecretText::expose),
+            &new.enabled,
+            &Json(&new.claims),
+        ],
+        audit,
+    )?;
+    added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
 }
 
 const SET_PASSWORD: &str = "
 WITH changed AS (
     UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(),
-                     tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second')
+                     tokens_valid_after = revocation_mark_beyond(tokens_valid_after)
     WHERE sub = $1::text RETURNING sub
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $3::jsonb) AS a, changed
+    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $3::json) AS a
+    RETURNING hash
 )
-SELECT sub FROM changed";
+SELECT array(SELECT hash FROM audited) AS audited FROM changed";
 
 /// Gives a user another password and ends what was signed in with the old one, the clients of their sessions called; `false` when there is no such user.
 pub fn set_password(
@@ -160,31 +158,31 @@ pub fn set_password(
     hash: &SecretText,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    let changed =
-        store.write(|connection| connection.query_opt(SET_PASSWORD, &[&sub.as_str(), &hash.expose(), &audit]))?;
-    Ok(changed.is_some())
+    Ok(!store.write_audited(SET_PASSWORD, &[&sub.as_str(), &hash.expose()], audit)?.is_empty())
 }
 
-// What follows a revocation begins just after its mark, ahead of the clock: the next revocation, be it within the same
-// second, must lie a second beyond that mark to end it.
+// A sign-in right after a revocation begins just behind its mark. Where no session did, the mark reaches everything already:
+// codes, grants and tokens are given only once each revocation from then on reaches them (`liveness::may_be_issued_at`). So
+// revocations in a row do not push each other ahead, and keep nobody waiting. A sign-in that is under way meanwhile counts as
+// one that came afterwards; changes of what people sign in with must end it, too, and always move the mark on.
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE users SET tokens_valid_after = greatest(date_trunc('second', clock_timestamp()) + interval '2999999 microseconds', tokens_valid_after + interval '1 second') WHERE sub = $1::text RETURNING sub
+    UPDATE users u
+    SET tokens_valid_after =
+        CASE WHEN EXISTS (SELECT FROM sessions s WHERE s.sub = u.sub AND s.created_at > u.tokens_valid_after)
+             THEN revocation_mark_beyond(u.tokens_valid_after) ELSE greatest(revocation_mark(), u.tokens_valid_after) END
+    WHERE u.sub = $1::text RETURNING u.sub
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
-    INSERT INTO audit_events (day, process, event, client_id, sub, sid, source, request_id, detail)
-    SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4 + a.day,
-           a.process, a.event, a.client_id, a.sub, a.sid, a.source, a.request_id, a.detail
-    FROM jsonb_populate_record(NULL::audit_events, $2::jsonb) AS a, revoked
+    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
+    RETURNING hash
 )
-SELECT sub FROM revoked";
+SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
 
 /// Ends all that was signed in, granted or issued for this user until now, the clients of their sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    let audit = audit.parameter_of(store);
-    Ok(store.write(|connection| connection.query_opt(REVOKE, &[&sub.as_str(), &audit]))?.is_some())
+    Ok(!store.write_audited(REVOKE, &[&sub.as_str()], audit)?.is_empty())
 }
 
 const REHASH: &str = "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";

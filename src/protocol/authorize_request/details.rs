@@ -78,7 +78,7 @@ pub(super) fn claims(
     if !scope.contains(OPENID) {
         return Ok(RequestedClaims::default());
     }
-    if !is_reachable(&claims) {
+    if !is_reachable(&claims, registered.catalogue) {
         let code = AuthorizeErrorCode::UnmetAuthenticationRequirements;
         return Err(Refusal::new(code, Reason::UnmetAuthenticationRequirements));
     }

@@ -9,6 +9,7 @@ use super::super::client::*;
 use super::super::identifiers::ClientId;
 use super::super::instant::Instant;
 use super::super::parameters::Parameters;
+use super::super::registration::provider::{self, IdentityProvider};
 use super::super::response_type::ResponseType;
 use super::super::scope::*;
 use super::{AuthorizeError, AuthorizeRequest, validate};
@@ -105,11 +106,18 @@ pub fn catalogue() -> Catalogue {
         scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
         resources: resources.into_iter().map(|name| (name.to_owned(), resource(name))).collect(),
         identity_providers: BTreeMap::from([
-            ("corp".to_owned(), json!({"issuer": "https://login.corp.example"})),
-            ("former".to_owned(), json!({"enabled": false})),
+            ("corp".to_owned(), identity_provider("corp", true)),
+            ("former".to_owned(), identity_provider("former", false)),
         ]),
         ..Catalogue::default()
     }
+}
+
+/// A provider of `https://login.<name>.example`.
+pub fn identity_provider(name: &str, enabled: bool) -> IdentityProvider {
+    let issuer = format!("https://login.{name}.example");
+    let document = json!({"name": name, "enabled": enabled, "issuer": issuer, "client_id": "gatepost"});
+    provider::from_json(&document, "identity_provider").unwrap()
 }
 
 /// The same with two tenants.

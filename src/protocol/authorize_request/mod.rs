@@ -282,6 +282,6 @@ fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, Refusal>
 }
 
 /// Whether an essential `acr` can be reached at all here.
-fn is_reachable(claims: &RequestedClaims) -> bool {
-    acr_values::supported().into_iter().any(|acr| claims.is_met_by(acr))
+fn is_reachable(claims: &RequestedClaims, catalogue: &Catalogue) -> bool {
+    acr_values::supported(catalogue).into_iter().any(|acr| claims.is_met_by(acr))
 }

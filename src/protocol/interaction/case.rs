@@ -34,6 +34,7 @@ pub(super) fn session() -> Session {
         acr: "1".to_owned(),
         tenant: None,
         identity_provider: None,
+        upstream_issuer: None,
         expires_at: Instant::from_seconds(RECEIVED_AT.seconds() + 36_000),
         created_at: auth_time,
     }

@@ -29,11 +29,38 @@ fn without_a_living_session_somebody_signs_in() {
 fn prompt_login_is_satisfied_by_a_sign_in_of_its_own_and_by_no_other() {
     let asked = asking_for("prompt", "login");
     let almost = Session { auth_time: RECEIVED_AT.minus(std::time::Duration::from_millis(1)), ..session() };
-    for step in [Step::Arrival, Step::AfterSignIn, Step::AfterAccountChosen, agreed("openid")] {
+    for step in [Step::Arrival, Step::AfterAccountChosen, agreed("openid")] {
         asked.clone().at(step.clone()).needs_sign_in(LoginCause::Prompt);
         asked.clone().of(almost.clone()).at(step.clone()).needs_sign_in(LoginCause::Prompt);
         asked.clone().of(fresh()).at(step).proceeds("openid");
     }
+    asked.of(fresh()).at(Step::AfterSignIn).proceeds("openid");
+}
+
+/// Upstream they may be content with a sign-in of theirs that is older than the request.
+#[test]
+fn a_sign_in_upstream_that_is_still_too_old_is_refused_and_not_asked_for_again() {
+    let upstream = Session { identity_provider: Some("corp".to_owned()), ..session() };
+    for (name, value, cause) in [
+        ("prompt", "login", LoginCause::Prompt),
+        ("max_age", "0", LoginCause::TooOld),
+        ("max_age", "102", LoginCause::TooOld),
+    ] {
+        let asked = asking_for(name, value).of(upstream.clone());
+        asked.needs_sign_in(cause);
+        asked.at(Step::AfterSignIn).is_refused(AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld);
+    }
+    let good_enough = asking_for("max_age", "103").of(upstream.clone());
+    good_enough.at(Step::AfterSignIn).proceeds("openid");
+    let died = Session { expires_at: NOW, ..upstream };
+    case().of(died).at(Step::AfterSignIn).needs_sign_in(LoginCause::NoSession);
+}
+
+#[test]
+fn who_comes_from_a_sign_in_has_chosen_their_account_however_long_ago_it_was() {
+    let asked = asking_for("prompt", "select_account");
+    asked.clone().at(Step::AfterSignIn).proceeds("openid");
+    asked.with("prompt", "select_account consent").at(Step::AfterSignIn).needs_consent(true);
 }
 
 #[test]
@@ -112,8 +139,29 @@ fn a_session_of_a_provider_the_client_does_not_allow_will_not_do() {
     Case { client: only_corp.clone(), ..case() }.needs_sign_in(LoginCause::OtherIdentityProvider);
     let corp = Session { identity_provider: Some("corp".to_owned()), ..session() };
     Case { client: only_corp, ..case() }.of(corp).proceeds("openid");
-    let former = Session { identity_provider: Some("former".to_owned()), ..session() };
-    case().of(former).needs_sign_in(LoginCause::OtherIdentityProvider);
+    for gone in ["former", "never-registered"] {
+        let former = Session { identity_provider: Some(gone.to_owned()), ..session() };
+        let asked = case().of(former);
+        asked.needs_sign_in(LoginCause::OtherIdentityProvider);
+        asked.clone().at(agreed("openid")).needs_sign_in(LoginCause::OtherIdentityProvider);
+        asked.at(Step::AfterSignIn).is_refused(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn);
+    }
+}
+
+#[test]
+fn a_provider_that_came_to_belong_to_a_tenant_vouches_for_nobody_outside_it() {
+    let mut catalogue = catalogue_with_tenants();
+    catalogue.identity_providers.get_mut("corp").unwrap().tenant = Some(TenantName::new("acme"));
+    let of = |tenant: Option<&str>| Session {
+        identity_provider: Some("corp".to_owned()),
+        tenant: tenant.map(TenantName::new),
+        ..session()
+    };
+    let plain = Case { catalogue, ..case() };
+    plain.clone().of(of(None)).needs_sign_in(LoginCause::OtherIdentityProvider);
+    let acme = plain.with("acr_values", "tenant:acme");
+    acme.clone().of(of(Some("acme"))).proceeds("openid");
+    acme.of(of(Some("globex"))).needs_sign_in(LoginCause::OtherTenant);
 }
 
 #[test]
@@ -281,6 +329,13 @@ proptest! {
         let subject = any_case.session.as_ref().map_or(Subject::new("alice"), |session| session.subject.clone());
         let shown = any_case.of(Session { subject, ..fresh() }).at(Step::AfterSignIn).decided();
         prop_assert!(!matches!(shown, Interaction::Login { .. } | Interaction::SelectAccount), "{:?}", shown);
+    }
+
+    #[test]
+    fn who_has_just_signed_in_is_never_sent_to_sign_in_again(any_case in any_case()) {
+        let shown = any_case.clone().at(Step::AfterSignIn).decided();
+        let is_alive = any_case.session.is_some();
+        prop_assert!(!is_alive || !matches!(shown, Interaction::Login { .. } | Interaction::SelectAccount), "{:?}", shown);
     }
 
     #[test]

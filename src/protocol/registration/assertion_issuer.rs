@@ -62,7 +62,8 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     if walker.value("clients").is_none() {
         walker.problem("clients", "is required: the client_ids that may redeem its assertions");
     }
-    let algs = walker.filled_strings("algs", algorithm, "must not be empty");
+    let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
+    let algs = walker.filled_strings_of("algs", algorithm, &known, "must not be empty");
     let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
     let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect();
     let jwks = walker.nested("jwks", jwks);

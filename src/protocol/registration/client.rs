@@ -200,6 +200,9 @@ const APPLICATION_TYPES: [(&str, ApplicationType); 2] =
     [("web", ApplicationType::Web), ("native", ApplicationType::Native)];
 const RESPONSE_MODES: [(&str, ResponseMode); 3] =
     [("query", ResponseMode::Query), ("fragment", ResponseMode::Fragment), ("form_post", ResponseMode::FormPost)];
+/// What people write (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5); any order of the words is taken.
+const RESPONSE_TYPES: [&str; 7] =
+    ["code", "id_token", "token", "id_token token", "code id_token", "code token", "code id_token token"];
 const ACCESS_TOKEN_TYPES: [(&str, AccessTokenType); 2] =
     [("jwt", AccessTokenType::Jwt), ("reference", AccessTokenType::Reference)];
 
@@ -219,7 +222,7 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
     let grant_types = walker.strings("grant_types", token_name);
     let grant_types: Option<BTreeSet<GrantType>> =
         grant_types.map(|names| names.iter().map(|name| GrantType::from_name(name)).collect());
-    let response_types = walker.strings("response_types", response_type);
+    let response_types = walker.strings_of("response_types", response_type, &RESPONSE_TYPES);
     let response_types: Option<BTreeSet<ResponseType>> =
         response_types.map(|texts| texts.iter().filter_map(|text| ResponseType::parse(text)).collect());
     let code = BTreeSet::from([ResponseType::CODE]);

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
+use crate::protocol::hex;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
@@ -94,7 +95,7 @@ fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
 fn digest(walker: &mut Walker<'_, '_>, key: &str, length: usize) -> Option<SecretBytes> {
     let text = walker.string(key)?;
     let bytes = if text.len() == length * 2 {
-        hex(text)
+        hex::decode(text)
     } else {
         BASE64_STANDARD.decode(text).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(text)).ok()
     };
@@ -103,16 +104,6 @@ fn digest(walker: &mut Walker<'_, '_>, key: &str, length: usize) -> Option<Secre
         walker.problem(key, format!("must be {length} bytes in hex or base64"));
     }
     bytes.map(SecretBytes::new)
-}
-
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let nibble = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut digits = text.bytes().map(nibble);
-    let mut bytes = Vec::new();
-    while let Some(high) = digits.next() {
-        bytes.push(high? << 4 | digits.next()??);
-    }
-    Some(bytes)
 }
 
 fn secret_text(text: &str) -> Result<(), &'static str> {

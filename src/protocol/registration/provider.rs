@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::protocol::discovery::CONFIGURATION_PATH;
 use crate::protocol::identifiers::TenantName;
 use crate::protocol::scope::ScopeSet;
 use crate::protocol::web_url::WebUrl;
@@ -12,7 +13,7 @@ use super::super::session::LOCAL;
 use super::assertion_issuer::scope_names;
 use super::client_secret::{self, SecretSource};
 use super::names::{display_text, own_claim, plain_name};
-use super::problem::Problem;
+use super::problem::{Problem, all_or_problems};
 use super::walker::{Walker, expected};
 
 /// An upstream identity provider.
@@ -36,8 +37,14 @@ pub struct IdentityProvider {
     pub claims: BTreeMap<String, String>,
     /// `role_map`: from a value there to roles here.
     pub role_map: BTreeMap<String, BTreeSet<String>>,
+    /// `acr_map`: from an `acr` there to one here.
+    pub acr_map: BTreeMap<String, String>,
+    /// `prompt_values_supported`: the values of `prompt` that it takes; `None` leaves that to its metadata.
+    pub prompt_values: Option<BTreeSet<String>>,
     /// `provision`: whether new people get an account.
     pub provision: bool,
+    /// `account_page`: whether the account page, which is everybody's, offers it for signing in and for linking.
+    pub account_page: bool,
     /// `tenant` that its people belong to.
     pub tenant: Option<TenantName>,
     /// `sign_out`: whether signing out here signs out there.
@@ -60,12 +67,14 @@ pub enum ProviderKind {
         token_endpoint: String,
         /// `userinfo_endpoint`
         userinfo_endpoint: String,
+        /// `emails_endpoint`: where addresses are that the userinfo answer leaves out.
+        emails_endpoint: Option<String>,
         /// `subject_claim`: the member of the answer that names the account and never changes.
         subject_claim: String,
     },
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 20] = [
     "name",
     "display_name",
     "enabled",
@@ -75,15 +84,38 @@ const KEYS: [&str; 16] = [
     "scope",
     "claims",
     "role_map",
+    "acr_map",
+    "prompt_values_supported",
     "provision",
+    "account_page",
     "tenant",
     "sign_out",
     "authorization_endpoint",
     "token_endpoint",
     "userinfo_endpoint",
+    "emails_endpoint",
     "subject_claim",
 ];
-const OAUTH_KEYS: [&str; 4] = ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "subject_claim"];
+/// Members of `claims`.
+const MOST_CLAIMS: usize = 64;
+const OAUTH_KEYS: [&str; 5] =
+    ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "emails_endpoint", "subject_claim"];
+
+impl IdentityProvider {
+    /// The issuer half of the key of its people's accounts: the issuer; without one, the `userinfo_endpoint`, as it is
+    /// the authority on who somebody is there.
+    pub fn authority(&self) -> &str {
+        match &self.kind {
+            ProviderKind::OpenId { issuer } => issuer,
+            ProviderKind::OAuth { userinfo_endpoint, .. } => userinfo_endpoint,
+        }
+    }
+}
+
+/// Reads a stored identity provider.
+pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<Problem>> {
+    all_or_problems(|problems| entry(document, path, problems))
+}
 
 /// Reads one of `identity_providers`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<IdentityProvider> {
@@ -99,6 +131,22 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     if matches!(kind, ProviderKind::OpenId { .. }) && !scope.contains("openid") {
         walker.problem("scope", "must contain openid for a provider with an issuer");
     }
+    let (claims, role_map) = (claims(&mut walker), role_map(&mut walker));
+    if !role_map.is_empty() && !claims.values().any(|ours| ours == "role") {
+        walker.problem("role_map", "needs a claim that becomes role: \"claims\": {\"groups\": \"role\"}");
+    }
+    let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
+    if matches!(kind, ProviderKind::OAuth { emails_endpoint: Some(_), .. }) && !wants_email {
+        walker.problem("emails_endpoint", "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}");
+    }
+    let acr_map = acr_map(&mut walker);
+    if !acr_map.is_empty() && matches!(kind, ProviderKind::OAuth { .. }) {
+        walker.problem("acr_map", "is for providers with an issuer: only ID tokens tell an acr");
+    }
+    let sign_out = walker.flag("sign_out").unwrap_or(false);
+    if sign_out && matches!(kind, ProviderKind::OAuth { .. }) {
+        walker.problem("sign_out", "is for providers with an issuer: only they say where to sign out");
+    }
     Some(IdentityProvider {
         display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
         name,
@@ -107,11 +155,16 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         client_id: walker.required("client_id", present),
         client_secret: walker.nested("client_secret", client_secret::parse_source),
         scope,
-        claims: claims(&mut walker),
-        role_map: role_map(&mut walker),
+        claims,
+        role_map,
+        acr_map,
+        prompt_values: walker
+            .strings_of("prompt_values_supported", prompt_value, &PROMPT_VALUES)
+            .map(BTreeSet::from_iter),
         provision: walker.flag("provision").unwrap_or(true),
+        account_page: walker.flag("account_page").unwrap_or(true),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        sign_out: walker.flag("sign_out").unwrap_or(false),
+        sign_out,
     })
 }
 
@@ -127,6 +180,7 @@ fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
         authorization_endpoint: walker.required("authorization_endpoint", protected_url),
         token_endpoint: walker.required("token_endpoint", protected_url),
         userinfo_endpoint: walker.required("userinfo_endpoint", protected_url),
+        emails_endpoint: walker.checked("emails_endpoint", protected_url),
         subject_claim: walker.required("subject_claim", subject_claim),
     }
 }
@@ -134,8 +188,12 @@ fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
 fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
     let place = walker.place("claims");
     let mut claims = BTreeMap::new();
-    for (theirs, ours) in walker.object("claims").into_iter().flatten() {
-        match ours.as_str().map(|ours| (ours, own_claim(ours))) {
+    let members = walker.object("claims");
+    if members.is_some_and(|members| members.len() > MOST_CLAIMS) {
+        walker.problem("claims", "must have at most 64 members");
+    }
+    for (theirs, ours) in members.into_iter().flatten() {
+        match ours.as_str().map(|ours| (ours, target(theirs, ours))) {
             Some((ours, Ok(()))) => {
                 claims.insert(theirs.clone(), ours.to_owned());
             }
@@ -144,6 +202,44 @@ fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
         }
     }
     claims
+}
+
+/// What was verified is upstream's to say, and of nothing but its own claim.
+fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
+    match ours {
+        "email_verified" | "phone_number_verified" if theirs != ours => {
+            Err("can only come from the claim of that name")
+        }
+        _ => own_claim(ours),
+    }
+}
+
+fn acr_map(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+    let place = walker.place("acr_map");
+    let mut map = BTreeMap::new();
+    for (theirs, ours) in walker.object("acr_map").into_iter().flatten() {
+        match ours.as_str().filter(|ours| is_acr(ours) && is_acr(theirs)) {
+            Some(ours) => drop(map.insert(theirs.clone(), ours.to_owned())),
+            None => {
+                let rule = "must be an acr, like its name there: 1 to 100 characters without spaces";
+                walker.note(format!("{place}.{}", theirs.escape_debug()), rule);
+            }
+        }
+    }
+    map
+}
+
+/// One of `acr_values`, which spaces part.
+fn is_acr(text: &str) -> bool {
+    (1..=100).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Those that the standards know: a misspelt one would only be missed.
+const PROMPT_VALUES: [&str; 5] = ["none", "login", "consent", "select_account", "create"];
+
+fn prompt_value(text: &str) -> Result<(), &'static str> {
+    let rule = "must be one of none, login, consent, select_account, create";
+    if PROMPT_VALUES.contains(&text) { Ok(()) } else { Err(rule) }
 }
 
 /// Each value is one role or an array of roles.
@@ -182,13 +278,23 @@ pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
 /// An issuer: no query (OpenID Connect Discovery §3); no template either, as braces are no characters of a URL.
 pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
     protected_url(text)?;
-    if text.contains('?') { Err("must not have a query") } else { Ok(()) }
+    if text.contains('?') {
+        return Err("must not have a query");
+    }
+    if text.ends_with(CONFIGURATION_PATH) {
+        return Err("is the address of the discovery document: leave /.well-known/openid-configuration out");
+    }
+    Ok(())
 }
 
-/// Names people can change or give up are no subjects: the next owner of the name would own the account.
+/// Names people can change or give up are no subjects, however they are spelt: the next owner of the name would own the
+/// account.
 fn subject_claim(name: &str) -> Result<(), &'static str> {
-    match name {
-        "email" | "login" | "username" | "preferred_username" => {
+    let letters: String = name.to_lowercase().chars().filter(|character| !matches!(character, '_' | '-')).collect();
+    match letters.as_str() {
+        "email" | "mail" | "emailaddress" | "login" | "loginname" | "username" | "preferredusername" | "upn"
+        | "userprincipalname" | "uniquename" | "screenname" | "name" | "displayname" | "fullname" | "globalname"
+        | "nickname" | "nick" | "handle" | "phone" | "phonenumber" => {
             Err("must be an identifier that is never given to someone else, not a name or address")
         }
         _ => super::names::claim_name(name),

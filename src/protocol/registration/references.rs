@@ -31,13 +31,15 @@ pub struct Stored {
     pub clients: BTreeMap<String, bool>,
 }
 
+static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
+
 /// Every name that will be there once the document is applied.
 struct Known<'a> {
     scopes: BTreeSet<&'a str>,
     resources: BTreeSet<&'a str>,
     tenants: BTreeSet<&'a str>,
     identity_providers: BTreeSet<&'a str>,
-    extension_grants: BTreeSet<&'a str>,
+    grant_types: BTreeSet<&'a str>,
     clients: BTreeSet<&'a str>,
 }
 
@@ -93,11 +95,17 @@ impl<'a> Known<'a> {
             identity_providers: joined(
                 stored.identity_providers.iter(),
                 document.identity_providers.iter().map(|entry| &entry.object.name),
-            ),
-            extension_grants: joined(
+            )
+            .into_iter()
+            .chain([LOCAL])
+            .collect(),
+            grant_types: joined(
                 stored.extension_grants.iter().chain(&stored.compiled_in_grants),
                 document.extension_grants.iter().map(|entry| &entry.object.name),
-            ),
+            )
+            .into_iter()
+            .chain(BUILT_IN_GRANTS.iter().map(GrantType::as_str))
+            .collect(),
             clients: stored
                 .clients
                 .keys()
@@ -120,10 +128,10 @@ fn check_client(problems: &mut Vec<Problem>, place: &str, known: &Known<'_>, ent
     check_scope(problems, place, known, &client.scope);
     let tenants = client.tenants.iter().flatten().map(TenantName::as_str);
     each(problems, &format!("{place}.tenants"), &known.tenants, "tenant", tenants);
-    let providers = client.identity_providers.iter().flatten().map(String::as_str).filter(|name| *name != LOCAL);
+    let providers = client.identity_providers.iter().flatten().map(String::as_str);
     each(problems, &format!("{place}.identity_providers"), &known.identity_providers, "identity provider", providers);
-    let extensions = client.grant_types.iter().filter_map(extension_name);
-    each(problems, &format!("{place}.grant_types"), &known.extension_grants, "grant type", extensions);
+    let grant_types = client.grant_types.iter().map(GrantType::as_str);
+    each(problems, &format!("{place}.grant_types"), &known.grant_types, "grant type", grant_types);
     for (key, names, kind) in [
         ("from_clients", &known.clients, "client"),
         ("as_resources", &known.resources, "resource"),
@@ -138,20 +146,6 @@ fn check_client(problems: &mut Vec<Problem>, place: &str, known: &Known<'_>, ent
         let rule = "is required: this client has secrets in the database, and without secrets here it would become public; \
                     name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true";
         problems.push(Problem::new(format!("{place}.token_endpoint_auth_method"), rule));
-    }
-}
-
-fn extension_name(grant_type: &GrantType) -> Option<&str> {
-    match grant_type {
-        GrantType::Extension(name) => Some(name),
-        GrantType::AuthorizationCode
-        | GrantType::Implicit
-        | GrantType::RefreshToken
-        | GrantType::ClientCredentials
-        | GrantType::Password
-        | GrantType::DeviceCode
-        | GrantType::TokenExchange
-        | GrantType::JwtBearer => None,
     }
 }
 
@@ -220,7 +214,7 @@ fn check_duplicates(document: &Document, problems: &mut Vec<Problem>) {
     };
     let users = document.users.iter().map(|user| {
         let tenant = user.tenant.as_ref().map(TenantName::as_str).unwrap_or_default();
-        format!("{tenant}\n{}", user.username.to_lowercase())
+        format!("{tenant}\n{}", user.username.as_deref().unwrap_or_default().to_lowercase())
     });
     let lists: [(&str, &str, Vec<String>); 8] = [
         ("tenants", "name", document.tenants.iter().map(|entry| entry.object.name.clone()).collect()),

@@ -34,6 +34,18 @@ pub fn format(instant: Instant) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
 }
 
+/// The same to the millisecond, for logs.
+pub fn format_to_the_millisecond(instant: Instant) -> String {
+    let whole = format(instant);
+    format!("{}.{:03}Z", whole.trim_end_matches('Z'), instant.millis().rem_euclid(1_000))
+}
+
+/// The same to the microsecond, as Postgres keeps it.
+pub fn format_to_the_microsecond(instant: Instant) -> String {
+    let whole = format(instant);
+    format!("{}.{:06}Z", whole.trim_end_matches('Z'), instant.micros().rem_euclid(1_000_000))
+}
+
 /// The inverse of `days_since_epoch`.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;

@@ -17,8 +17,8 @@ use super::walker::Walker;
 pub struct UserEntry {
     /// `sub`; `None` lets the server draw one when the user is new.
     pub subject: Option<Subject>,
-    /// `username`
-    pub username: String,
+    /// `username`; `None` for people whom only an identity provider knows.
+    pub username: Option<String>,
     /// The credential, if any.
     pub credential: Option<Credential>,
     /// `tenant`
@@ -27,6 +27,13 @@ pub struct UserEntry {
     pub enabled: bool,
     /// `claims`
     pub claims: BTreeMap<String, Value>,
+}
+
+impl UserEntry {
+    /// What operators call them: the user name, else the subject.
+    pub fn designation(&self) -> &str {
+        self.username.as_deref().or(self.subject.as_ref().map(Subject::as_str)).unwrap_or_default()
+    }
 }
 
 /// The two ways to give a password.
@@ -48,10 +55,18 @@ pub fn from_json(value: &Value, path: &str) -> Result<UserEntry, Vec<Problem>> {
 /// Reads one of `users`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {
     let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let subject = walker.checked("sub", subject).map(Subject::new);
+    let username = walker.checked("username", check_username);
+    let credential = credential(&mut walker);
+    // Said in so many words: who is only forgotten to be named must not lose their name. A password alone opens nothing.
+    let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
+    if walker.value("username").is_none() && !(is_nameless && subject.is_some() && credential.is_none()) {
+        walker.problem("username", "is required; null for a user with a sub and without a password");
+    }
     Some(UserEntry {
-        subject: walker.checked("sub", subject).map(Subject::new),
-        username: walker.required("username", check_username),
-        credential: credential(&mut walker),
+        subject,
+        username,
+        credential,
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         enabled: walker.flag("enabled").unwrap_or(true),
         claims: claims(&mut walker),
@@ -79,6 +94,11 @@ fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, Value> {
         }
     }
     claims
+}
+
+/// Whether a document could give a user this claim.
+pub fn is_possible_claim(name: &str, value: &Value) -> bool {
+    own_claim(name).and_then(|()| claim_value(name, value)).is_ok()
 }
 
 /// Types of the standard claims (OpenID Connect Core §5.1), and of `role`.

@@ -126,7 +126,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
         if chosen.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.problem(key, format!("must be one of {}", names.join(", ")));
+            self.problem(key, with_nearest(&format!("must be one of {}", names.join(", ")), text, &names));
         }
         chosen
     }
@@ -144,13 +144,18 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     /// An array of texts that keep a rule, each there once.
     pub(super) fn strings(&mut self, key: &str, check: Check) -> Option<Vec<String>> {
+        self.strings_of(key, check, &[])
+    }
+
+    /// The same, where whoever breaks the rule probably meant one of those.
+    pub(super) fn strings_of(&mut self, key: &str, check: Check, choices: &[&str]) -> Option<Vec<String>> {
         let mut seen = BTreeSet::new();
         let mut texts = Vec::new();
         for (place, item) in self.items(key)? {
             match item.as_str().map(|text| (text, check(text))) {
                 Some((text, Ok(()))) if seen.insert(text) => texts.push(text.to_owned()),
                 Some((_, Ok(()))) => self.note(place, "stands in the list twice"),
-                Some((_, Err(rule))) => self.note(place, rule),
+                Some((text, Err(rule))) => self.note(place, with_nearest(rule, text, choices)),
                 None => self.note(place, expected("a string", item)),
             }
         }
@@ -159,10 +164,21 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     /// The same, where an empty array is refused with `rule`.
     pub(super) fn filled_strings(&mut self, key: &str, check: Check, rule: &str) -> Option<Vec<String>> {
+        self.filled_strings_of(key, check, &[], rule)
+    }
+
+    /// Both at once.
+    pub(super) fn filled_strings_of(
+        &mut self,
+        key: &str,
+        check: Check,
+        choices: &[&str],
+        rule: &str,
+    ) -> Option<Vec<String>> {
         if self.value(key).and_then(Value::as_array).is_some_and(Vec::is_empty) {
             self.problem(key, rule);
         }
-        self.strings(key, check)
+        self.strings_of(key, check, choices)
     }
 
     /// The same, where absence means "every one".
@@ -211,6 +227,11 @@ impl<'v, 'p> Walker<'v, 'p> {
         self.values_hold = false;
         self.problems.push(Problem::new(place, rule));
     }
+}
+
+/// `must be one of jwt, reference; the nearest is "jwt"`
+fn with_nearest(rule: &str, text: &str, choices: &[&str]) -> String {
+    format!("{rule}{}", hint(text, choices.iter().copied()))
 }
 
 /// `expected a string, found a number`

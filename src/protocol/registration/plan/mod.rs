@@ -2,6 +2,7 @@
 //! `gatepost apply` does exactly that.
 
 mod fields;
+mod providers;
 mod references;
 mod registered;
 mod removal;
@@ -106,7 +107,7 @@ pub enum Step<'d> {
     RemoveUser {
         /// Who.
         subject: Subject,
-        /// Under which name.
+        /// Under which name, or under their subject.
         username: String,
     },
 }
@@ -128,7 +129,7 @@ impl Step<'_> {
             Step::RemoveEntry { name, .. } => name,
             Step::PutClient(entry) => entry.client.client_id.as_str(),
             Step::RemoveClient(client_id) => client_id.as_str(),
-            Step::AddUser { entry, .. } | Step::ChangeUser { entry, .. } => &entry.username,
+            Step::AddUser { entry, .. } | Step::ChangeUser { entry, .. } => entry.designation(),
             Step::RemoveUser { username, .. } => username,
         }
     }
@@ -151,6 +152,7 @@ pub fn make<'d>(
 ) -> Result<Plan<'d>, Vec<Problem>> {
     let mut problems = Vec::new();
     let removals = removal::removals(document, registered, users, pruning, &mut problems);
+    providers::check(document, given, registered, &mut problems);
     let mut plan = Plan { changes: removals, unchanged: 0 };
     for wanted in catalogue(document, given) {
         let stored = registered.entries.get(&(wanted.kind, wanted.name.to_owned()));

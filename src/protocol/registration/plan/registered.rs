@@ -58,7 +58,7 @@ pub struct RegisteredUsers {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegisteredUser {
     /// `username`
-    pub username: String,
+    pub username: Option<String>,
     /// `tenant`
     pub tenant: Option<TenantName>,
     /// PHC string.

@@ -50,7 +50,8 @@ pub(super) fn removals<'d>(
 ) -> Vec<Change<'d>> {
     let mut removals = Vec::new();
     for subject in removed_users(document, users, pruning) {
-        let username = users.users.get(&subject).map(|user| user.username.clone()).unwrap_or_default();
+        let username = users.users.get(&subject).and_then(|user| user.username.clone());
+        let username = username.unwrap_or_else(|| subject.to_string());
         removals.push(removal(Step::RemoveUser { subject, username }));
     }
     for name in registered.clients.keys().filter(|name| !pruning.keeps("clients", name)) {

@@ -37,7 +37,7 @@ fn registered() -> Registered {
 
 fn users() -> RegisteredUsers {
     let user = |username: &str, tenant: Option<&str>| RegisteredUser {
-        username: username.to_owned(),
+        username: Some(username.to_owned()),
         tenant: tenant.map(TenantName::new),
         password_hash: Some(SecretText::new("$argon2id$v=19$m=1,t=1,p=1$c2FsdA$aGFzaA")),
         enabled: true,
@@ -222,4 +222,27 @@ fn an_export_is_a_document_that_changes_nothing() {
     assert_eq!(planned(&document, true, |_| ()).unwrap(), [""; 0]);
     assert_eq!(document["clients"][0]["confidential"], true);
     assert!(!document.to_string().contains("argon2") && !document.to_string().contains("old"));
+}
+
+#[test]
+fn a_provider_takes_neither_the_secret_nor_the_accounts_of_another() {
+    let refused = |providers: Value| match planned(&json!({"identity_providers": providers}), false, |_| ()) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.iter().map(|problem| problem.split_once(':').unwrap().0.to_owned()).collect(),
+    };
+    let corp = |issuer: &str| json!({"name": "corp", "issuer": issuer, "client_id": "y", "tenant": "acme"});
+    assert_eq!(refused(json!([corp("https://login.example")])), [""; 0]);
+    assert_eq!(refused(json!([corp("https://other.example")])), ["identity_providers[0].client_secret"]);
+    assert_eq!(refused(json!([corp("https://login.example/")])), ["identity_providers[0].client_secret"]);
+    let hub = |name: &str, subject_claim: &str| {
+        let url = |path: &str| format!("https://hub.example/{path}");
+        json!({
+            "name": name, "client_id": "y", "authorization_endpoint": url("a"), "token_endpoint": url("t"),
+            "userinfo_endpoint": url("u"), "subject_claim": subject_claim
+        })
+    };
+    assert_eq!(refused(json!([hub("hub", "id"), hub("hub-2", "id")])), [""; 0]);
+    assert_eq!(refused(json!([hub("corp", "id")])), ["identity_providers[0].client_secret"]);
+    let both = ["identity_providers[0].subject_claim", "identity_providers[1].subject_claim"];
+    assert_eq!(refused(json!([hub("hub", "id"), hub("hub-2", "node_id")])), both);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
@@ -69,17 +69,16 @@ fn another_hash<'d>(entry: &'d UserEntry, user: &RegisteredUser) -> Option<&'d S
 }
 
 fn wanted_form(entry: &UserEntry) -> Value {
-    form(&entry.username, entry.tenant.as_ref(), entry.enabled, json!(entry.claims))
+    form(entry.username.as_deref(), entry.tenant.as_ref(), entry.enabled, json!(entry.claims))
 }
 
 fn stored_form(user: &RegisteredUser) -> Value {
-    form(&user.username, user.tenant.as_ref(), user.enabled, json!(user.claims))
+    form(user.username.as_deref(), user.tenant.as_ref(), user.enabled, json!(user.claims))
 }
 
-fn form(username: &str, tenant: Option<&TenantName>, enabled: bool, claims: Value) -> Value {
-    let mut form = json!({"username": username, "enabled": enabled, "claims": claims});
-    if let (Some(members), Some(tenant)) = (form.as_object_mut(), tenant) {
-        members.insert(String::from("tenant"), json!(tenant.as_str()));
-    }
-    form
+fn form(username: Option<&str>, tenant: Option<&TenantName>, enabled: bool, claims: Value) -> Value {
+    let mut form = Map::from_iter([(String::from("enabled"), json!(enabled)), (String::from("claims"), claims)]);
+    form.extend(username.map(|username| (String::from("username"), json!(username))));
+    form.extend(tenant.map(|tenant| (String::from("tenant"), json!(tenant.as_str()))));
+    Value::Object(form)
 }

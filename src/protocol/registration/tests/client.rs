@@ -81,6 +81,30 @@ fn defaults_of_the_installation_reach_the_client() {
 }
 
 #[test]
+fn a_misspelt_value_is_told_the_nearest_valid_one() {
+    for (members, place, nearest) in [
+        (json!({"response_types": ["cod"]}), "response_types[0]", "code"),
+        (json!({"response_types": ["code id_tokn"]}), "response_types[0]", "code id_token"),
+        (json!({"grant_types": ["authorization_code", "refresh_tokn"]}), "grant_types", "refresh_token"),
+        (json!({"identity_providers": ["lokal"]}), "identity_providers", "local"),
+        (json!({"identity_providers": ["crop"]}), "identity_providers", "corp"),
+        (
+            json!({"token_endpoint_auth_method": "client_secret_basik"}),
+            "token_endpoint_auth_method",
+            "client_secret_basic",
+        ),
+        (json!({"access_token_type": "jtw"}), "access_token_type", "jwt"),
+        (json!({"default_response_mode": "form-post"}), "default_response_mode", "form_post"),
+        (json!({"id_token_signed_response_alg": "EDDSA"}), "id_token_signed_response_alg", "EdDSA"),
+    ] {
+        let problem = client_problem(members.clone());
+        let hint = format!("; the nearest is \"{nearest}\"");
+        assert!(problem.starts_with(&format!("clients[0].{place}: ")) && problem.ends_with(&hint), "{problem}");
+    }
+    assert!(!client_problem(json!({"access_token_type": "opaque"})).contains("nearest"));
+}
+
+#[test]
 fn wrong_values_of_a_client_are_named_with_place_and_rule() {
     for (members, place, rule) in [
         (json!({"client_id": 7}), "client_id", "expected a string, found a number"),

@@ -1,6 +1,6 @@
 //! Tables of what is neither client nor the document as a whole.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{problems, read};
 use crate::protocol::registration::provider::ProviderKind;
@@ -84,6 +84,7 @@ fn mistakes_in_the_catalogue_are_named_with_place_and_rule() {
 
 #[test]
 fn mistakes_in_providers_are_named_with_place_and_rule() {
+    let too_many: Map<String, Value> = (0..65).map(|number| (format!("c{number}"), json!("x"))).collect();
     for (document, expected) in [
         (provider(json!({"name": "local"})), "identity_providers[0].name: must not be local"),
         (provider(json!({"name": "../x"})), "identity_providers[0].name: must be 1 to 64"),
@@ -93,6 +94,20 @@ fn mistakes_in_providers_are_named_with_place_and_rule() {
         (provider(json!({"scope": "profile"})), "identity_providers[0].scope: must contain openid"),
         (provider(json!({"claims": {"x": "sub"}})), "identity_providers[0].claims.x: is a reserved claim"),
         (provider(json!({"claims": {"x": 1}})), "identity_providers[0].claims.x: expected a string"),
+        (provider(json!({"claims": {"x": "email_verified"}})), "identity_providers[0].claims.x: can only come from"),
+        (provider(json!({"role_map": {"x": "y"}})), "identity_providers[0].role_map: needs a claim that becomes role"),
+        (provider(json!({"claims": too_many})), "identity_providers[0].claims: must have at most 64"),
+        (provider(json!({"acr_map": {"mfa": 2}})), "identity_providers[0].acr_map.mfa: must be an acr"),
+        (provider(json!({"acr_map": {"mfa": "a b"}})), "identity_providers[0].acr_map.mfa: must be an acr"),
+        (provider(json!({"acr_map": {"m fa": "2"}})), "identity_providers[0].acr_map.m fa: must be an acr"),
+        (
+            provider(json!({"prompt_values_supported": ["login", "select-account"]})),
+            "identity_providers[0].prompt_values_supported[1]: must be one of none, login",
+        ),
+        (
+            provider(json!({"prompt_values_supported": "login"})),
+            "identity_providers[0].prompt_values_supported: expected an array",
+        ),
         (provider(json!({"role_map": {"x": 1}})), "identity_providers[0].role_map.x: must be a role"),
         (provider(json!({"client_secret": 1})), "identity_providers[0].client_secret: expected an object"),
         (
@@ -114,6 +129,9 @@ fn mistakes_in_users_are_named_with_place_and_rule() {
         (user(json!({"username": " a"})), "users[0].username: must not begin"),
         (user(json!({"username": ""})), "users[0].username: must be 1 to 256"),
         (user(json!({"username": "x".repeat(257)})), "users[0].username: must be 1 to 256"),
+        (user(json!({"username": null})), "users[0].username: is required"),
+        (json!({"users": [{"sub": "s-1"}]}), "users[0].username: is required"),
+        (user(json!({"username": null, "sub": "s-1", "password": "a password"})), "users[0].username: is required"),
         (user(json!({"sub": "a b"})), "users[0].sub: must be 1 to 255"),
         (user(json!({"sub": "é"})), "users[0].sub: must be 1 to 255"),
         (user(json!({"password": "short"})), "users[0].password: must be at least 8"),
@@ -160,15 +178,34 @@ fn mistakes_in_assertion_issuers_are_named_with_place_and_rule() {
 fn a_provider_without_discovery_needs_all_its_endpoints() {
     let oauth = json!({"identity_providers": [{"name": "hub", "client_id": "x", "authorization_endpoint": "https://hub.example/a",
         "token_endpoint": "https://hub.example/t", "userinfo_endpoint": "https://api.hub.example/user", "subject_claim": "id",
-        "role_map": {"staff": ["a", "b"], "boss": "admin"}}]});
+        "claims": {"groups": "role"}, "role_map": {"staff": ["a", "b"], "boss": "admin"}}]});
     let document = read(&oauth).unwrap();
     assert!(matches!(document.identity_providers[0].object.kind, ProviderKind::OAuth { .. }));
     assert_eq!(document.identity_providers[0].object.role_map["staff"].len(), 2);
+    assert_eq!(document.identity_providers[0].object.authority(), "https://api.hub.example/user");
+    assert_eq!(read(&provider(json!({}))).unwrap().identity_providers[0].object.authority(), "https://login.example");
     for (key, value, rule) in [
         ("token_endpoint", Value::Null, "is required"),
+        ("acr_map", json!({"mfa": "2"}), "is for providers with an issuer"),
         ("subject_claim", json!("email"), "never given to someone else"),
         ("subject_claim", json!("login"), "never given to someone else"),
+        ("subject_claim", json!("username"), "never given to someone else"),
+        ("subject_claim", json!("preferred_username"), "never given to someone else"),
+        ("subject_claim", json!("name"), "never given to someone else"),
+        ("subject_claim", json!("upn"), "never given to someone else"),
+        ("subject_claim", json!("Email"), "never given to someone else"),
+        ("subject_claim", json!("LOGIN"), "never given to someone else"),
+        ("subject_claim", json!("userName"), "never given to someone else"),
+        ("subject_claim", json!("emailAddress"), "never given to someone else"),
+        ("subject_claim", json!("user-principal-name"), "never given to someone else"),
+        ("subject_claim", json!("screen_name"), "never given to someone else"),
+        ("subject_claim", json!("unique_name"), "never given to someone else"),
+        ("subject_claim", json!("handle"), "never given to someone else"),
+        ("subject_claim", json!("global_name"), "never given to someone else"),
         ("issuer", json!("https://hub.example"), "one or the other"),
+        ("sign_out", json!(true), "for providers with an issuer"),
+        ("emails_endpoint", json!("http://api.hub.example/emails"), "must be https"),
+        ("emails_endpoint", json!("https://api.hub.example/emails"), "needs a claim that comes from it"),
         ("userinfo_endpoint", json!("http://api.hub.example/user"), "must be https"),
     ] {
         let mut broken = oauth.clone();
@@ -176,4 +213,11 @@ fn a_provider_without_discovery_needs_all_its_endpoints() {
         let found = problems(&broken);
         assert!(found.len() == 1 && found[0].contains(key) && found[0].contains(rule), "{found:?}");
     }
+}
+
+#[test]
+fn people_whom_only_a_provider_knows_are_named_by_their_sub() {
+    let document = json!({"users": [{"username": null, "sub": "s-1", "claims": {"name": "Nora"}}]});
+    let read = read(&document).unwrap();
+    assert_eq!((read.users[0].username.as_deref(), read.users[0].designation()), (None, "s-1"));
 }

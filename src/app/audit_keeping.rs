@@ -1,0 +1,170 @@
+//! What the audit log needs beside the requests: failures, written together soon after, so that failing costs the database
+//! nothing by itself; and the heads of the chains, told to the log.
+
+use std::net::IpAddr;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::App;
+use super::guesses::Source;
+use crate::http::Request;
+use crate::protocol::audit_chain::{Head, untold};
+use crate::protocol::audit_heads::{HEADS_TARGET, heads_lines};
+use crate::protocol::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow, MoreFailures};
+use crate::protocol::identifiers::ClientId;
+use crate::protocol::instant::Instant;
+use crate::protocol::reason::Reason;
+use crate::store::StoreError;
+use crate::store::audit_events::{self, AuditEvent};
+
+/// Written at once.
+const BATCH: usize = 500;
+/// A look for chains of commands begins so long before the one before it, so that none falls between two.
+const TOLD_AGAIN: Duration = Duration::from_secs(120);
+/// How often heads and counts are looked at when nothing fails.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Failures that wait to be written.
+#[derive(Debug, Default)]
+pub(super) struct AuditFailures {
+    attempts: Mutex<FailedAttempts>,
+    noted: Condvar,
+    /// When chains of commands were last looked for.
+    told: Mutex<Option<Instant>>,
+}
+
+impl AuditFailures {
+    fn lock(&self) -> MutexGuard<'_, FailedAttempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App {
+    /// Has the audit log tell of a failure.
+    pub fn note_failure(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) {
+        self.note_attempt(request, attempt(event, request, client_id, reason));
+    }
+
+    /// The same of a failure with an identity provider, by its registered name.
+    pub fn note_upstream_failure(
+        &self,
+        event: &'static str,
+        request: &Request,
+        client_id: Option<&ClientId>,
+        (provider, reason): (&str, Reason),
+    ) {
+        let identity_provider = Some(provider.to_owned());
+        self.note_attempt(request, FailedAttempt { identity_provider, ..attempt(event, request, client_id, reason) });
+    }
+
+    fn note_attempt(&self, request: &Request, attempt: FailedAttempt) {
+        self.audit_failures.lock().note(attempt, Source::of(request.source).address(), self.now());
+        self.audit_failures.noted.notify_one();
+    }
+
+    /// Has the audit log count an attempt that was not looked at, for too many had failed before.
+    pub fn note_turned_away(&self, request: &Request) {
+        self.audit_failures.lock().note_turned_away(Source::of(request.source).address(), self.now());
+    }
+
+    /// Waits until something failed, a second at most.
+    pub fn await_failures(&self) {
+        let attempts = self.audit_failures.lock();
+        if !attempts.is_waiting() {
+            drop(self.audit_failures.noted.wait_timeout(attempts, PATIENCE));
+        }
+    }
+
+    /// Writes what failed; what cannot be written waits for the next time.
+    pub fn write_failures(&self) {
+        let rows = self.audit_failures.lock().take(self.now());
+        self.write_rows(rows);
+    }
+
+    fn write_rows(&self, rows: Vec<FailureRow>) {
+        let mut written = 0;
+        for batch in rows.chunks(BATCH) {
+            let events: Vec<AuditEvent<'_>> = batch.iter().map(event).collect();
+            if let Err(error) = audit_events::insert_all(&self.store, &events) {
+                log::warn!("failures could not be written to the audit log: {error}");
+                break;
+            }
+            written += batch.len();
+        }
+        let left = rows.into_iter().skip(written).collect::<Vec<_>>();
+        if !left.is_empty() {
+            self.audit_failures.lock().give_back(left);
+            std::thread::sleep(PATIENCE);
+        }
+    }
+
+    /// Logs how far each chain of this process has come, and those of commands since the time before; at first all that no
+    /// server may have told. With that kept elsewhere, rows cut off an end are missed.
+    pub fn tell_audit_heads(&self) {
+        let mut heads = self.store.audit_heads();
+        match self.command_heads() {
+            Ok(of_commands) => heads.extend(of_commands),
+            Err(error) => log::warn!("the audit chains of commands could not be looked up: {error}"),
+        }
+        heads_lines(&heads).for_each(|line| log::info!(target: HEADS_TARGET, "{line}"));
+    }
+
+    /// A command has no log to tell it to. What cannot be looked up is looked up the next time.
+    fn command_heads(&self) -> Result<Vec<Head>, StoreError> {
+        let mut told = self.audit_failures.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now();
+        let heads = match *told {
+            Some(told) => audit_events::command_heads(&self.store, told.minus(TOLD_AGAIN))?,
+            None => untold(audit_events::chain_ends(&self.store)?, self.store.audit_process()),
+        };
+        *told = Some(now);
+        Ok(heads)
+    }
+
+    /// Writes and tells what is left, at the end of the process.
+    pub fn close_audit(&self) {
+        let rows = self.audit_failures.lock().take_all();
+        self.write_rows(rows);
+        self.tell_audit_heads();
+    }
+}
+
+fn attempt(event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) -> FailedAttempt {
+    FailedAttempt {
+        event,
+        client_id: client_id.cloned(),
+        source: request.source,
+        request_id: request.id.clone(),
+        reason: reason.code(),
+        identity_provider: None,
+    }
+}
+
+fn detail(attempt: &FailedAttempt) -> Value {
+    match &attempt.identity_provider {
+        Some(provider) => json!({"identity_provider": provider, "reason": attempt.reason}),
+        None => json!({"reason": attempt.reason}),
+    }
+}
+
+fn event(row: &FailureRow) -> AuditEvent<'_> {
+    let more = |source: Option<IpAddr>, more: &MoreFailures| AuditEvent {
+        event: "more_failures",
+        source,
+        detail: json!({"count": more.failed, "turned_away": more.turned_away}),
+        ..AuditEvent::default()
+    };
+    match row {
+        FailureRow::One(attempt) => AuditEvent {
+            event: attempt.event,
+            client_id: attempt.client_id.as_ref(),
+            source: Some(attempt.source),
+            request_id: Some(&attempt.request_id),
+            detail: detail(attempt),
+            ..AuditEvent::default()
+        },
+        FailureRow::More { source, more: counts } => more(*source, counts),
+    }
+}

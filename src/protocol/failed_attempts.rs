@@ -1,0 +1,245 @@
+//! Failed attempts on their way to the audit log: some from each source and minute one by one, the rest as a number, all
+//! in bounded memory. Whoever fails on purpose neither fills the log nor hides what others do.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::identifiers::ClientId;
+use super::instant::Instant;
+
+/// Told one by one, from one source in one minute.
+pub const TOLD_PER_MINUTE: u32 = 10;
+/// Sources told apart in one minute; the others count together.
+const MOST_SOURCES: usize = 1_000;
+/// Rows that wait to be written.
+const MOST_WAITING: usize = 10_000;
+
+/// One that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// `sign_in_failed`, `client_authentication_failed`.
+    pub event: &'static str,
+    /// The client concerned, where it is one.
+    pub client_id: Option<ClientId>,
+    /// Where it came from.
+    pub source: IpAddr,
+    /// The request's id.
+    pub request_id: String,
+    /// Why: a code of ours.
+    pub reason: &'static str,
+    /// The identity provider concerned, where it is one of ours.
+    pub identity_provider: Option<String>,
+}
+
+/// What shall be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailureRow {
+    /// One attempt.
+    One(FailedAttempt),
+    /// So many more came within the minute, from one source, or from all that were not told apart.
+    More {
+        /// The source.
+        source: Option<IpAddr>,
+        /// How many.
+        more: MoreFailures,
+    },
+}
+
+/// Attempts that are only counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoreFailures {
+    /// They failed.
+    pub failed: u64,
+    /// They were not looked at, for too many had failed before.
+    pub turned_away: u64,
+}
+
+/// The attempts of the present minute.
+#[derive(Debug, Default)]
+pub struct FailedAttempts {
+    minute: i64,
+    /// By source: an IPv4 address or an IPv6 /64.
+    sources: BTreeMap<IpAddr, MoreFailures>,
+    /// From sources that are not told apart, or when too many rows wait.
+    others: MoreFailures,
+    waiting: Vec<FailureRow>,
+}
+
+impl FailedAttempts {
+    /// Takes an attempt from a source, which may stand for many addresses.
+    pub fn note(&mut self, attempt: FailedAttempt, source: IpAddr, now: Instant) {
+        let counts = self.counts(source, now);
+        counts.failed += 1;
+        if counts.failed > u64::from(TOLD_PER_MINUTE) || !self.sources.contains_key(&source) {
+            return;
+        }
+        if self.waiting.len() >= MOST_WAITING {
+            self.others.failed += 1;
+        } else {
+            self.waiting.push(FailureRow::One(attempt));
+        }
+    }
+
+    /// Counts an attempt that was not looked at.
+    pub fn note_turned_away(&mut self, source: IpAddr, now: Instant) {
+        self.counts(source, now).turned_away += 1;
+    }
+
+    /// What is counted of a source in this minute, or of those that are not told apart.
+    fn counts(&mut self, source: IpAddr, now: Instant) -> &mut MoreFailures {
+        self.close_minute(now.minute());
+        if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
+            return &mut self.others;
+        }
+        self.sources.entry(source).or_default()
+    }
+
+    /// Whether there is something to write.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Gives what shall be written by now.
+    pub fn take(&mut self, now: Instant) -> Vec<FailureRow> {
+        self.close_minute(now.minute());
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Gives everything, the present minute's numbers too.
+    pub fn take_all(&mut self) -> Vec<FailureRow> {
+        self.close_minute(i64::MAX);
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Takes back what could not be written, as far as there is room.
+    pub fn give_back(&mut self, mut rows: Vec<FailureRow>) {
+        rows.append(&mut self.waiting);
+        let lost = rows.split_off(rows.len().min(MOST_WAITING));
+        for lost in lost.iter().map(FailureRow::attempts) {
+            self.others.failed += lost.failed;
+            self.others.turned_away += lost.turned_away;
+        }
+        self.waiting = rows;
+    }
+
+    fn close_minute(&mut self, minute: i64) {
+        if minute == self.minute {
+            return;
+        }
+        self.minute = minute;
+        let told = u64::from(TOLD_PER_MINUTE);
+        let counts = std::mem::take(&mut self.sources);
+        let untold = |counts: MoreFailures| MoreFailures { failed: counts.failed.saturating_sub(told), ..counts };
+        let more = counts.into_iter().map(|(source, counts)| (Some(source), untold(counts)));
+        let others = std::mem::take(&mut self.others);
+        let more = more.chain([(None, others)]).filter(|(_, more)| *more != MoreFailures::default());
+        self.waiting.extend(more.map(|(source, more)| FailureRow::More { source, more }));
+    }
+}
+
+impl FailureRow {
+    fn attempts(&self) -> MoreFailures {
+        match self {
+            FailureRow::One(_) => MoreFailures { failed: 1, turned_away: 0 },
+            FailureRow::More { more, .. } => *more,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn address(number: u32) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from(number))
+    }
+
+    fn attempt(number: u32) -> FailedAttempt {
+        FailedAttempt {
+            event: "sign_in_failed",
+            client_id: None,
+            source: address(number),
+            request_id: String::from("r"),
+            reason: "GP0000",
+            identity_provider: None,
+        }
+    }
+
+    fn note(attempts: &mut FailedAttempts, number: u32, now: Instant) {
+        attempts.note(attempt(number), address(number), now);
+    }
+
+    fn failed(failed: u64) -> MoreFailures {
+        MoreFailures { failed, turned_away: 0 }
+    }
+
+    fn total(rows: &[FailureRow]) -> u64 {
+        rows.iter().map(|row| row.attempts().failed).sum()
+    }
+
+    #[test]
+    fn attempts_that_were_not_looked_at_are_counted_apart_and_nothing_waits_for_them() {
+        let mut attempts = FailedAttempts::default();
+        (0..12).for_each(|_| note(&mut attempts, 1, NOW));
+        (0..7).for_each(|_| attempts.note_turned_away(address(1), NOW));
+        attempts.note_turned_away(address(2), NOW);
+        assert_eq!(attempts.take(NOW).len(), 10);
+        assert!(!attempts.is_waiting());
+        let more = |number, more| FailureRow::More { source: Some(address(number)), more };
+        let expected =
+            [more(1, MoreFailures { failed: 2, turned_away: 7 }), more(2, MoreFailures { failed: 0, turned_away: 1 })];
+        assert_eq!(attempts.take(A_MINUTE_LATER), expected);
+        (0..5_000).for_each(|number| attempts.note_turned_away(address(number), A_MINUTE_LATER));
+        assert!(attempts.sources.len() <= MOST_SOURCES);
+        assert_eq!(attempts.take_all().iter().map(|row| row.attempts().turned_away).sum::<u64>(), 5_000);
+    }
+
+    const NOW: Instant = Instant::from_seconds(1_795_132_800);
+    const A_MINUTE_LATER: Instant = Instant::from_seconds(1_795_132_860);
+
+    #[test]
+    fn ten_are_told_one_by_one_and_the_rest_as_a_number() {
+        let mut attempts = FailedAttempts::default();
+        (0..25).for_each(|_| note(&mut attempts, 1, NOW));
+        note(&mut attempts, 2, NOW);
+        let rows = attempts.take(NOW);
+        assert_eq!(rows.len(), 11);
+        assert!(rows.iter().all(|row| matches!(row, FailureRow::One(_))));
+        assert_eq!(attempts.take(NOW), []);
+        let more = FailureRow::More { source: Some(address(1)), more: failed(15) };
+        assert_eq!(attempts.take(A_MINUTE_LATER), [more]);
+        assert_eq!(attempts.take(A_MINUTE_LATER), []);
+    }
+
+    #[test]
+    fn each_minute_begins_anew() {
+        let mut attempts = FailedAttempts::default();
+        (0..12).for_each(|_| note(&mut attempts, 1, NOW));
+        (0..3).for_each(|_| note(&mut attempts, 1, A_MINUTE_LATER));
+        let rows = attempts.take(A_MINUTE_LATER);
+        assert_eq!(rows.iter().filter(|row| matches!(row, FailureRow::One(_))).count(), 13);
+        assert_eq!(total(&rows), 15);
+    }
+
+    #[test]
+    fn many_sources_take_bounded_memory_and_none_goes_uncounted() {
+        let mut attempts = FailedAttempts::default();
+        (0..5_000).for_each(|number| (0..3).for_each(|_| note(&mut attempts, number, NOW)));
+        assert!(attempts.sources.len() <= MOST_SOURCES && attempts.waiting.len() <= MOST_WAITING);
+        let rows = attempts.take_all();
+        assert_eq!(rows.last(), Some(&FailureRow::More { source: None, more: failed(12_000) }));
+        assert_eq!(total(&rows), 15_000);
+    }
+
+    #[test]
+    fn what_cannot_be_written_waits_within_bounds() {
+        let mut attempts = FailedAttempts::default();
+        let rows = vec![FailureRow::One(attempt(1)); MOST_WAITING + 7];
+        note(&mut attempts, 1, NOW);
+        attempts.give_back(rows);
+        assert_eq!(attempts.waiting.len(), MOST_WAITING);
+        assert_eq!(attempts.others, failed(8));
+    }
+}

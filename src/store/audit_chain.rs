@@ -1,0 +1,301 @@
+//! The chains of this process: one for each connection that writes events, and for each change of an administrator. A
+//! row's hash is made before its statement runs, so nothing waits for anything; a chain advances when the answer has come,
+//! and ends with its connection.
+
+use std::collections::BTreeMap;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use postgres::Row;
+use postgres::types::Json;
+use serde_json::{Value, json};
+
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::values::column;
+use crate::clock::Clock;
+use crate::protocol::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
+use crate::protocol::hex;
+use crate::protocol::identifiers::{ClientId, Subject};
+use crate::protocol::instant::{Day, Instant};
+use crate::protocol::registration::timestamp;
+
+/// What the chains of a process share.
+#[derive(Clone, Debug)]
+pub(super) struct Chains(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    clock: Arc<Clock>,
+    /// New at each start.
+    process: String,
+    audit_days: i32,
+    opened: AtomicU32,
+    heads: Mutex<BTreeMap<String, Told>>,
+}
+
+/// A head, and whether its chain goes on.
+#[derive(Debug)]
+struct Told {
+    head: Head,
+    goes_on: bool,
+}
+
+impl Chains {
+    pub(super) fn new(clock: Arc<Clock>, process: String, audit_days: u16) -> Chains {
+        let shared = Shared {
+            clock,
+            process,
+            audit_days: audit_days.into(),
+            opened: AtomicU32::new(1),
+            heads: Mutex::default(),
+        };
+        Chains(Arc::new(shared))
+    }
+
+    /// What the names of all chains here have between slashes.
+    pub(super) fn process(&self) -> &str {
+        &self.0.process
+    }
+
+    /// For a connection: opened with its first event.
+    pub(super) fn begin(&self) -> Chain {
+        Chain { chains: self.clone(), head: None, started: Day(0), is_tentative: false }
+    }
+
+    /// For a transaction: nobody is told of it before [`Chain::commit`].
+    pub(super) fn begin_tentatively(&self) -> Chain {
+        let mut chain = self.begin();
+        chain.is_tentative = true;
+        chain
+    }
+
+    /// Every head by chain. Those of chains that have ended are told once more, and never again.
+    pub(super) fn heads(&self) -> Vec<Head> {
+        let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let heads = told.values().map(|told| told.head.clone()).collect();
+        told.retain(|_, told| told.goes_on);
+        heads
+    }
+
+    fn tell(&self, head: &Head) {
+        let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert(head.chain.clone(), Told { head: head.clone(), goes_on: true });
+    }
+
+    fn end(&self, chain: &str) {
+        let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = told.get_mut(chain) {
+            told.goes_on = false;
+        }
+    }
+}
+
+/// One connection's chain.
+#[derive(Debug)]
+pub(super) struct Chain {
+    chains: Chains,
+    /// `None` before the first event.
+    head: Option<Head>,
+    started: Day,
+    is_tentative: bool,
+}
+
+/// How the events of a statement relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    /// All are written, one after the other.
+    InOrder,
+    /// The statement picks one, by its name, or none.
+    Alternatives,
+}
+
+/// Rows ready to be sent.
+#[derive(Debug)]
+pub(super) struct Links {
+    parameter: Vec<Value>,
+    /// Where the chain stands once the row with that hash is in.
+    ends: Vec<Head>,
+    started: Day,
+}
+
+impl Links {
+    /// The one parameter that statements take: an array of rows.
+    pub(super) fn parameter(&self) -> Json<&[Value]> {
+        Json(&self.parameter)
+    }
+
+    fn push(&mut self, row: &AuditRow, detail: &Value) {
+        let hash = row.hash();
+        self.parameter.push(value(row, detail, &hash));
+        self.ends.push(Head { chain: row.chain.clone(), seq: row.seq, hash, until: row.day });
+    }
+}
+
+impl Chain {
+    /// Chains events to what is there, behind a row that opens the chain where there is none of today.
+    pub(super) fn link(&self, events: &[AuditEvent<'_>], together: Together) -> Links {
+        let at = self.chains.0.clock.now();
+        let today = at.day();
+        let goes_on = self.head.as_ref().filter(|_| self.started == today);
+        let mut links = Links { parameter: Vec::new(), ends: Vec::new(), started: today };
+        let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
+        let is_opened = goes_on.is_none() && !events.is_empty();
+        let opening = is_opened.then(|| self.opening());
+        for event in opening.iter() {
+            let row = row(event, at, &head);
+            links.push(&row, &event.detail);
+            head = Head { seq: row.seq, hash: row.hash(), ..head };
+        }
+        for event in events {
+            let detail = if event.detail.is_null() { json!({}) } else { event.detail.clone() };
+            let row = row(&AuditEvent { detail: detail.clone(), ..event.clone() }, at, &head);
+            links.push(&row, &detail);
+            if together == Together::InOrder {
+                head = Head { seq: row.seq, hash: row.hash(), ..head };
+            }
+        }
+        links
+    }
+
+    /// A chain with nothing in it.
+    fn open(&self, today: Day) -> Head {
+        let shared = &self.chains.0;
+        let number = shared.opened.fetch_add(1, Ordering::Relaxed);
+        let until = Day(today.0.saturating_add(shared.audit_days));
+        Head { chain: chain_name(today, &shared.process, number), seq: -1, hash: NO_HASH, until }
+    }
+
+    /// The first row: which process and build this is, and which chain ended for this one to go on.
+    fn opening(&self) -> AuditEvent<'static> {
+        let mut detail = json!({"process": process::id(), "version": env!("CARGO_PKG_VERSION")});
+        if let (Some(after), Some(detail)) = (&self.head, detail.as_object_mut()) {
+            let after = json!({"chain": after.chain, "seq": after.seq, "hash": hex::encode(&after.hash), "until": after.until.0});
+            detail.insert(String::from("after"), after);
+        }
+        AuditEvent { event: OPENED, detail, ..AuditEvent::default() }
+    }
+
+    /// Takes over what a statement says it wrote.
+    pub(super) fn advance(&mut self, links: &Links, rows: &[Row]) -> Result<(), StoreError> {
+        for row in rows {
+            let written: Vec<&[u8]> = column(row, "audited")?;
+            let latest = links.ends.iter().rev().find(|end| written.contains(&&end.hash[..]));
+            if let Some(end) = latest.filter(|end| !self.is_beyond(end)) {
+                self.move_to(end.clone(), links.started);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was tentative is so.
+    pub(super) fn commit(&mut self) {
+        self.is_tentative = false;
+        if let Some(head) = &self.head {
+            self.chains.tell(head);
+        }
+    }
+
+    fn is_beyond(&self, end: &Head) -> bool {
+        self.head.as_ref().is_some_and(|head| head.chain == end.chain && head.seq >= end.seq)
+    }
+
+    fn move_to(&mut self, head: Head, started: Day) {
+        if let Some(old) = self.head.as_ref().filter(|old| old.chain != head.chain) {
+            self.chains.end(&old.chain);
+        }
+        if !self.is_tentative {
+            self.chains.tell(&head);
+        }
+        (self.head, self.started) = (Some(head), started);
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        if let Some(head) = &self.head {
+            self.chains.end(&head.chain);
+        }
+    }
+}
+
+/// The row that follows a head.
+fn row(event: &AuditEvent<'_>, at: Instant, head: &Head) -> AuditRow {
+    AuditRow {
+        day: head.until,
+        at,
+        chain: head.chain.clone(),
+        seq: head.seq + 1,
+        previous: head.hash,
+        event: event.event.to_owned(),
+        client_id: event.client_id.map(ClientId::to_string),
+        sub: event.sub.map(Subject::to_string),
+        sid: event.sid.map(|sid| sid.as_str().to_owned()),
+        source: event.source.map(|address| address.to_string()),
+        request_id: event.request_id.map(str::to_owned),
+        detail: event.detail.to_string(),
+    }
+}
+
+/// A row as `json_populate_recordset` reads it.
+fn value(row: &AuditRow, detail: &Value, hash: &Hash) -> Value {
+    let bytes = |hash: &Hash| format!("\\x{}", hex::encode(hash));
+    json!({
+        "day": row.day.0,
+        "at": timestamp::format_to_the_microsecond(row.at),
+        "chain": row.chain,
+        "seq": row.seq,
+        "previous": bytes(&row.previous),
+        "hash": bytes(hash),
+        "event": row.event,
+        "client_id": row.client_id,
+        "sub": row.sub,
+        "sid": row.sid,
+        "source": row.source,
+        "request_id": row.request_id,
+        "detail": detail,
+    })
+}
+
+/// The row that is the last of its chain.
+pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
+    let (chain, seq, until) = (column(row, "chain")?, column(row, "seq")?, column(row, "day")?);
+    Ok(Head { chain, seq, until, hash: hash(row, "hash")? })
+}
+
+/// What has not the length of a hash is the hash of nothing.
+fn hash(row: &Row, name: &'static str) -> Result<Hash, StoreError> {
+    Ok(column::<&[u8]>(row, name)?.try_into().unwrap_or([0xff; 32]))
+}
+
+/// A row with the hash stored beside it, and the head that an opening row goes on from.
+pub(super) fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreError> {
+    let read = AuditRow {
+        day: column(row, "day")?,
+        at: column(row, "at")?,
+        chain: column(row, "chain")?,
+        seq: column(row, "seq")?,
+        previous: hash(row, "previous")?,
+        event: column(row, "event")?,
+        client_id: column(row, "client_id")?,
+        sub: column(row, "sub")?,
+        sid: column(row, "sid")?,
+        source: column(row, "source")?,
+        request_id: column(row, "request_id")?,
+        detail: column(row, "detail")?,
+    };
+    let after = (read.event == OPENED).then(|| predecessor(&read.detail)).flatten();
+    Ok((read, hash(row, "hash")?, after))
+}
+
+fn predecessor(detail: &str) -> Option<Head> {
+    let detail: Value = serde_json::from_str(detail).ok()?;
+    let after = detail.get("after")?;
+    Some(Head {
+        chain: after.get("chain")?.as_str()?.to_owned(),
+        seq: after.get("seq")?.as_i64()?,
+        hash: audit_chain::from_hex(after.get("hash")?.as_str()?)?,
+        until: Day(i32::try_from(after.get("until")?.as_i64()?).ok()?),
+    })
+}

@@ -1,0 +1,131 @@
+//! Sessions here that came from a session there, and their end, for a provider that says that somebody signed
+//! out. Its name alone is not enough: whoever bears it now need not be who vouched under it then.
+
+use postgres::Row;
+use postgres::types::ToSql;
+
+use super::audit_chain::Together;
+use super::audit_events::AuditEvent;
+use super::error::StoreError;
+use super::values::{column, sid, subject};
+use super::{NamedQuery, Store, used_assertions};
+use crate::protocol::identifiers::{Sid, Subject};
+use crate::protocol::instant::{Day, Instant};
+use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::upstream::UpstreamLogout;
+
+/// A session that came from upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFromUpstream {
+    /// The day its row lies under.
+    pub day: Day,
+    /// `sid` here.
+    pub sid: Sid,
+    /// Whose it is here.
+    pub sub: Subject,
+}
+
+const OF_SESSION: &str = "
+SELECT day, sid, sub FROM sessions
+WHERE identity_provider = $1::text AND upstream_sid = $2::text AND ($3::text IS NULL OR upstream_subject = $3::text)
+  AND upstream_issuer = $4::text
+  AND ended_at IS NULL AND expires_at > clock_timestamp()
+ORDER BY day, sid";
+
+/// Sessions from one session at that provider which have not ended; of that subject there, where one is named.
+pub fn of_session(
+    store: &Store,
+    provider: &IdentityProvider,
+    upstream_sid: &str,
+    upstream_subject: Option<&str>,
+) -> Result<Vec<SessionFromUpstream>, StoreError> {
+    let values: [&(dyn ToSql + Sync); 4] = [&provider.name, &upstream_sid, &upstream_subject, &provider.authority()];
+    let rows = store.read(|connection| connection.query(OF_SESSION, &values))?;
+    rows.iter().map(session).collect()
+}
+
+const OF_SUBJECT: &str = "
+SELECT day, sid, sub FROM sessions
+WHERE identity_provider = $1::text AND upstream_subject = $2::text AND upstream_issuer = $3::text
+  AND ended_at IS NULL AND expires_at > clock_timestamp()
+ORDER BY day, sid";
+
+/// Sessions of one subject at that provider which have not ended.
+pub fn of_subject(
+    store: &Store,
+    provider: &IdentityProvider,
+    upstream_subject: &str,
+) -> Result<Vec<SessionFromUpstream>, StoreError> {
+    let values: [&(dyn ToSql + Sync); 3] = [&provider.name, &upstream_subject, &provider.authority()];
+    let rows = store.read(|connection| connection.query(OF_SUBJECT, &values))?;
+    rows.iter().map(session).collect()
+}
+
+// The token is spent by the very statement that does what it says: neither is there without the other. Whoever is on the way
+// here from that session finds that it is over.
+const END: &str = "
+WITH taken AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)
+    ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
+), told AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash, taken_at) SELECT day, $2::text, $7::bytea, clock_timestamp() FROM taken
+    ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp()
+), ended AS (
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
+    FROM taken
+    WHERE s.day = ANY ($4::int4[]) AND s.sid = ANY ($5::text[]) AND s.identity_provider = $6::text
+      AND s.upstream_issuer = $2::text AND s.ended_at IS NULL
+    RETURNING s.day, s.sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM taken, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited FROM taken";
+
+/// A logout token of that provider: its issuer, its `jti`, and when it would not be taken any more anyway.
+#[derive(Clone, Copy, Debug)]
+pub struct SpentToken<'a> {
+    /// The provider's name.
+    pub provider: &'a str,
+    /// `iss`
+    pub issuer: &'a str,
+    /// `jti`
+    pub jti: &'a str,
+    /// Whom it is about.
+    pub whom: &'a UpstreamLogout,
+    /// Until then it is remembered.
+    pub forgotten_at: Instant,
+}
+
+/// Takes the token and ends these sessions of its provider, with an event for each, their clients called; `false`, and nothing
+/// done, when it was taken before.
+pub fn end(
+    store: &Store,
+    token: &SpentToken<'_>,
+    sessions: &[SessionFromUpstream],
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let ended = sessions.iter();
+    let events: Vec<AuditEvent<'_>> =
+        ended.map(|one| AuditEvent { sub: Some(&one.sub), sid: Some(&one.sid), ..audit.clone() }).collect();
+    let (day, jti_hash) = used_assertions::key(token.jti, token.forgotten_at);
+    let days: Vec<Day> = sessions.iter().map(|session| session.day).collect();
+    let sids: Vec<&str> = sessions.iter().map(|session| session.sid.as_str()).collect();
+    let whom = used_assertions::whom(token.whom.sid.as_deref(), token.whom.subject.as_deref());
+    let values: [&(dyn ToSql + Sync); 7] = [&day, &token.issuer, &jti_hash, &days, &sids, &token.provider, &whom];
+    let taken = store.write(|connection| connection.audited(END, &values, &events, Together::InOrder))?;
+    Ok(!taken.is_empty())
+}
+
+fn session(row: &Row) -> Result<SessionFromUpstream, StoreError> {
+    Ok(SessionFromUpstream { day: column(row, "day")?, sid: sid(row, "sid")?, sub: subject(row, "sub")? })
+}
+
+pub(super) const QUERIES: &[NamedQuery] = &[
+    ("upstream_logout::OF_SESSION", OF_SESSION),
+    ("upstream_logout::OF_SUBJECT", OF_SUBJECT),
+    ("upstream_logout::END", END),
+];
