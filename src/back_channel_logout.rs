@@ -55,9 +55,14 @@ fn call_once(app: &App) -> Result<usize, StoreError> {
 
 fn make(app: &App, call: &DueCall) {
     let outcome = match tell(app, call) {
+        Ok(CallOutcome::Told) => {
+            app.logout_calls.note_told();
+            CallOutcome::Told
+        }
         Ok(outcome) => outcome,
         Err(problem) => {
             let DueCall { client_id, tries, .. } = call;
+            app.logout_calls.note_failed(*tries >= MOST_TRIES);
             log::warn!("back-channel logout of client {client_id} failed (try {tries} of {MOST_TRIES}): {problem}");
             CallOutcome::Failed
         }

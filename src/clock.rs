@@ -17,17 +17,21 @@ pub struct Clock {
     told_micros: AtomicI64,
 }
 
+/// This machine's own time of day: for the log, which must tell the time also before any database has.
+pub fn time_of_day() -> Instant {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Instant::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+}
+
 /// A correction backwards by more than this is the database's clock being set, and is followed.
 const SET_BACK_MICROS: i64 = 1_000_000;
 
 impl Clock {
     /// A clock that goes by this machine's time until the database has told its own.
     pub fn new() -> Clock {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let micros = i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX);
         Clock {
             started: std::time::Instant::now(),
-            base_micros: AtomicI64::new(micros),
+            base_micros: AtomicI64::new(time_of_day().micros()),
             told_micros: AtomicI64::new(i64::MIN),
         }
     }
@@ -50,8 +54,7 @@ impl Clock {
 
     /// How far this machine's own time of day is from the database's, in microseconds.
     pub fn skew_micros(&self) -> i64 {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.now().micros().saturating_sub(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+        self.now().micros().saturating_sub(time_of_day().micros())
     }
 
     fn reading_micros(&self) -> i64 {

@@ -12,7 +12,7 @@ use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
     account, authorize, check_session, client_view, consent, device, device_authorization, discovery, end_session,
-    health, home, introspection, jwks, login, logout, revocation, static_files, token, userinfo,
+    external, health, home, introspection, jwks, login, logout, revocation, static_files, token, userinfo,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
@@ -114,6 +114,9 @@ fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) 
         Route::Consent => consent::handle(app()?, request),
         Route::Logout => logout::handle(app()?, request),
         Route::Account => account::handle(app()?, request),
+        Route::ExternalCallback(provider) => external::callback(app()?, request, provider),
+        Route::ExternalLogout(provider) => external::logout::handle(app()?, request, provider),
+        Route::ExternalSignedOut(provider) => external::sign_out::handle(app()?, request, provider),
         Route::ClientLogo(client_id) => client_view::logo(app()?, client_id),
         Route::Device => device::handle(app()?, request),
         Route::DeviceAuthorization => device_authorization::handle(app()?, request),
@@ -164,7 +167,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
         Failure::RefusedByGrant(refusal) => answers::refused_by_grant(&refusal),
         Failure::Throttled { reason, retry_after } => {
-            let minutes = u32::try_from(retry_after.as_secs().div_ceil(60).max(1)).unwrap_or(u32::MAX);
+            let minutes = answers::minutes(retry_after);
             let response = match audience {
                 Audience::Person => answers::error_page(presentation, Problem::TooManyRequests { minutes }, reason),
                 Audience::Program => answers::json_error(429, "temporarily_unavailable", reason),
@@ -183,6 +186,9 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         Failure::Internal(cause) => {
             log::error!("request {}: {cause}", presentation.request.id);
             internal(presentation, audience)
+        }
+        Failure::WithCookie { set_cookie, failure } => {
+            failed(presentation, audience, *failure).header("Set-Cookie", set_cookie)
         }
         Failure::About { client_id, grant, failure } => {
             let mut response = failed(presentation, audience, *failure);

@@ -107,11 +107,13 @@ impl Request {
 
     /// The value of the cookie called `name` (RFC 6265 §4.2); the first one where it was repeated.
     pub fn cookie(&self, name: &str) -> Option<&str> {
-        self.headers
-            .all("cookie")
-            .flat_map(|line| line.split(';'))
-            .filter_map(|pair| pair.trim_matches([' ', '\t']).split_once('='))
-            .find_map(|(key, value)| (key == name).then_some(value))
+        self.cookies().find_map(|(key, value)| (key == name).then_some(value))
+    }
+
+    /// Names and values of all cookies, in order.
+    pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.headers.all("cookie").flat_map(|line| line.split(';'));
+        pairs.filter_map(|pair| pair.trim_matches([' ', '\t']).split_once('='))
     }
 }
 

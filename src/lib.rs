@@ -13,9 +13,10 @@
 //! back_channel_logout
 //!               tells clients that a session is over, from a queue in the database, beside the requests
 //! grants        shell: one plain function per grant type; `issue` makes every token
+//! federation    we as a client of other providers: discovery, the code flow, signing out
 //! pages         pure: a view in, HTML out
 //! app           what a handler may touch, passed by reference
-//! registry      clients, scopes, tenants: cached, refreshed when the database says so
+//! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
 //! store, crypto, outbound
 //!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
 //! http, config, clock, permits, metrics
@@ -23,7 +24,7 @@
 //! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging
 //! ```
 //!
-//! Two walks for a first visit, each from the socket to the answer.
+//! Three walks for a first visit, each from the socket to the answer.
 //!
 //! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a `Request` of it,
 //! `cli/serve.rs` is where the server meets `dispatch.rs`, which picks `endpoints/token.rs`;
@@ -35,6 +36,11 @@
 //! `endpoints/visit.rs` seals it and asks `protocol/interaction.rs` what comes next, `endpoints/login.rs` shows the page
 //! and takes its form, `app/password_sign_in.rs` tries the password, `endpoints/sign_in.rs` begins the session, and
 //! `visit.rs` sends the answer on its way by `protocol/authorize_response.rs`.
+//!
+//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/external/departure.rs`, which seals the round trip and asks
+//! `federation/` for the address upstream; back at `endpoints/external/callback.rs`, `federation/identity.rs` exchanges the
+//! code and has `protocol/upstream/` judge what came, `endpoints/external/entry.rs` finds the account, and
+//! `endpoints/sign_in.rs` goes on as for a password.
 
 pub mod app;
 pub mod back_channel_logout;
@@ -44,6 +50,7 @@ pub mod config;
 pub mod crypto;
 pub mod dispatch;
 pub mod endpoints;
+pub mod federation;
 pub mod grants;
 pub mod http;
 pub mod metrics;

@@ -1,13 +1,21 @@
-//! Bounded lanes: how many requests at once may wait for a scarce thing, so that none of them starves the rest.
+//! Bounded lanes: how many requests at once may hold or wait for a scarce thing, so that none of them starves the rest.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A counting semaphore with a bounded wait.
+/// A counting semaphore with a bounded wait and a bounded crowd: whoever waits keeps a worker from other requests just as
+/// whoever holds one does.
 #[derive(Debug)]
 pub struct Permits {
-    free: Mutex<usize>,
+    most_waiting: usize,
+    crowd: Mutex<Crowd>,
     returned: Condvar,
+}
+
+#[derive(Debug)]
+struct Crowd {
+    free: usize,
+    waiting: usize,
 }
 
 /// One permit; goes back when dropped, also when the holder panics.
@@ -15,32 +23,55 @@ pub struct Permits {
 pub struct Permit<'a>(&'a Permits);
 
 impl Permits {
-    /// A lane for `count` holders at once.
+    /// A lane for `count` holders at once, and twice as many who wait: where `count` is a quarter of the workers, a quarter
+    /// stays free for everything else.
     pub fn new(count: usize) -> Permits {
-        Permits { free: Mutex::new(count), returned: Condvar::new() }
+        Permits::with_waiting(count, count.saturating_mul(2))
+    }
+
+    /// The same for those whose number is bounded elsewhere, so that all others may wait.
+    pub fn among_bounded(count: usize) -> Permits {
+        Permits::with_waiting(count, usize::MAX)
+    }
+
+    fn with_waiting(count: usize, most_waiting: usize) -> Permits {
+        Permits { most_waiting, crowd: Mutex::new(Crowd { free: count, waiting: 0 }), returned: Condvar::new() }
     }
 
     /// How many more could be taken now.
     pub fn free(&self) -> usize {
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        self.crowd().free
     }
 
-    /// Takes a permit, waiting at most `patience`; `None` when there was none by then.
+    /// Takes a permit, waiting at most `patience`; `None` when there was none by then, or when too many wait
+    /// already.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            let remaining = deadline.checked_duration_since(Instant::now())?;
-            free = self.returned.wait_timeout(free, remaining).unwrap_or_else(PoisonError::into_inner).0;
+        let mut crowd = self.crowd();
+        if crowd.free == 0 && crowd.waiting >= self.most_waiting {
+            return None;
         }
-        *free -= 1;
+        crowd.waiting += 1;
+        while crowd.free == 0 {
+            let Some(remaining) = deadline.checked_duration_since(Instant::now()) else {
+                crowd.waiting -= 1;
+                return None;
+            };
+            crowd = self.returned.wait_timeout(crowd, remaining).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        crowd.waiting -= 1;
+        crowd.free -= 1;
         Some(Permit(self))
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, Crowd> {
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.crowd().free += 1;
         self.0.returned.notify_one();
     }
 }
@@ -69,5 +100,22 @@ mod tests {
             drop(held);
             assert!(waiter.join().unwrap());
         });
+    }
+
+    #[test]
+    fn no_more_wait_than_may() {
+        let permits = Permits::with_waiting(1, 1);
+        std::thread::scope(|scope| {
+            let held = permits.take(Duration::ZERO);
+            let waiter = scope.spawn(|| permits.take(Duration::from_secs(10)).is_some());
+            while permits.crowd().waiting == 0 {
+                std::thread::yield_now();
+            }
+            // Waiting itself would outlast the test.
+            assert!(permits.take(Duration::from_secs(3_600)).is_none());
+            drop(held);
+            assert!(waiter.join().unwrap());
+        });
+        assert_eq!((permits.free(), permits.crowd().waiting), (1, 0));
     }
 }

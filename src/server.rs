@@ -110,20 +110,25 @@ impl State {
 
 /// Serves until the supervisor says otherwise. Standard input is the listening socket, standard output the socket to the
 /// supervisor. `handler` answers requests, `admin_handler` those to the admin address; both map every failure to a
-/// response, and give the answer to what the server itself refuses. The process ends with code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot
+/// response, and give the answer to what the server itself refuses; `last_words` are said when a drain is over. The process ends with code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot
 /// be had, 78 when it was not started by a supervisor.
-pub fn run<H, A>(settings: ServerSettings, stats: Arc<ServerStats>, handler: H, admin_handler: A) -> !
+pub fn run<H, A, L>(settings: ServerSettings, stats: Arc<ServerStats>, handler: H, admin_handler: A, last_words: L) -> !
 where
     H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
     A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
+    L: Fn() + Copy + Send + 'static,
 {
-    let failure = match start(settings, stats, handler, admin_handler) {
+    let failure = match start(settings, stats, handler, admin_handler, last_words) {
         Ok(never) => match never {},
         Err(failure) => failure,
     };
     log::error!("{}", failure.message);
     process::exit(failure.code)
 }
+
+/// What a service behind a socket of systemd's lacks that is not in the socket's group.
+const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give it the socket's group \
+                        (SupplementaryGroups= in gatepost.service, as SocketGroup= in gatepost.socket)";
 
 /// Why a server process ended before it served.
 struct StartFailure {
@@ -137,20 +142,23 @@ impl StartFailure {
     }
 }
 
-fn start<H, A>(
+fn start<H, A, L>(
     settings: ServerSettings,
     stats: Arc<ServerStats>,
     handler: H,
     admin_handler: A,
+    last_words: L,
 ) -> Result<Infallible, StartFailure>
 where
     H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
     A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
+    L: Fn() + Copy + Send + 'static,
 {
     let (control, orders) = Control::from_stdout()
         .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process needs a supervisor", error))?;
     let listener = Inherited::from_stdin()
         .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process inherits its listener", error))?;
+    listener.try_door().map_err(|error| StartFailure::new(EXIT_CONFIGURATION, KEPT_OUT, error))?;
     let address = listener.address.clone();
     let nonce = format!("{:032x}", rand::random::<u128>());
     let (doubtful, draining) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -163,7 +171,7 @@ where
     serve_admin(state, admin_handler)?;
     serve(state, listener, handler)?;
     watch(state, &address)?;
-    obey(state, &address, orders)
+    obey(state, &address, orders, last_words)
 }
 
 /// The default hook prints the panic's text, which may quote what a client sent. tiny_http's threads, which alone have no
@@ -257,12 +265,20 @@ fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
 }
 
 /// Follows the supervisor's orders, and ends with it.
-fn obey(state: &'static State, address: &SockAddr, orders: UnixStream) -> Result<Infallible, StartFailure> {
+fn obey<L>(
+    state: &'static State,
+    address: &SockAddr,
+    orders: UnixStream,
+    last_words: L,
+) -> Result<Infallible, StartFailure>
+where
+    L: Fn() + Copy + Send + 'static,
+{
     for line in BufReader::new(orders).lines().map_while(Result::ok) {
         match Order::parse(&line) {
             Some(Order::Drain) => {
                 let address = address.clone();
-                start_thread("drain", move || drain::drain(state, &address))?;
+                start_thread("drain", move || drain::drain(state, &address, last_words))?;
             }
             None => log::warn!("the supervisor sent an unknown order"),
         }

@@ -117,7 +117,7 @@ impl Typed {
         } else if let Some(setting) = by_flag(name) {
             self.settings.push((setting.name, text(parser.value().map_err(usage)?)?));
         } else {
-            return Err(no_flag(name, commands));
+            return Err(no_flag(name, named(&self.words, commands), commands));
         }
         Ok(())
     }
@@ -203,7 +203,8 @@ fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
     Failure::Usage(format!("\"{shown}\" is not a command{hint}; `gatepost --help` lists all"))
 }
 
-fn no_flag(name: &str, commands: &[&'static Command]) -> Failure {
+/// Behind a command its own options are meant, not another's.
+fn no_flag(name: &str, command: Option<&'static Command>, commands: &[&'static Command]) -> Failure {
     let secret = SETTINGS.iter().find(|setting| {
         setting.flag().is_none() && setting.name.replace("GATEPOST_", "--").to_lowercase().replace('_', "-") == name
     });
@@ -212,10 +213,12 @@ fn no_flag(name: &str, commands: &[&'static Command]) -> Failure {
         return Failure::Usage(format!("{name} is not a flag: it would be {reason}; set {}", secret.name));
     }
     let flags: Vec<String> = SETTINGS.iter().filter_map(|setting| setting.flag()).collect();
-    let options = commands.iter().flat_map(|command| command.options).map(|option| option.name);
+    let own = command.as_slice();
+    let meant = if own.is_empty() { commands } else { own };
+    let options = meant.iter().flat_map(|command| command.options).map(|option| option.name);
     let general = ["--help", "--version", "--env-file"].into_iter();
     let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general));
-    let hint = known.map(|known| format!("; the nearest is {known}")).unwrap_or_default();
+    let hint = known.map_or_else(|| String::from("; try --help"), |known| format!("; the nearest is {known}"));
     Failure::Usage(format!("\"{}\" is not a flag{hint}", name.escape_debug()))
 }
 

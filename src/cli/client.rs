@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::crypto::master::Purpose;
 use crate::crypto::random;
 use crate::crypto::sealing::Sealer;
-use crate::protocol::client::ClientAuthenticationMethod;
+use crate::protocol::client::{ClientAuthenticationMethod, GrantType};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::registration;
 use crate::protocol::registration::timestamp;
 use crate::protocol::secret::SecretText;
-use crate::store::clients::{self, ClientRow};
+use crate::store::clients::{self, ClientRow, SecretRow};
 
 use super::apply::secrets;
 use super::arguments::Invocation;
@@ -92,29 +92,24 @@ fn show(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
     let found = clients::find(&operator.store, &client_id)?.value.ok_or_else(|| missing(&client_id))?;
-    output::object(invocation.has(JSON.name), &row(&found).1)
+    output::object(invocation.has(JSON.name), &row(&found, &operator).1)
 }
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let clients = clients::list(&operator.store)?;
-    let rows: Vec<(Vec<String>, Value)> = clients.iter().map(row).collect();
+    let rows: Vec<(Vec<String>, Value)> = clients.iter().map(|client| row(client, &operator)).collect();
     output::list(invocation.has("--json"), &["CLIENT_ID", "NAME", "ENABLED", "SECRETS", "GRANT_TYPES", "SCOPE"], &rows)
 }
 
-fn row(row: &ClientRow) -> (Vec<String>, Value) {
+fn row(row: &ClientRow, operator: &Operator) -> (Vec<String>, Value) {
     let text = |key: &str| row.metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let grants = row
-        .metadata
-        .get("grant_types")
-        .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "));
     let cells = vec![
         row.client_id.to_string(),
         text("client_name"),
         String::from(if row.enabled { "yes" } else { "no" }),
         row.secrets.len().to_string(),
-        grants.unwrap_or_default(),
+        grant_types(row, operator),
         text("scope"),
     ];
     let secrets: Vec<Value> = row
@@ -126,6 +121,17 @@ fn row(row: &ClientRow) -> (Vec<String>, Value) {
         "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": row.metadata,
     });
     (cells, value)
+}
+
+/// Those in force, said or not; of a registration that is not served, those it says.
+fn grant_types(row: &ClientRow, operator: &Operator) -> String {
+    let read = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
+    let said = || row.metadata.get("grant_types").and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<&str> = match &read {
+        Ok(client) => client.grant_types.iter().map(GrantType::as_str).collect(),
+        Err(_) => said().filter_map(Value::as_str).collect(),
+    };
+    names.join(" ")
 }
 
 fn secret(invocation: &Invocation) -> Result<(), Failure> {
@@ -150,13 +156,20 @@ fn secret(invocation: &Invocation) -> Result<(), Failure> {
             }
         }
         writer.upsert_client_secret(&client_id, &new)?;
-        let mut event = audit_event("client_secret_made", json!({"replaced": invocation.has("--replace")}));
+        let is_replaced = invocation.has("--replace");
+        let old: Vec<Value> = row.secrets.iter().filter(|_| is_replaced).map(told_secret).collect();
+        let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(&new)});
+        let mut event = audit_event("client_secret_made", detail);
         event.client_id = Some(&client_id);
         writer.audit(&event)?;
-        Ok::<(), Failure>(())
-    })?;
-    output::note("This secret is shown only now:");
-    output::line(text.expose())
+        output::note("This secret is shown only now:");
+        output::only_copy(text.expose())
+    })
+}
+
+/// What the audit log tells of a secret.
+fn told_secret(secret: &SecretRow) -> Value {
+    json!({"description": secret.description, "expires_at": secret.expires_at.map(timestamp::format)})
 }
 
 fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::config::settings::SETTINGS;
 
 use super::arguments::Invocation;
+use super::columns::fill;
 use super::failure::Failure;
 
 /// A command: its line in the table.
@@ -57,12 +58,18 @@ pub(super) const OF_USER: CommandOption =
     CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those of this user alone" };
 
 impl Command {
-    /// `gatepost user add USERNAME [--tenant NAME]`
+    /// `gatepost user link USERNAME --issuer ISSUER --subject SUB [--tenant NAME]`
     pub(super) fn usage(&self) -> String {
+        self.usage_parts().join(" ")
+    }
+
+    fn usage_parts(&self) -> Vec<String> {
         let options = self.shown_options().filter(|option| !self.values.contains(&option.name));
         let options = options.map(|option| format!("[{}]", option.usage()));
-        let parts = self.values.iter().map(|value| (*value).to_owned()).chain(options);
-        [format!("gatepost {}", self.name)].into_iter().chain(parts).collect::<Vec<_>>().join(" ")
+        let of_name = |value: &str| self.options.iter().find(|option| option.name == value);
+        let needed = |value: &str| of_name(value).map_or_else(|| value.to_owned(), CommandOption::usage);
+        let parts = self.values.iter().map(|value| needed(value)).chain(options);
+        [format!("gatepost {}", self.name)].into_iter().chain(parts).collect()
     }
 
     /// Its options, but those that only this program itself passes on.
@@ -72,12 +79,16 @@ impl Command {
 
     /// What `--help` prints.
     pub(super) fn help(&self) -> String {
-        let mut text = format!("Usage: {}\n\n{}\n", self.usage(), self.summary);
+        let usage = self.usage_parts();
+        let usage = fill("Usage: ", usage.iter().map(String::as_str), "Usage: gatepost ".len());
+        let mut text = format!("{usage}\n\n{}\n", fill("", self.summary.split(' '), 0));
         if self.shown_options().next().is_some() {
             text.push_str("\nOptions:\n");
         }
         for option in self.shown_options() {
-            text.push_str(&format!("  {:<24} {}\n", option.usage(), option.meaning));
+            let begin = format!("  {:<24} ", option.usage());
+            text.push_str(&fill(&begin, option.meaning.split(' '), 27));
+            text.push('\n');
         }
         text.push_str(&format!("\nExample:\n  {}\n\n{SETTINGS_HINT}", self.example));
         text
@@ -100,8 +111,8 @@ impl CommandOption {
 }
 
 const SETTINGS_HINT: &str = "\
-Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of the same names, as --base-url;
-`gatepost --help` lists them.";
+Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
+the same names, as --base-url; `gatepost --help` lists them.";
 
 /// What the exit codes mean.
 pub(super) const EXIT_CODES: &str =
@@ -114,11 +125,12 @@ pub(super) fn overview(commands: &[&Command]) -> String {
     text.push_str(
         "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
     );
-    text.push_str(EXIT_CODES);
+    text.push_str(&fill("", EXIT_CODES.split(' '), 0));
     text.push_str("\n\nSettings:\n");
     for setting in SETTINGS {
         let flag = setting.flag().unwrap_or_else(|| String::from("(no flag: it is a secret)"));
-        text.push_str(&format!("  {:<52} {flag}\n", setting.name));
+        text.push_str(&fill("  ", [format!("{:<31}", setting.name).as_str(), &flag], 34));
+        text.push('\n');
     }
     text
 }
@@ -134,5 +146,6 @@ pub(super) fn group(word: &str, commands: &[&Command]) -> String {
 }
 
 fn list(commands: &[&Command]) -> String {
-    commands.iter().map(|command| format!("  {:<18} {}\n", command.name, command.summary)).collect()
+    let line = |command: &&Command| fill(&format!("  {:<18} ", command.name), command.summary.split(' '), 21) + "\n";
+    commands.iter().map(line).collect()
 }

@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, GrantId, Sid, TenantName};
+use crate::store::audit_events::AuditEvent;
 use crate::store::{clients, grants};
 
 use super::arguments::Invocation;
 use super::command::{Command, CommandOption, JSON, OF_USER, Run, TENANT};
 use super::failure::Failure;
-use super::operator::{Operator, audit_event};
+use super::operator::Operator;
 use super::output::{self, time};
 use super::{client, user};
 
@@ -91,8 +92,11 @@ fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let id = GrantId::from_text(text);
     let id = id.ok_or_else(|| Failure::Usage(String::from("GRANT must be as `gatepost grant list` shows it")))?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    if !grants::revoke(&operator.store, id, None, &audit_event("grant_revoked", json!({"by": "operator"})))? {
-        return Err(Failure::Refused(String::from("there is no such grant, or it is revoked already")));
+    let over = || Failure::Refused(String::from("there is no such grant, or it is revoked already"));
+    let grant = grants::find_of_any(&operator.store, id)?.ok_or_else(over)?;
+    let event = AuditEvent { event: "grant_revoked", detail: json!({"by": "operator"}), ..AuditEvent::of(&grant) };
+    if !grants::revoke(&operator.store, id, None, &event)? {
+        return Err(over());
     }
     output::line(&format!("grant {text} and its tokens are over"))
 }

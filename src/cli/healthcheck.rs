@@ -1,6 +1,6 @@
 //! `gatepost healthcheck`: asks the running server whether it is ready, for containers and scripts.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -36,20 +36,38 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         }
     };
     match answer {
-        Ok(status) if status.starts_with("HTTP/1.1 200 ") => output::line(word),
-        Ok(status) => Err(Failure::Refused(format!("not {word}: {place} answers \"{}\"", status.escape_debug()))),
+        Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => output::line(&answer.said(word)),
+        Ok(answer) => {
+            let status = answer.status.escape_debug();
+            Err(Failure::Refused(format!("{}: {place} answers \"{status}\"", answer.said(&format!("not {word}")))))
+        }
         Err(error) => Err(Failure::Refused(format!("not {word}: asking {place}: {error}"))),
     }
 }
 
-fn over_tcp(address: SocketAddr, path: &str) -> std::io::Result<String> {
+/// What a server answered.
+struct Answer {
+    status: String,
+    /// The first line of the body.
+    said: String,
+}
+
+impl Answer {
+    /// Its own words where they are about `word`: `degraded` is neither that nor its contrary, and says why.
+    fn said(&self, word: &str) -> String {
+        let tells = [word, "degraded: "].iter().any(|beginning| self.said.starts_with(beginning));
+        if tells { output::printable(&self.said) } else { word.to_owned() }
+    }
+}
+
+fn over_tcp(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     ask(stream, path)
 }
 
-fn over_unix(socket: &Path, path: &str) -> std::io::Result<String> {
+fn over_unix(socket: &Path, path: &str) -> std::io::Result<Answer> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -66,14 +84,21 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The status line of the answer; at most a kilobyte is waited for.
-fn ask(mut stream: impl Read + Write, path: &str) -> std::io::Result<String> {
+/// The answer; at most four kilobytes are waited for.
+fn ask(mut stream: impl Read + Write, path: &str) -> std::io::Result<Answer> {
     // In one piece: a server may answer, and close, once it has seen the beginning.
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    let mut line = Vec::new();
-    BufReader::new(stream.take(1_024)).read_until(b'\n', &mut line)?;
-    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    let mut answer = Vec::new();
+    let outcome = stream.take(4_096).read_to_end(&mut answer);
+    // What came before counts: a server need not close.
+    if answer.is_empty() {
+        outcome?;
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let first = |text: &str| text.lines().next().unwrap_or_default().trim_end().to_owned();
+    Ok(Answer { status: first(head), said: first(body) })
 }
 
 #[cfg(test)]
@@ -92,7 +117,21 @@ mod tests {
     }
 
     #[test]
+    fn what_the_server_says_of_itself_is_told_and_nothing_else() {
+        for (said, word, told) in [
+            ("ready", "ready", "ready"),
+            ("degraded: the \u{1b}[1mdatabase", "ready", "degraded: the \\u{1b}[1mdatabase"),
+            ("not ready: no", "not ready", "not ready: no"),
+            ("", "ready", "ready"),
+            ("<html>", "not ready", "not ready"),
+            ("ok", "alive", "alive"),
+        ] {
+            assert_eq!(Answer { status: String::new(), said: said.to_owned() }.said(word), told);
+        }
+    }
+
+    #[test]
     fn an_empty_answer_is_no_status() {
-        assert_eq!(ask(Cursor::new(Vec::new()), "/healthz").unwrap(), "");
+        assert_eq!(ask(Cursor::new(Vec::new()), "/healthz").unwrap().status, "");
     }
 }

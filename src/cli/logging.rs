@@ -1,43 +1,61 @@
 //! Where log lines go: standard error, one line each, for people or for collectors. Only our own targets are heard below
 //! the level of warnings: a library's debug lines would show statement parameters.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 
 use log::kv::{self, Key, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use serde_json::{Map, Value};
 
+use crate::clock::time_of_day;
 use crate::config::{Config, LogFormat};
+use crate::protocol::audit_heads::HEADS_TARGET;
+use crate::protocol::registration::timestamp;
 
 struct StandardError {
     format: LogFormat,
     level: LevelFilter,
-    /// journald reads the priority from the line's beginning and knows the time itself.
+    /// journald reads the priority from the line's beginning, takes it off, and knows the time itself.
     journald: bool,
+    /// Whether a line begins with its time: where nobody else says when.
+    tells_time: bool,
 }
 
-/// Starts logging as configured. Called once; a second call changes nothing.
+/// Starts logging as configured, each line with its time. Called once; a second call changes nothing.
 pub fn start(config: &Config) {
-    start_with(config.log_format, config.log_level);
+    start_with(config.log_format, config.log_level, true);
 }
 
-/// Starts logging where there is no configuration (yet).
+/// Starts logging for a command that says its few lines to whoever typed it.
 pub fn start_plainly() {
-    start_with(LogFormat::Text, LevelFilter::Info);
+    start_with(LogFormat::Text, LevelFilter::Info, false);
 }
 
-fn start_with(format: LogFormat, level: LevelFilter) {
-    let journald = std::env::var_os("JOURNAL_STREAM").is_some();
-    let logger = Box::leak(Box::new(StandardError { format, level, journald }));
+fn start_with(format: LogFormat, level: LevelFilter, tells_time: bool) {
+    let journald = is_journal().unwrap_or(false);
+    let logger = Box::leak(Box::new(StandardError { format, level, journald, tells_time: tells_time && !journald }));
     if log::set_logger(logger).is_ok() {
-        log::set_max_level(level);
+        // The heads of the audit log are told at every level.
+        log::set_max_level(level.max(LevelFilter::Info));
     }
+}
+
+/// Whether standard error is the stream whose device and inode systemd names (systemd.exec(5)): the variable alone is
+/// handed down to whatever a service starts, terminals among them.
+fn is_journal() -> Option<bool> {
+    let named = std::env::var("JOURNAL_STREAM").ok()?;
+    let stream = File::from(io::stderr().as_fd().try_clone_to_owned().ok()?).metadata().ok()?;
+    Some(named == format!("{}:{}", stream.dev(), stream.ino()))
 }
 
 impl Log for StandardError {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let ours = metadata.target().split("::").next() == Some("gatepost");
-        metadata.level() <= self.level && (ours || metadata.level() <= Level::Warn)
+        let wanted = metadata.target() == HEADS_TARGET || metadata.level() <= self.level;
+        wanted && (ours || metadata.level() <= Level::Warn)
     }
 
     fn log(&self, record: &Record<'_>) {
@@ -45,9 +63,10 @@ impl Log for StandardError {
             return;
         }
         let message = record.args().to_string();
+        let time = self.tells_time.then(|| timestamp::format_to_the_millisecond(time_of_day()));
         let line = match self.format {
-            LogFormat::Text => self.text(record.level(), &message),
-            LogFormat::Json => self.json(record, &message),
+            LogFormat::Text => self.text(time.as_deref(), record.level(), &message),
+            LogFormat::Json => self.json(time.as_deref(), record, &message),
         };
         // Nobody to tell when standard error is gone.
         let _ = io::stderr().lock().write_all(line.as_bytes());
@@ -57,12 +76,10 @@ impl Log for StandardError {
 }
 
 impl StandardError {
-    fn text(&self, level: Level, message: &str) -> String {
-        let mut line = String::with_capacity(message.len() + 16);
-        if self.journald {
-            line.extend(["<", priority(level), ">"]);
-        }
-        line.extend([level.as_str(), " "]);
+    fn text(&self, time: Option<&str>, level: Level, message: &str) -> String {
+        let mut line = String::with_capacity(message.len() + 40);
+        line.extend(time.into_iter().flat_map(|time| [time, " "]));
+        line.extend([self.priority(level), level.as_str(), " "]);
         // As wide as the widest, so that messages stand below each other.
         line.extend(std::iter::repeat_n(' ', "ERROR".len().saturating_sub(level.as_str().len())));
         // Control characters would forge lines or move the cursor of whoever reads them.
@@ -75,8 +92,9 @@ impl StandardError {
         line
     }
 
-    fn json(&self, record: &Record<'_>, message: &str) -> String {
+    fn json(&self, time: Option<&str>, record: &Record<'_>, message: &str) -> String {
         let mut members = Map::new();
+        members.extend(time.map(|time| (String::from("time"), time.into())));
         members.insert(String::from("level"), record.level().as_str().to_ascii_lowercase().into());
         members.insert(String::from("target"), record.target().into());
         match record.key_values().count() {
@@ -84,7 +102,18 @@ impl StandardError {
             // The message says the same in one line.
             _ => drop(record.key_values().visit(&mut Members(&mut members))),
         }
-        format!("{}\n", Value::Object(members))
+        format!("{}{}\n", self.priority(record.level()), Value::Object(members))
+    }
+
+    /// Of syslog (RFC 5424 §6.2.1), as journald reads it; nothing for anybody else.
+    fn priority(&self, level: Level) -> &'static str {
+        match level {
+            _ if !self.journald => "",
+            Level::Error => "<3>",
+            Level::Warn => "<4>",
+            Level::Info => "<6>",
+            Level::Debug | Level::Trace => "<7>",
+        }
     }
 }
 
@@ -99,22 +128,27 @@ impl<'kvs> VisitSource<'kvs> for Members<'_> {
     }
 }
 
-/// Of syslog (RFC 5424 §6.2.1).
-fn priority(level: Level) -> &'static str {
-    match level {
-        Level::Error => "3",
-        Level::Warn => "4",
-        Level::Info => "6",
-        Level::Debug | Level::Trace => "7",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn logger(format: LogFormat, level: LevelFilter, journald: bool) -> StandardError {
+        StandardError { format, level, journald, tells_time: !journald }
+    }
+
     fn text(journald: bool, level: Level, message: &str) -> String {
-        StandardError { format: LogFormat::Text, level: LevelFilter::Info, journald }.text(level, message)
+        logger(LogFormat::Text, LevelFilter::Info, journald).text(None, level, message)
+    }
+
+    #[test]
+    fn where_no_journal_gives_a_line_its_time_it_has_one() {
+        let time = Some("2027-01-31T08:00:00.250Z");
+        let text = logger(LogFormat::Text, LevelFilter::Info, false).text(time, Level::Info, "late");
+        assert_eq!(text, "2027-01-31T08:00:00.250Z INFO  late\n");
+        let record = Record::builder().level(Level::Info).target("gatepost").build();
+        let json = logger(LogFormat::Json, LevelFilter::Info, false).json(time, &record, "late");
+        let members = r#"{"level":"info","message":"late","target":"gatepost","time":"2027-01-31T08:00:00.250Z"}"#;
+        assert_eq!(json.trim_end(), members);
     }
 
     #[test]
@@ -125,20 +159,38 @@ mod tests {
 
     #[test]
     fn json_has_the_fields_of_a_request_as_members_and_any_other_line_as_message() {
-        let logger = StandardError { format: LogFormat::Json, level: LevelFilter::Info, journald: true };
+        let logger = logger(LogFormat::Json, LevelFilter::Info, false);
         let fields = [("path", kv::Value::from("/\n\"")), ("status", kv::Value::from(404))];
         let request = Record::builder().level(Level::Info).target("gatepost::request").key_values(&fields).build();
-        let line = logger.json(&request, "path=... status=404");
+        let line = logger.json(None, &request, "path=... status=404");
         assert_eq!(
             line,
             "{\"level\":\"info\",\"path\":\"/\\n\\\"\",\"status\":404,\"target\":\"gatepost::request\"}\n"
         );
         let other = Record::builder().level(Level::Warn).target("gatepost").build();
-        assert_eq!(logger.json(&other, "late"), "{\"level\":\"warn\",\"message\":\"late\",\"target\":\"gatepost\"}\n");
+        assert_eq!(
+            logger.json(None, &other, "late"),
+            "{\"level\":\"warn\",\"message\":\"late\",\"target\":\"gatepost\"}\n"
+        );
     }
 
     #[test]
     fn journald_learns_the_priority() {
         assert_eq!(text(true, Level::Warn, "late"), "<4>WARN  late\n");
+        let logger = logger(LogFormat::Json, LevelFilter::Info, true);
+        let record = Record::builder().level(Level::Error).target("gatepost").build();
+        assert_eq!(
+            logger.json(None, &record, "x"),
+            "<3>{\"level\":\"error\",\"message\":\"x\",\"target\":\"gatepost\"}\n"
+        );
+    }
+
+    #[test]
+    fn heads_of_the_audit_log_are_heard_at_every_level_and_nothing_else_is() {
+        for level in [LevelFilter::Off, LevelFilter::Error, LevelFilter::Warn] {
+            let logger = logger(LogFormat::Text, level, false);
+            let is_heard = |target| logger.enabled(&Metadata::builder().level(Level::Info).target(target).build());
+            assert!(is_heard(HEADS_TARGET) && !is_heard("gatepost::request") && !is_heard("gatepost"), "{level}");
+        }
     }
 }

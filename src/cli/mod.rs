@@ -3,14 +3,18 @@
 
 mod apply;
 mod arguments;
+mod audit;
 mod client;
+mod columns;
 mod command;
 mod completions;
 pub mod dev;
 mod export;
 mod failure;
+mod findings;
 mod grant;
 mod healthcheck;
+mod idp;
 mod key;
 pub mod logging;
 mod man;
@@ -20,6 +24,7 @@ mod output;
 mod plan;
 mod progress;
 mod prompt;
+mod reading;
 mod revoke;
 mod sealed;
 mod secret;
@@ -73,6 +78,10 @@ const COMMANDS: &[&Command] = &[
     &key::RETIRE,
     &key::IMPORT,
     &key::RESET,
+    &idp::LIST,
+    &idp::TEST,
+    &audit::LIST,
+    &audit::VERIFY,
     &healthcheck::COMMAND,
     &completions::COMMAND,
     &man::COMMAND,
@@ -189,6 +198,15 @@ mod tests {
         ] {
             assert!(usage_error(words).contains(rule), "{words:?}: {}", usage_error(words));
         }
+    }
+
+    #[test]
+    fn what_a_command_cannot_do_without_is_shown_without_brackets() {
+        for command in [&user::LINK, &user::UNLINK] {
+            let usage = command.usage();
+            assert!(usage.ends_with(" USERNAME --issuer ISSUER --subject SUB [--tenant NAME]"), "{usage}");
+        }
+        assert!(usage_error(&["user", "link", "alice", "--issuer", "https://a.example"]).contains("needs --subject"));
     }
 
     #[test]

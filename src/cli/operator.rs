@@ -10,6 +10,7 @@ use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::crypto::password::PasswordHashing;
 use crate::crypto::random;
 use crate::crypto::sealing::Sealer;
+use crate::protocol::audit_chain::COMMAND;
 use crate::protocol::instant::Instant;
 use crate::store::audit_events::AuditEvent;
 use crate::store::clients::LongestLifetimes;
@@ -37,7 +38,7 @@ impl Operator {
             workers: 5,
             cancel_after: Duration::from_secs(30),
             stuck_after: Duration::from_secs(60),
-            process: format!("command-{:016x}", u64::from_be_bytes(random::bytes())),
+            process: format!("{COMMAND}{:016x}", u64::from_be_bytes(random::bytes())),
             audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
         };
         let store = Store::open(&settings).map_err(|error| Failure::Configuration(error.to_string()))?;
@@ -52,6 +53,7 @@ impl Operator {
         let found = found.ok_or_else(|| Failure::Refused(String::from("no installation: run `gatepost migrate`")))?;
         let moved = |error: crate::store::StoreError| Failure::Configuration(error.to_string());
         installation::check_issuer(&found, operator.config.base_url.as_str()).map_err(moved)?;
+        operator.store.clock().adjust(operator.now()?);
         Ok((operator, found))
     }
 

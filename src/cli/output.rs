@@ -5,17 +5,33 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use serde_json::{Value, json};
 
 use crate::protocol::instant::Instant;
+use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::timestamp;
 
 use super::failure::Failure;
 
 /// Prints a line, or several. A reader that closed its end early is no failure.
 pub(super) fn line(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::from(error)),
+    match write(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Prints what cannot be had again. To be called before the commit of what it belongs to, which a failure undoes: one is
+/// also that the reader is gone.
+pub(super) fn only_copy(text: &str) -> Result<(), Failure> {
+    write(text).map_err(|error| unwritten(&error))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", text.trim_end())?;
+    out.flush()
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::Refused(format!("standard output cannot be written: {error}"))
 }
 
 /// Prints what is no result: what was done, what to do next.
@@ -82,12 +98,12 @@ fn table(headings: &[&str], rows: &[&[String]]) -> String {
     lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Names come from documents: nothing in them may move the cursor or colour the terminal.
+/// Names come from documents and other providers: nothing in them may move the cursor, colour the terminal or turn the
+/// order of what follows.
 pub(super) fn printable(cell: &str) -> String {
-    let unsafe_for_terminals = |character: char| character.is_control();
     cell.chars()
         .flat_map(|character| {
-            let escaped = unsafe_for_terminals(character).then(|| character.escape_default());
+            let escaped = is_invisible(character).then(|| character.escape_default());
             let plain = escaped.is_none().then_some(character);
             escaped.into_iter().flatten().chain(plain)
         })
@@ -112,6 +128,6 @@ mod tests {
 
     #[test]
     fn names_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\n\u{9b}é"), "a\\u{1b}[31mb\\n\\u{9b}é");
+        assert_eq!(printable("a\u{1b}[31mb\n\u{9b}\u{202e}é"), "a\\u{1b}[31mb\\n\\u{9b}\\u{202e}é");
     }
 }

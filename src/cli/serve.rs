@@ -22,13 +22,14 @@ use crate::app::{App, Extensions, LoadError};
 use crate::back_channel_logout::keep_calling;
 use crate::config::{Config, ListenAddress, SameSite};
 use crate::crypto::master::MasterSecret;
+use crate::crypto::random;
 use crate::dispatch;
 use crate::http::{Refused, Request, Response};
 use crate::metrics::{Metrics, ServerFigures};
 use crate::pages::language::Language;
 use crate::protocol::weak_settings;
 use crate::server::{self, ServerSettings, ServerStats};
-use crate::store::{DatabaseSettings, Store, device_authorizations, partitions, sign_in_failures};
+use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures};
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
 /// Tells the binary that it is the server process of a supervisor.
@@ -134,6 +135,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
         let app = open(house, (&store, extensions), &master, is_successor, verdict);
         start("housekeeper", app, keep_house);
         start("logout-calls", app, keep_calling);
+        start("audit", app, keep_audit);
         keep(app)
     });
     let watch = thread::Builder::new().name(String::from("store-watch")).spawn(move || watch(&watched));
@@ -159,6 +161,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
             Ok(request) => dispatch::handle_admin(&house.metrics, &figures(&stats), house.app.get(), &request),
             Err(refused) => Response::empty(refused.status),
         },
+        || house.app.get().into_iter().for_each(App::close_audit),
     )
 }
 
@@ -214,7 +217,7 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
         workers: config.workers as usize,
         cancel_after: Duration::from_secs(3),
         stuck_after: Duration::from_secs(8),
-        process: format!("{}@{}", process::id(), env!("CARGO_PKG_VERSION")),
+        process: format!("{:016x}", u64::from_be_bytes(random::bytes())),
         audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
     }
 }
@@ -305,6 +308,29 @@ fn open(
     }
 }
 
+/// Writes down what failed, and tells the heads of the audit chains at once and with each minute that begins.
+fn keep_audit(app: &App) -> ! {
+    let mut minute = app.now().minute();
+    app.tell_audit_heads();
+    loop {
+        app.await_failures();
+        let is_new = app.now().minute() != minute;
+        app.write_failures();
+        if is_new {
+            minute = app.now().minute();
+            app.tell_audit_heads();
+        }
+    }
+}
+
+fn remove_expired_events(app: &App) {
+    match audit_events::remove_expired(&app.store, app.now().day()) {
+        Ok(0) => {}
+        Ok(count) => log::info!("{count} audit events were kept long enough and are removed"),
+        Err(error) => log::warn!("audit events that were kept long enough could not be removed: {error}"),
+    }
+}
+
 /// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
@@ -318,6 +344,7 @@ fn housekeep(app: &App) {
     match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
         Ok(maintained) => {
             if !maintained.left_to_another {
+                remove_expired_events(app);
                 remove_old_devices(app);
             }
             for name in maintained.made.iter().chain(&maintained.dropped) {

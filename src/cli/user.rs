@@ -3,9 +3,8 @@
 mod change;
 mod link;
 mod show;
+pub(super) mod told;
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 use crate::crypto::random;
@@ -90,10 +89,10 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
         enabled: true,
         claims: entry.claims.into_iter().collect(),
     };
-    let mut event = audit_event("user_added", json!({"username": new.username}));
+    let mut event = audit_event("user_added", told::added(&new));
     event.sub = Some(&new.sub);
     users::insert(&operator.store, &new, &event).map_err(taken)?;
-    output::line(&format!("added {} with sub {}", new.username, new.sub))
+    output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
 }
 
 /// The user as a document would describe it, so that one set of rules judges both.
@@ -120,9 +119,8 @@ fn check_tenant(operator: &Operator, tenant: Option<&TenantName>) -> Result<(), 
     Err(Failure::Refused(format!("there is no tenant {tenant}; `gatepost apply` registers tenants")))
 }
 
-/// 128 random bits: never derived from anything that could change or tell.
 pub(super) fn new_subject() -> Subject {
-    Subject::new(BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<16>()))
+    Subject::of_random(random::bytes())
 }
 
 fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
@@ -144,19 +142,29 @@ fn password(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let username = invocation.value(0);
     let user = named(&operator, invocation, username)?;
+    if user.username.is_none() {
+        return Err(Failure::Refused(String::from(
+            "that user has no user name to sign in with; they sign in with an identity provider",
+        )));
+    }
     let hash = hashed_password(&operator)?;
     let mut event = audit_event("password_changed", json!({"by": "operator"}));
     event.sub = Some(&user.sub);
     if !users::set_password(&operator.store, &user.sub, &hash, &event)? {
         return Err(missing(username));
     }
-    output::line(&format!("{} has a new password; what was signed in before is over", user.username))
+    output::line(&format!("{} has a new password; what was signed in before is over", user.designation()))
 }
 
-/// The user of that name, in the tenant that `--tenant` names.
+/// The user of that name, in the tenant that `--tenant` names; one without a name by their subject.
 pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str) -> Result<UserRow, Failure> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username)?.user;
+    if let Some(user) = found {
+        return Ok(user);
+    }
+    let of_subject = users::find(&operator.store, &Subject::new(username))?;
+    let found = of_subject.filter(|user| user.username.is_none() && user.tenant == tenant);
     found.ok_or_else(|| missing(username))
 }
 
@@ -176,9 +184,9 @@ fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let mut event = audit_event("user_revoked", json!({}));
     event.sub = Some(&user.sub);
     if !users::revoke(&operator.store, &user.sub, &event)? {
-        return Err(missing(&user.username));
+        return Err(missing(user.designation()));
     }
-    output::line(&format!("sessions, grants and tokens of {} are over", user.username))
+    output::line(&format!("sessions, grants and tokens of {} are over", user.designation()))
 }
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {
@@ -203,7 +211,7 @@ fn row(user: &UserRow) -> (Vec<String>, Value) {
     let has_password = user.password_hash.is_some();
     let yes = |yes: bool| String::from(if yes { "yes" } else { "no" });
     let cells = vec![
-        user.username.clone(),
+        user.username.clone().unwrap_or_default(),
         tenant.unwrap_or_default().to_owned(),
         user.sub.to_string(),
         yes(user.enabled),

@@ -143,6 +143,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
         user_code_failures_per_minute: reader.number(&settings::LIMIT_USER_CODE_FAILURES_PER_MINUTE),
         user_code_failures_per_minute_overall: reader.number(&settings::LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL),
         extension_failures_per_minute: reader.number(&settings::LIMIT_EXTENSION_FAILURES_PER_MINUTE),
+        logout_token_failures_per_minute: reader.number(&settings::LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE),
         tracked: reader.number(&settings::LIMIT_TRACKED),
     }
 }

@@ -192,6 +192,8 @@ pub struct Limits {
     pub user_code_failures_per_minute_overall: u32,
     /// `GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE`
     pub extension_failures_per_minute: u32,
+    /// Logout tokens a minute that are not believed, per source.
+    pub logout_token_failures_per_minute: u32,
     /// Counters held in memory at once.
     pub tracked: u32,
 }

@@ -70,7 +70,7 @@ pub(super) const TRUSTED_PROXIES: Setting = Setting::text_or_empty(
 pub(super) const LOG: Setting = Setting::text(
     "GATEPOST_LOG",
     Text("info"),
-    "least level that is logged: `off`, `error`, `warn`, `info` or `debug`",
+    "least level that is logged: `off`, `error`, `warn`, `info` or `debug`; heads of the audit log always are",
 );
 pub(super) const LOG_FORMAT: Setting = Setting::text("GATEPOST_LOG_FORMAT", Text("text"), "`text` or `json`");
 pub(super) const OUTBOUND_ALLOW: Setting = Setting::text(
@@ -224,6 +224,12 @@ pub(super) const LIMIT_EXTENSION_FAILURES_PER_MINUTE: Setting = Setting::number(
     COUNT,
     "what extension grants refuse, per client and source",
 );
+pub(super) const LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: Setting = Setting::number(
+    "GATEPOST_LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE",
+    60,
+    COUNT,
+    "logout tokens that are not believed, per source",
+);
 pub(super) const LIMIT_TRACKED: Setting = Setting::number(
     "GATEPOST_LIMIT_TRACKED",
     100_000,
@@ -286,6 +292,7 @@ pub const SETTINGS: &[&Setting] = &[
     &LIMIT_USER_CODE_FAILURES_PER_MINUTE,
     &LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL,
     &LIMIT_EXTENSION_FAILURES_PER_MINUTE,
+    &LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE,
     &LIMIT_TRACKED,
 ];
 

@@ -59,11 +59,6 @@ impl Source {
         }
     }
 
-    /// Gives a setting its text where none was given.
-    pub fn set_default(&mut self, name: &str, value: String) -> Result<(), Problem> {
-        if self.given(name).is_some() { Ok(()) } else { self.set(name, value) }
-    }
-
     /// The text that was given, be it empty.
     pub fn given(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)

@@ -26,6 +26,10 @@ pub enum Purpose {
     AccessToken,
     /// Sealing authorization requests into page addresses.
     AuthorizeRequest,
+    /// Sealing the `state` that goes upstream.
+    UpstreamState,
+    /// Sealing ID tokens from upstream in the database.
+    UpstreamIdToken,
     /// Authenticating refresh tokens.
     RefreshToken,
     /// Hashing user codes.
@@ -49,6 +53,8 @@ impl Purpose {
             Purpose::AuthorizationCode => "authorization code",
             Purpose::AccessToken => "access token",
             Purpose::AuthorizeRequest => "authorize request",
+            Purpose::UpstreamState => "upstream state",
+            Purpose::UpstreamIdToken => "upstream ID token",
             Purpose::RefreshToken => "refresh token",
             Purpose::UserCode => "user code",
             Purpose::DeviceCode => "device code",

@@ -24,6 +24,9 @@ pub(super) enum Route<'a> {
     Account,
     Device,
     ClientLogo(&'a str),
+    ExternalCallback(&'a str),
+    ExternalLogout(&'a str),
+    ExternalSignedOut(&'a str),
     StaticFile(&'a str),
 }
 
@@ -67,10 +70,22 @@ impl<'a> Route<'a> {
             "/logout" => Some(Route::Logout),
             "/account" => Some(Route::Account),
             "/device" => Some(Route::Device),
-            other => match other.strip_prefix("/clients/").and_then(|rest| rest.strip_suffix("/logo")) {
-                Some(client_id) => Some(Route::ClientLogo(client_id)),
-                None => other.strip_prefix("/static/").map(Route::StaticFile),
+            other => Route::with_a_name(other),
+        }
+    }
+
+    fn with_a_name(path: &'a str) -> Option<Route<'a>> {
+        let (first, rest) = path.strip_prefix('/')?.split_once('/')?;
+        match first {
+            "clients" => rest.strip_suffix("/logo").map(Route::ClientLogo),
+            "external" => match rest.split_once('/')? {
+                (provider, "callback") => Some(Route::ExternalCallback(provider)),
+                (provider, "logout") => Some(Route::ExternalLogout(provider)),
+                (provider, "signed-out") => Some(Route::ExternalSignedOut(provider)),
+                _ => None,
             },
+            "static" => Some(Route::StaticFile(rest)),
+            _ => None,
         }
     }
 
@@ -93,6 +108,9 @@ impl<'a> Route<'a> {
             Route::Logout => "logout",
             Route::Account => "account",
             Route::ClientLogo(_) => "logo",
+            Route::ExternalCallback(_) => "external_callback",
+            Route::ExternalLogout(_) => "external_logout",
+            Route::ExternalSignedOut(_) => "external_signed_out",
             Route::Device => "device",
             Route::DeviceAuthorization => "deviceauthorization",
             Route::StaticFile(_) => "static",
@@ -102,14 +120,18 @@ impl<'a> Route<'a> {
     /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
     pub(super) fn allow(self) -> &'static str {
         match self {
-            Route::Home | Route::Health | Route::CheckSession | Route::ClientLogo(_) | Route::StaticFile(_) => {
-                "GET, HEAD"
-            }
+            Route::Home
+            | Route::Health
+            | Route::CheckSession
+            | Route::ClientLogo(_)
+            | Route::ExternalCallback(_)
+            | Route::ExternalSignedOut(_)
+            | Route::StaticFile(_) => "GET, HEAD",
             Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
             Route::Authorize | Route::EndSession => "GET, POST",
             Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
             Route::Token | Route::Revocation | Route::DeviceAuthorization => "POST, OPTIONS",
-            Route::Introspection => "POST",
+            Route::Introspection | Route::ExternalLogout(_) => "POST",
             Route::UserInfo => "GET, HEAD, POST, OPTIONS",
         }
     }
@@ -130,6 +152,8 @@ impl<'a> Route<'a> {
             | Route::Account
             | Route::Device
             | Route::ClientLogo(_)
+            | Route::ExternalCallback(_)
+            | Route::ExternalSignedOut(_)
             | Route::StaticFile(_) => Audience::Person,
             Route::Health
             | Route::Discovery
@@ -138,6 +162,7 @@ impl<'a> Route<'a> {
             | Route::Revocation
             | Route::Introspection
             | Route::DeviceAuthorization
+            | Route::ExternalLogout(_)
             | Route::UserInfo => Audience::Program,
         }
     }
@@ -158,6 +183,9 @@ impl<'a> Route<'a> {
             | Route::Account
             | Route::Device
             | Route::ClientLogo(_)
+            | Route::ExternalLogout(_)
+            | Route::ExternalCallback(_)
+            | Route::ExternalSignedOut(_)
             | Route::StaticFile(_) => Sharing::Nobody,
         }
     }

@@ -11,6 +11,7 @@ use crate::protocol::redirect_uri::origin_of;
 use crate::protocol::registration;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::scope::Catalogue;
+use crate::protocol::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::catalogue::{CatalogueKind, CatalogueRow, CatalogueRows};
 use crate::store::clients::{ClientRow, SecretRow};
@@ -46,9 +47,31 @@ pub(super) fn resource_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMa
     resources.map(|row| (row.name.clone(), open_all("resource", &row.name, &row.secrets, sealer))).collect()
 }
 
+/// What we prove ourselves with at each identity provider. One that does not open is `None`: whoever needs it must say so.
+pub(super) fn provider_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMap<String, Option<SecretText>> {
+    let open = |row: &CatalogueRow| {
+        let opened = sealer.open(row.sealed_secret.as_ref()?.expose());
+        let text = opened.and_then(|bytes| String::from_utf8(bytes).ok().map(SecretText::new));
+        if text.is_none() {
+            log::error!(
+                "identity provider {0}: its client_secret was sealed under another master secret, so nobody can sign in \
+                 there: add that secret's line to the file, or apply {0} with its client_secret",
+                row.name
+            );
+        }
+        Some((row.name.clone(), text))
+    };
+    rows.entries.iter().filter(|row| row.kind == CatalogueKind::IdentityProvider).filter_map(open).collect()
+}
+
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
     let built_in = built_in_scopes().into_iter().map(|scope| (scope.name.clone(), scope));
-    let mut catalogue = Catalogue { scopes: built_in.collect(), plain_pkce: rows.plain_pkce, ..Catalogue::default() };
+    let mut catalogue = Catalogue {
+        scopes: built_in.collect(),
+        plain_pkce: rows.plain_pkce,
+        idle_identity_providers: rows.idle_identity_providers,
+        ..Catalogue::default()
+    };
     for row in rows.entries {
         add(&mut catalogue, row)?;
     }
@@ -75,7 +98,10 @@ fn add(catalogue: &mut Catalogue, row: CatalogueRow) -> Result<(), StoreError> {
             let tenant = registration::tenant::from_json(&document, "tenant").map_err(unfit)?;
             catalogue.tenants.insert(name, tenant);
         }
-        CatalogueKind::IdentityProvider => drop(catalogue.identity_providers.insert(name, document)),
+        CatalogueKind::IdentityProvider => {
+            let provider = registration::provider::from_json(&document, "identity_provider").map_err(unfit)?;
+            catalogue.identity_providers.insert(name, provider);
+        }
         CatalogueKind::ExtensionGrant => {
             let grant = registration::extension_grant::from_json(&document, "extension_grant").map_err(unfit)?;
             catalogue.extension_grants.insert(name, grant);

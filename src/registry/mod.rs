@@ -20,6 +20,7 @@ use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::scope::Catalogue;
+use crate::protocol::secret::SecretText;
 use crate::protocol::weak_settings::WeakUse;
 use crate::store::clients::LongestLifetimes;
 use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys, weak_settings};
@@ -45,6 +46,8 @@ pub struct Snapshot {
     pub catalogue: Catalogue,
     /// Digests of the resources' secrets, by resource name.
     pub resource_secrets: BTreeMap<String, Vec<SecretDigest>>,
+    /// `client_secret` of each identity provider that has one, by its name; `None` where it does not open.
+    pub provider_secrets: BTreeMap<String, Option<SecretText>>,
     /// Signing keys.
     pub keys: KeyRing,
     /// Origins that the scripts of any client may come from.
@@ -74,6 +77,61 @@ impl Sealers {
     }
 }
 
+/// Why the last look at the database did not confirm what is held here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The database does not answer.
+    Silence,
+    /// A signing key is wrapped under a master secret that this process does not have.
+    ForeignKey,
+    /// The database answers what cannot be taken over.
+    Unfit,
+}
+
+impl Trouble {
+    /// What an error says of the database.
+    pub fn of(error: &StoreError) -> Trouble {
+        if error.is_passing() { Trouble::Silence } else { Trouble::Unfit }
+    }
+
+    fn with_keys(error: &StoreError) -> Trouble {
+        match error {
+            StoreError::Refused(_) => Trouble::ForeignKey,
+            StoreError::Unavailable(_)
+            | StoreError::Severed(_)
+            | StoreError::Busy
+            | StoreError::Conflict(_)
+            | StoreError::Taken(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Query(_) => Trouble::of(error),
+        }
+    }
+
+    /// For the operator.
+    pub fn words(self) -> &'static str {
+        match self {
+            Trouble::Silence => "the database does not answer",
+            Trouble::ForeignKey => {
+                "a signing key does not open under the master secret that this process read when it started: restart it \
+                 once its file has the right one"
+            }
+            Trouble::Unfit => "what is registered cannot be read: the log says why",
+        }
+    }
+}
+
+/// An error with what it tells the operator.
+struct Unread {
+    trouble: Trouble,
+    error: StoreError,
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Unread {
+        Unread { trouble: Trouble::of(&error), error }
+    }
+}
+
 /// The cache. One per process.
 #[derive(Debug)]
 pub struct Registry {
@@ -87,6 +145,7 @@ pub struct Registry {
     started: Monotonic,
     /// Milliseconds after `started` at which the database last told its version.
     confirmed_at: AtomicU64,
+    trouble: RwLock<Trouble>,
 }
 
 impl Registry {
@@ -99,13 +158,15 @@ impl Registry {
     ) -> Result<Registry, StoreError> {
         let reading = installation::read(&store)?;
         clock.adjust(reading.now);
-        let snapshot = read_snapshot(&store, &sealers, clock.now())?;
+        let snapshot = read_snapshot(&store, &sealers, clock.now()).map_err(|unread| unread.error)?;
         Ok(Registry {
             version: AtomicI64::new(snapshot.version),
             snapshot: RwLock::new(Arc::new(snapshot)),
             clients: ClientCache::new(),
             started: Monotonic::now(),
             confirmed_at: AtomicU64::new(0),
+            // Until it answers, that is what is wrong.
+            trouble: RwLock::new(Trouble::Silence),
             store,
             clock,
             defaults,
@@ -115,6 +176,13 @@ impl Registry {
 
     /// Asks the database for its version and clock, and reads anew what has changed. Called once a second.
     pub fn refresh(&self) -> Result<(), StoreError> {
+        let outcome = self.read_anew();
+        let trouble = outcome.as_ref().err().map_or(Trouble::Silence, |unread| unread.trouble);
+        *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = trouble;
+        outcome.map_err(|unread| unread.error)
+    }
+
+    fn read_anew(&self) -> Result<(), Unread> {
         let asked = Monotonic::now();
         let reading = installation::read(&self.store)?;
         // The database looked at its clock about halfway through.
@@ -133,6 +201,11 @@ impl Registry {
     pub fn age(&self) -> Duration {
         let confirmed_at = Duration::from_millis(self.confirmed_at.load(Ordering::Acquire));
         self.started.elapsed().saturating_sub(confirmed_at)
+    }
+
+    /// What is wrong where [`Registry::age`] says that something is: silence, unless an error told more.
+    pub fn trouble(&self) -> Trouble {
+        *self.trouble.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Clients held in memory.
@@ -167,17 +240,20 @@ impl Registry {
     }
 }
 
-fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, StoreError> {
+fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, Unread> {
     let catalogue = catalogue::load(store)?;
     let keys = signing_keys::load(store)?;
     let origins = clients::origins(store)?;
+    let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
+    let ring = ring.map_err(|error| Unread { trouble: Trouble::with_keys(&error), error })?;
     // The oldest of the three versions: if another was read later, the next refresh reads all of them again.
     let version = catalogue.registry_version.min(keys.registry_version).min(origins.registry_version);
     Ok(Snapshot {
         version,
         resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
+        provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
         catalogue: loading::catalogue(catalogue.value)?,
-        keys: KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now)?,
+        keys: ring,
         origins: loading::origins(&origins.value),
         longest_lifetimes: clients::longest_lifetimes(store)?,
         weak_settings: weak_settings::read(store)?,

@@ -15,6 +15,8 @@ const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an answer may wait to be written: it holds a worker. One answer always finds room in the kernel's buffer, so
 /// that only a client that leaves several unread is ever waited for.
 pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a full queue is waited for at the start.
+const DOOR_PATIENCE: Duration = Duration::from_millis(100);
 /// What the kernel takes of answers that are not yet read, in bytes; it reserves twice as much.
 const SEND_BUFFER: usize = 128 * 1_024;
 
@@ -44,6 +46,17 @@ impl Inherited {
             set_inherited_options(&socket)?;
         }
         Ok(Inherited { socket, address })
+    }
+
+    /// Tries the door through which this process will probe itself.
+    ///
+    /// # Errors
+    /// When its user is kept out, as by the mode and group of a socket that systemd made. Any other failure may pass.
+    pub fn try_door(&self) -> io::Result<()> {
+        match connect(&self.address, DOOR_PATIENCE) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// The listener in tiny_http's terms.

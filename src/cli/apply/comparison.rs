@@ -106,7 +106,7 @@ fn users_of(
         .map(|user| DescribedUser {
             subject: user.subject.as_ref(),
             tenant: user.tenant.as_ref(),
-            username: &user.username,
+            username: user.username.as_deref(),
         })
         .collect();
     let mut users = RegisteredUsers { named: vec![None; described.len()], ..RegisteredUsers::default() };

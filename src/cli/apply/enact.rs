@@ -6,14 +6,14 @@ use super::secrets;
 use crate::cli::failure::Failure;
 use crate::cli::operator::audit_event;
 use crate::cli::progress::Progress;
-use crate::cli::user::new_subject;
+use crate::cli::user::{new_subject, told};
 use crate::crypto::password::PasswordHashing;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::registration::Problem;
 use crate::protocol::registration::catalogue_kind::CatalogueKind;
 use crate::protocol::registration::client::ClientEntry;
-use crate::protocol::registration::plan::{Change, Plan, Step};
+use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step};
 use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
@@ -23,7 +23,7 @@ use crate::store::registry_batches::PutClient;
 use crate::store::registry_writer::{RegistryWriter, UserChange};
 use crate::store::users::NewUser;
 
-/// How many clients are written at once.
+/// How many clients are written or removed at once.
 const BATCH: usize = 500;
 
 /// What the work needs besides the plan.
@@ -36,8 +36,7 @@ impl Enactment<'_> {
     /// Does everything, in the plan's order.
     pub(super) fn perform(&self, writer: &mut RegistryWriter<'_>, plan: &Plan<'_>) -> Result<(), Failure> {
         let mut progress = Progress::of(plan.changes.len());
-        let are_clients = |change: &Change<'_>| matches!(change.step, Step::PutClient(_));
-        for group in plan.changes.chunk_by(|one, next| are_clients(one) && are_clients(next)) {
+        for group in plan.changes.chunk_by(go_together) {
             for batch in group.chunks(BATCH) {
                 self.perform_batch(writer, batch)?;
                 progress.advance(batch.len());
@@ -46,23 +45,24 @@ impl Enactment<'_> {
         Ok(())
     }
 
-    /// Either one change, or many that are clients.
+    /// Either one change, or many clients that come or many that go.
     fn perform_batch(&self, writer: &mut RegistryWriter<'_>, batch: &[Change<'_>]) -> Result<(), Failure> {
-        let mut clients = Vec::new();
+        let (mut clients, mut gone) = (Vec::new(), Vec::new());
         for change in batch {
             match &change.step {
                 Step::PutClient(entry) => clients.push((*entry, change)),
                 Step::PutEntry { kind, name, document } => self.put_entry(writer, *kind, name, document, change)?,
                 Step::RemoveEntry { kind, name } => remove_entry(writer, *kind, name)?,
-                Step::RemoveClient(client_id) => remove_client(writer, client_id)?,
+                Step::RemoveClient(client_id) => gone.push(client_id),
                 Step::AddUser { entry, index } => self.add_user(writer, entry).map_err(|error| taken(error, *index))?,
                 Step::ChangeUser { subject, entry, index, password_hash } => {
                     change_user(writer, subject, entry, *password_hash, change)
                         .map_err(|error| taken(error, *index))?;
                 }
-                Step::RemoveUser { subject, username } => remove_user(writer, subject, username)?,
+                Step::RemoveUser { subject, .. } => remove_user(writer, subject)?,
             }
         }
+        remove_clients(writer, &gone)?;
         self.put_clients(writer, &clients)
     }
 
@@ -133,9 +133,26 @@ impl Enactment<'_> {
             enabled: entry.enabled,
             claims: claims(entry),
         };
-        let mut event = audit_event("user_added", json!({"username": new.username}));
+        let mut event = audit_event("user_added", told::added(&new));
         event.sub = Some(&new.sub);
         Ok(writer.insert_user(&new, &event)?)
+    }
+}
+
+/// Whether two changes that follow each other can be done by the same statements.
+fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
+    match (&one.step, &next.step) {
+        (Step::PutClient(_), Step::PutClient(_)) | (Step::RemoveClient(_), Step::RemoveClient(_)) => true,
+        (
+            Step::PutEntry { .. }
+            | Step::RemoveEntry { .. }
+            | Step::PutClient(_)
+            | Step::RemoveClient(_)
+            | Step::AddUser { .. }
+            | Step::ChangeUser { .. }
+            | Step::RemoveUser { .. },
+            _,
+        ) => false,
     }
 }
 
@@ -168,7 +185,7 @@ fn change_user(
 ) -> Result<(), Trouble> {
     writer.update_user(&UserChange {
         sub: subject,
-        username: &entry.username,
+        username: entry.username.as_deref(),
         tenant: entry.tenant.as_ref(),
         enabled: entry.enabled,
         claims: &claims(entry),
@@ -184,32 +201,38 @@ fn claims(entry: &UserEntry) -> Map<String, Value> {
 }
 
 fn remove_entry(writer: &mut RegistryWriter<'_>, kind: CatalogueKind, name: &str) -> Result<(), Failure> {
-    writer.remove_entry(kind, name)?;
-    let detail = json!({"kind": kind.as_str(), "name": name});
+    let old = writer.remove_entry(kind, name)?;
+    let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
     Ok(writer.audit(&audit_event("registration_removed", detail))?)
 }
 
-/// Removes a client, with the event that says so.
-pub(in crate::cli) fn remove_client(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<(), Failure> {
-    writer.remove_client(client_id)?;
-    let event = AuditEvent { client_id: Some(client_id), ..audit_event("client_removed", json!({})) };
-    Ok(writer.audit(&event)?)
+/// Removes clients, with an event for each that says so.
+pub(in crate::cli) fn remove_clients(writer: &mut RegistryWriter<'_>, clients: &[&ClientId]) -> Result<(), Failure> {
+    if clients.is_empty() {
+        return Ok(());
+    }
+    let old = writer.remove_clients(clients)?;
+    let event = |client_id| AuditEvent {
+        client_id: Some(client_id),
+        ..audit_event("client_removed", json!({"old": old.get(client_id)}))
+    };
+    let events: Vec<AuditEvent<'_>> = clients.iter().copied().map(event).collect();
+    Ok(writer.audit_all(&events)?)
 }
 
 /// Removes a user, with the event that says so.
-pub(in crate::cli) fn remove_user(
-    writer: &mut RegistryWriter<'_>,
-    subject: &Subject,
-    username: &str,
-) -> Result<(), Failure> {
+pub(in crate::cli) fn remove_user(writer: &mut RegistryWriter<'_>, subject: &Subject) -> Result<(), Failure> {
+    let Some(old) = writer.user(subject)? else { return Ok(()) };
     writer.remove_user(subject)?;
-    let event = AuditEvent { sub: Some(subject), ..audit_event("user_removed", json!({"username": username})) };
+    let event = AuditEvent { sub: Some(subject), ..audit_event("user_removed", told::removed(&old)) };
     Ok(writer.audit(&event)?)
 }
 
 /// Old and new of each member, and how many secrets came and went.
 fn detail(change: &Change<'_>) -> Value {
-    let fields = change.fields.iter().map(|field| json!({"key": field.key, "old": field.before, "new": field.after}));
+    let plain = |field: &FieldChange| json!({"key": field.key, "old": field.before, "new": field.after});
+    let is_user = matches!(change.step, Step::ChangeUser { .. });
+    let fields = change.fields.iter().map(|field| if is_user { told::field(field) } else { plain(field) });
     json!({
         "kind": change.step.kind(),
         "name": change.step.name(),

@@ -6,21 +6,24 @@ use std::io::{self, Read};
 use serde_json::Value;
 
 use crate::cli::failure::Failure;
+use crate::cli::reading::{unread, utf8};
 use crate::protocol::registration::json;
 
 /// Reads and parses it; `-` is standard input. The error says which, what is wrong, and where.
 pub(in crate::cli) fn read(file: &str) -> Result<Value, Failure> {
-    let (name, text) = match file {
+    let (name, bytes) = match file {
+        "" => return Err(Failure::Usage(String::from("FILE is an empty name; - is standard input"))),
         "-" => (String::from("standard input"), from_standard_input()),
         file => (file.escape_debug().to_string(), fs::read(file)),
     };
-    let bytes = text.map_err(|error| Failure::Refused(format!("{name} cannot be read: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not UTF-8")))?;
+    let bytes = bytes.map_err(|error| unread(&name, &error))?;
+    let text = utf8(&name, bytes)?;
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Err(Failure::Refused(format!("{name} is empty, and so is not JSON; {{}} is the smallest document")));
     }
-    json::parse(text.trim_start_matches('\u{feff}'))
-        .map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}")))
+    let begins = if text.trim_start().starts_with('{') { "" } else { "; a document is an object, and begins with {" };
+    json::parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
 }
 
 fn from_standard_input() -> io::Result<Vec<u8>> {

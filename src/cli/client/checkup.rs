@@ -1,19 +1,20 @@
 //! `gatepost client test`: whether a client can work, and what to try it with.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::apply::secrets;
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, CommandOption, JSON, Run};
 use crate::cli::failure::Failure;
 use crate::cli::operator::Operator;
-use crate::cli::{output, prompt};
+use crate::cli::{findings, idp, output, prompt};
 use crate::crypto::master::Purpose;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::client::{Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
-use crate::protocol::client_checkup::{Finding, Verdict, examine};
+use crate::protocol::client_checkup::examine;
 use crate::protocol::client_secret::{SecretDigest, matches_any};
+use crate::protocol::finding::Finding;
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::registration;
@@ -48,13 +49,12 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     })?;
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| secrets::opened(row, &sealer)).collect();
-    let mut findings = examine(&client, &digests, &signing(&operator, now)?, now);
+    let mut findings = examine(&client, &digests, &signing(&operator, now)?, &idp::known(&operator)?, now);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
     print(invocation, &operator, &client, &findings)?;
-    let broken = findings.iter().filter(|finding| finding.verdict == Verdict::Broken).count();
-    if broken == 0 { Ok(()) } else { Err(Failure::Refused(format!("{client_id} cannot work as it is"))) }
+    findings::require_working(client_id.as_str(), &findings)
 }
 
 fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
@@ -71,37 +71,23 @@ fn shown_secret(row: &ClientRow, digests: &[Option<SecretDigest>], now: Instant)
     };
     let found = row.secrets.iter().zip(digests).find(|(_, digest)| is_shown(digest));
     Ok(match found {
-        Some((secret, _)) if secret.description.is_empty() => {
-            Finding { verdict: Verdict::Fine, text: String::from("that secret is right") }
-        }
-        Some((secret, _)) => {
-            Finding { verdict: Verdict::Fine, text: format!("that secret is right: \"{}\"", secret.description) }
-        }
-        None => Finding { verdict: Verdict::Broken, text: String::from("that secret is wrong, or has expired") },
+        Some((secret, _)) if secret.description.is_empty() => Finding::fine("that secret is right"),
+        Some((secret, _)) => Finding::fine(format!("that secret is right: \"{}\"", secret.description)),
+        None => Finding::broken("that secret is wrong, or has expired"),
     })
 }
 
 fn print(invocation: &Invocation, operator: &Operator, client: &Client, findings: &[Finding]) -> Result<(), Failure> {
     let tries = tries(operator.config.base_url.as_str(), client);
     if invocation.has(JSON.name) {
-        let findings: Vec<Value> =
-            findings.iter().map(|finding| json!({"verdict": word(finding.verdict), "text": finding.text})).collect();
-        return output::line(&output::pretty(&json!({"findings": findings, "try": tries}))?);
+        let all = json!({"findings": findings::json(findings), "try": tries});
+        return output::line(&output::pretty(&all)?);
     }
-    let lines = findings.iter().map(|finding| format!("{:<5} {}", word(finding.verdict), finding.text));
-    let mut text = lines.collect::<Vec<_>>().join("\n");
+    let mut text = findings::text(findings);
     for one in tries {
         text.push_str(&format!("\n\nTry: {one}"));
     }
     output::line(&text)
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Fine => "ok",
-        Verdict::Weak => "weak",
-        Verdict::Broken => "fails",
-    }
 }
 
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.

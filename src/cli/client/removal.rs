@@ -1,6 +1,6 @@
 //! `gatepost client remove`.
 
-use crate::cli::apply::enact::remove_client;
+use crate::cli::apply::enact::remove_clients;
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, Run};
 use crate::cli::failure::Failure;
@@ -27,7 +27,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         if let Some(who) = who_names(writer, &client_id)? {
             return Err(Failure::Refused(format!("{client_id} is still named by {who}: apply that without it first")));
         }
-        remove_client(writer, &client_id)
+        remove_clients(writer, &[&client_id])
     })?;
     output::line(&format!("removed {client_id}; what it was given is over"))
 }

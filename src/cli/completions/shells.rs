@@ -57,9 +57,19 @@ fn flags_of_all() -> Vec<String> {
     GENERAL.iter().map(|flag| (*flag).to_owned()).chain(SETTINGS.iter().filter_map(|setting| setting.flag())).collect()
 }
 
+/// A pattern, for `case`, of the flags whose value is a file.
+fn flags_with_file(commands: &[&Command]) -> String {
+    let options = commands.iter().flat_map(|command| command.options);
+    let of_options = options.filter(|option| option.value == Some(FILE)).map(|option| option.name);
+    std::iter::once("--*-file").chain(of_options).collect::<Vec<_>>().join("|")
+}
+
+/// What the value of a command or an option is called that is a file.
+const FILE: &str = "FILE";
+
 /// Commands whose value is a file.
 fn with_file(commands: &[&Command]) -> Vec<&'static str> {
-    commands.iter().filter(|command| command.values.contains(&"FILE")).map(|command| command.name).collect()
+    commands.iter().filter(|command| command.values.contains(&FILE)).map(|command| command.name).collect()
 }
 
 fn joined(offered: &[(String, String)]) -> String {
@@ -77,13 +87,13 @@ pub(super) fn bash(commands: &[&Command]) -> String {
          _gatepost() {\n    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n    \
          local typed='' words='' options='' skip='' word i\n",
     );
-    let with_value = flags_with_value(commands).join("|");
+    let (with_value, with_path) = (flags_with_value(commands).join("|"), flags_with_file(commands));
     script.push_str(&format!(
         "    for ((i = 1; i < COMP_CWORD; i++)); do\n        word=${{COMP_WORDS[i]}}\n        \
          if [[ -n $skip ]]; then skip=''; continue; fi\n        case $word in\n            \
          {with_value}) skip=yes ;;\n            -*) ;;\n            *) typed=\"${{typed:+$typed }}$word\" ;;\n        \
          esac\n    done\n    if [[ -n $skip ]]; then\n        case $previous in\n            \
-         --env-file|--*-file) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n            *) COMPREPLY=() ;;\n        \
+         {with_path}) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n            *) COMPREPLY=() ;;\n        \
          esac\n        return\n    fi\n    case $typed in\n"
     ));
     for (before, offered) in words(commands) {
@@ -117,8 +127,10 @@ pub(super) fn zsh(commands: &[&Command]) -> String {
          for ((i = 2; i < CURRENT; i++)); do\n        word=${{words[i]}}\n        \
          if [[ -n $skip ]]; then skip=''; continue; fi\n        case $word in\n            ({}) skip=yes ;;\n            \
          (-*) ;;\n            (*) typed=\"${{typed:+$typed }}$word\" ;;\n        esac\n    done\n    \
-         if [[ -n $skip ]]; then _files; return; fi\n    case $typed in\n",
-        flags_with_value(commands).join("|")
+         if [[ -n $skip ]]; then\n        case ${{words[CURRENT-1]}} in ({}) _files ;; esac\n        return\n    fi\n    \
+         case $typed in\n",
+        flags_with_value(commands).join("|"),
+        flags_with_file(commands)
     );
     for (before, offered) in words(commands) {
         script.push_str(&format!("        ({}) offered=({}) ;;\n", quoted(&before), described(&offered)));
@@ -159,7 +171,8 @@ pub(super) fn fish(commands: &[&Command]) -> String {
     for command in commands {
         let condition = quoted(&format!("__gatepost_in {}", command.name));
         for option in command.options.iter().filter(|option| !option.meaning.is_empty()) {
-            let (name, value) = (option.name.trim_start_matches('-'), if option.value.is_some() { " -r" } else { "" });
+            let (name, value) =
+                (option.name.trim_start_matches('-'), option.value.map_or("", |value| fish_value(option.name, value)));
             let meaning = quoted(option.meaning);
             script.push_str(&format!("complete -c gatepost -n {condition} -l {name}{value} -d {meaning}\n"));
         }
@@ -169,9 +182,18 @@ pub(super) fn fish(commands: &[&Command]) -> String {
     }
     for setting in SETTINGS {
         if let Some(flag) = setting.flag() {
-            script.push_str(&format!("complete -c gatepost -l {} -r\n", flag.trim_start_matches('-')));
+            script.push_str(&format!(
+                "complete -c gatepost -l {}{}\n",
+                flag.trim_start_matches('-'),
+                fish_value(&flag, "")
+            ));
         }
     }
     script.push_str("complete -c gatepost -l env-file -r -F -d 'file with settings'\ncomplete -c gatepost -l help\ncomplete -c gatepost -l version");
     script
+}
+
+/// How fish completes the value of a flag: files, or nothing.
+fn fish_value(flag: &str, value: &str) -> &'static str {
+    if flag.ends_with("-file") || value == FILE { " -r -F" } else { " -x" }
 }

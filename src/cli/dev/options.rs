@@ -11,8 +11,8 @@ Usage: gatepost dev [--listen ADDRESS] [--demo-listen ADDRESS]
 
 Starts a private Postgres, the provider and a demo application for trying out.
 
-  --listen ADDRESS       where the provider listens       (default 127.0.0.1:8080)
-  --demo-listen ADDRESS  where the demo application does  (default 127.0.0.1:8081)
+  --listen ADDRESS       where the provider listens (default 127.0.0.1:8080)
+  --demo-listen ADDRESS  where the demo application is (default 127.0.0.1:8081)
 
 ADDRESS is IP:PORT or PORT, on the loopback interface; port 0 takes a free one.
 With GATEPOST_DATABASE_URL set, that database is used instead of a private one.

@@ -8,12 +8,13 @@ use std::path::Path;
 use serde_json::json;
 
 use super::rotate::Rotation;
-use crate::app::key_keeping::key_of;
+use crate::app::key_keeping::{key_of, times_of};
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, CommandOption, Run};
 use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output::{self, time};
+use crate::cli::reading::unread;
 use crate::crypto::key_import::{self, ImportedKey};
 use crate::crypto::master::Purpose;
 use crate::crypto::sealing::Sealer;
@@ -53,16 +54,17 @@ fn import(writer: &mut RegistryWriter<'_>, rotation: &Rotation, key: &ImportedKe
         return Err(Failure::Refused(format!("signing key {} is there already", row.kid)));
     }
     writer.insert_signing_key(&row)?;
-    rotation.take_over(writer, &rows, &row)?;
+    let replaced = rotation.take_over(writer, &rows, &row)?;
     let alg = key.algorithm.as_str();
-    writer.audit(&audit_event("signing_key_imported", json!({"kid": row.kid, "alg": alg})))?;
+    let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
+    writer.audit(&audit_event("signing_key_imported", detail))?;
     Ok(format!("{alg}: {} signs from {}", row.kid, time(row.activates_at)))
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.
 fn read(file: &str) -> Result<SecretText, Failure> {
     let name = if file == "-" { String::from("standard input") } else { file.escape_debug().to_string() };
-    let unread = |error: io::Error| Failure::Refused(format!("{name} cannot be read: {error}"));
+    let unread = |error: io::Error| unread(&name, &error);
     let mut bytes = Vec::new();
     if file == "-" {
         io::stdin().lock().take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;

@@ -50,7 +50,7 @@ fn retire(writer: &mut RegistryWriter<'_>, rotation: &Rotation, kid: &str) -> Re
     let signs = current(&scheduled, leaked.algorithm, rotation.now).is_some_and(|signer| signer.kid == kid);
     writer.remove_signing_key(kid)?;
     let successor = if signs { Some(succeed(writer, rotation, leaked, &rows)?) } else { None };
-    let detail = json!({"kid": kid, "alg": leaked.algorithm.as_str(), "successor": successor});
+    let detail = json!({"kid": kid, "alg": leaked.algorithm.as_str(), "old": key_keeping::times_of(leaked), "successor": successor});
     writer.audit(&audit_event("signing_key_retired", detail))?;
     Ok(successor)
 }

@@ -1,8 +1,8 @@
 //! `gatepost key rotate`, and how one key takes over from another.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::app::key_keeping::{self, new_key};
+use crate::app::key_keeping::{self, new_key, times_of, told_times};
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, CommandOption, Run};
 use crate::cli::failure::Failure;
@@ -85,9 +85,11 @@ impl Rotation {
                 key
             }
         };
-        self.take_over(writer, &rows, &successor)?;
-        let detail =
-            json!({"kid": successor.kid, "alg": algorithm.as_str(), "activates_at": time(successor.activates_at)});
+        let replaced = self.take_over(writer, &rows, &successor)?;
+        let old = rows.iter().find(|row| row.kid == successor.kid).map(times_of);
+        let detail = json!({
+            "kid": successor.kid, "alg": algorithm.as_str(), "old": old, "new": times_of(&successor), "replaced": replaced,
+        });
         writer.audit(&audit_event("signing_key_rotated", detail))?;
         Ok(format!("{}: {} signs from {}", algorithm.as_str(), successor.kid, time(successor.activates_at)))
     }
@@ -96,16 +98,16 @@ impl Rotation {
         if self.at_once { self.seasons.active_at_once(self.now) } else { self.seasons.announced_at(self.now) }
     }
 
-    /// The key that signed until now ends when the new one begins; at once means that it must never sign again.
+    /// Answers what became of it, for the audit log. The key that signed until now ends when the new one begins; at once means that it must never sign again.
     pub(super) fn take_over(
         &self,
         writer: &mut RegistryWriter<'_>,
         rows: &[SigningKeyRow],
         successor: &SigningKeyRow,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Value>, Failure> {
         let scheduled = key_keeping::scheduled(rows);
         let old = current(&scheduled, successor.algorithm, self.now);
-        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(()) };
+        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(None) };
         // Of one instant, it never signed.
         let ends = successor.activates_at.max(old.activates_at.plus(std::time::Duration::from_micros(1)));
         let times = self.seasons.retiring_at(old.announced_at, old.activates_at, ends);
@@ -113,6 +115,7 @@ impl Rotation {
         if self.at_once {
             writer.rewrap_signing_key(&old.kid, None)?;
         }
-        Ok(())
+        let (before, after) = (times_of(old), told_times(&times));
+        Ok(Some(json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once})))
     }
 }

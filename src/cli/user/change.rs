@@ -76,7 +76,7 @@ fn write(
 ) -> Result<(), Failure> {
     writer.update_user(&UserChange {
         sub: &user.sub,
-        username: &user.username,
+        username: user.username.as_deref(),
         tenant: user.tenant.as_ref(),
         enabled,
         claims,
@@ -99,7 +99,7 @@ fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(),
     let text = change(invocation, |writer, user| {
         if user.enabled == enabled {
             let word = if enabled { "enabled" } else { "disabled" };
-            return Ok(format!("{} is {word} already", user.username));
+            return Ok(format!("{} is {word} already", user.designation()));
         }
         write(
             writer,
@@ -108,15 +108,15 @@ fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(),
             &user.claims,
             json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}}),
         )?;
-        Ok(format!("{} {done}", user.username))
+        Ok(format!("{} {done}", user.designation()))
     })?;
     output::line(&text)
 }
 
 fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let text = change(invocation, |writer, user| {
-        remove_user(writer, &user.sub, &user.username)?;
-        Ok(format!("removed {}; sub {} is never given again", user.username, user.sub))
+        remove_user(writer, &user.sub)?;
+        Ok(format!("removed {}; sub {} is never given again", user.designation(), user.sub))
     })?;
     output::line(&text)
 }

@@ -8,30 +8,36 @@ use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output;
 use crate::protocol::jwt_bearer::is_possible_subject;
+use crate::protocol::nearest::hint;
+use crate::protocol::registration::provider;
 use crate::store::catalogue::{self, CatalogueKind, CatalogueRow};
 use crate::store::linked_identities::{self, Linked, NewLink};
+use crate::store::unlinking::{self, Unlinked, Unlinking};
 use crate::store::users::UserRow;
 
-const ISSUER: CommandOption =
-    CommandOption { name: "--issuer", value: Some("ISSUER"), meaning: "the other issuer, as in its tokens' iss" };
+const ISSUER: CommandOption = CommandOption {
+    name: "--issuer",
+    value: Some("ISSUER"),
+    meaning: "the other issuer, as in its tokens' iss; without OpenID its userinfo_endpoint",
+};
 const SUBJECT: CommandOption =
     CommandOption { name: "--subject", value: Some("SUB"), meaning: "who the user is there, as in its tokens' sub" };
 
 pub(in crate::cli) const LINK: Command = Command {
     name: "user link",
-    values: &["USERNAME"],
+    values: &["USERNAME", ISSUER.name, SUBJECT.name],
     options: &[ISSUER, SUBJECT, TENANT],
     summary: "Tells who a user is at an identity provider or assertion issuer.",
-    example: "gatepost user link alice --issuer https://login.example.com --subject 248289761001",
+    example: "gatepost user link alice --issuer https://login.example.com --subject 248289",
     run: Run::Once(link),
 };
 
 pub(in crate::cli) const UNLINK: Command = Command {
     name: "user unlink",
-    values: &["USERNAME"],
+    values: &["USERNAME", ISSUER.name, SUBJECT.name],
     options: &[ISSUER, SUBJECT, TENANT],
     summary: "Takes such a link away.",
-    example: "gatepost user unlink alice --issuer https://login.example.com --subject 248289761001",
+    example: "gatepost user unlink alice --issuer https://login.example.com --subject 248289",
     run: Run::Once(unlink),
 };
 
@@ -53,7 +59,9 @@ fn link(invocation: &Invocation) -> Result<(), Failure> {
     event.sub = Some(&user.sub);
     let new = NewLink { issuer, upstream_subject, sub: &user.sub, provider: provider.as_deref() };
     match linked_identities::link(&operator.store, &new, &event)? {
-        Linked::Added => output::line(&format!("{} is {} at {issuer}", user.username, upstream_subject.escape_debug())),
+        Linked::Added => {
+            output::line(&format!("{} is {} at {issuer}", user.designation(), upstream_subject.escape_debug()))
+        }
         Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
         Linked::Taken(owner) => Err(Failure::Refused(format!("that identity is linked to the user with sub {owner}"))),
     }
@@ -65,26 +73,47 @@ fn unlink(invocation: &Invocation) -> Result<(), Failure> {
     let user: UserRow = super::named(&operator, invocation, invocation.value(0))?;
     let mut event = audit_event("identity_unlinked", detail(issuer, upstream_subject));
     event.sub = Some(&user.sub);
-    if !linked_identities::unlink(&operator.store, issuer, upstream_subject, &user.sub, &event)? {
-        return Err(Failure::Refused(String::from("that identity is not linked to this user")));
+    let unlinking = Unlinking { sub: &user.sub, issuer, upstream_subject, usable_issuers: None };
+    match unlinking::unlink(&operator.store, &unlinking, &event)? {
+        Unlinked::Done => {
+            let subject = upstream_subject.escape_debug();
+            output::line(&format!("{} is not {subject} at {issuer} any longer", user.designation()))
+        }
+        Unlinked::NotTheirs | Unlinked::LastWayIn => {
+            Err(Failure::Refused(String::from("that identity is not linked to this user")))
+        }
     }
-    output::line(&format!("{} is not {} at {issuer} any longer", user.username, upstream_subject.escape_debug()))
 }
 
 fn detail(issuer: &str, upstream_subject: &str) -> Value {
     json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject})
 }
 
-/// The name of the identity provider with that issuer; none for an assertion issuer. Links to anybody else would only
+/// The names of the identity providers with that authority.
+fn providers_of<'a>(entries: &'a [CatalogueRow], authority: &str) -> impl Iterator<Item = &'a str> {
+    let of_kind = entries.iter().filter(|entry| entry.kind == CatalogueKind::IdentityProvider);
+    let is_its = move |entry: &&CatalogueRow| {
+        provider::from_json(&entry.document, &entry.name).is_ok_and(|provider| provider.authority() == authority)
+    };
+    of_kind.filter(is_its).map(|entry| entry.name.as_str())
+}
+
+/// The name of the identity provider with that authority; none for an assertion issuer. Links to anybody else would only
 /// wait for a mistake.
 fn provider_of(entries: &[CatalogueRow], issuer: &str) -> Result<Option<String>, Failure> {
-    let has_issuer = |entry: &&CatalogueRow| entry.document.get("issuer").and_then(Value::as_str) == Some(issuer);
-    let of_kind = |kind| entries.iter().filter(move |entry| entry.kind == kind).find(has_issuer);
-    match (of_kind(CatalogueKind::IdentityProvider), of_kind(CatalogueKind::AssertionIssuer)) {
-        (Some(provider), _) => Ok(Some(provider.name.clone())),
-        (None, Some(_)) => Ok(None),
-        (None, None) => Err(Failure::Refused(String::from(
-            "no identity provider and no assertion issuer is registered with that issuer",
-        ))),
+    let mut assertion_issuers = entries.iter().filter(|entry| entry.kind == CatalogueKind::AssertionIssuer);
+    let is_issuer = |entry: &CatalogueRow| entry.document.get("issuer").and_then(Value::as_str) == Some(issuer);
+    match providers_of(entries, issuer).next() {
+        Some(provider) => Ok(Some(provider.to_owned())),
+        None if assertion_issuers.any(is_issuer) => Ok(None),
+        None => {
+            let known = entries.iter().filter_map(|entry| {
+                let of_openid = entry.document.get("issuer");
+                of_openid.or_else(|| entry.document.get("userinfo_endpoint")).and_then(Value::as_str)
+            });
+            let nearest = hint(issuer, known);
+            let rule = "no identity provider and no assertion issuer is registered with that issuer";
+            Err(Failure::Refused(format!("{rule}{nearest}")))
+        }
     }
 }

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, JSON, Run, TENANT};
 use crate::cli::failure::Failure;
+use crate::cli::idp;
 use crate::cli::operator::Operator;
 use crate::cli::output;
+use crate::protocol::registration::provider::IdentityProvider;
 use crate::store::linked_identities::{self, LinkedIdentity};
 use crate::store::{grants, sessions};
 
@@ -28,7 +30,8 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), MOST)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, MOST)?;
     let identities = linked_identities::of_user(&operator.store, &user.sub)?;
-    let identities: Vec<Value> = identities.iter().map(identity).collect();
+    let providers = idp::known(&operator)?;
+    let identities: Vec<Value> = identities.iter().map(|one| identity(one, &providers)).collect();
     let (_, mut value) = super::row(&user);
     if let Some(members) = value.as_object_mut() {
         members.insert(String::from("sessions"), json!(sessions.len()));
@@ -38,6 +41,9 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     output::object(invocation.has(JSON.name), &value)
 }
 
-fn identity(identity: &LinkedIdentity) -> Value {
-    json!({"issuer": identity.issuer, "subject": identity.upstream_subject, "provider": identity.provider})
+/// With the providers that are registered with its issuer now: the name it was linked under may stand for another one since.
+fn identity(identity: &LinkedIdentity, providers: &[IdentityProvider]) -> Value {
+    let of_issuer = providers.iter().filter(|provider| provider.authority() == identity.issuer);
+    let names: Vec<&str> = of_issuer.map(|provider| provider.name.as_str()).collect();
+    json!({"issuer": identity.issuer, "subject": identity.upstream_subject, "providers": names})
 }

@@ -12,6 +12,7 @@ use super::super::system_user::RunAs;
 use super::super::{Trouble, say};
 use super::programs::Programs;
 use super::{ROLE, complete, tail};
+use crate::protocol::hex;
 
 /// A socket's path holds 107 bytes, of which the file's own name takes 15.
 const LONGEST_SOCKET_DIRECTORY: usize = 90;
@@ -156,7 +157,7 @@ impl Cluster {
 /// that another user made first is refused.
 fn elsewhere(project: &Project) -> Result<PathBuf, Trouble> {
     let digest = Sha256::digest(project.directory.as_os_str().as_encoded_bytes());
-    let fingerprint: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let fingerprint: String = hex::encode(&digest).chars().take(16).collect();
     let name = project.directory.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let readable: String = name.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
     let base = ["/var/tmp", "/tmp"].into_iter().map(Path::new).find(|path| path.is_dir()).unwrap_or(Path::new("/tmp"));
