@@ -3,14 +3,17 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::indexing_slicing,
     clippy::string_slice,
     reason = "a panic here is a failed test"
 )]
 
+#[allow(dead_code, reason = "no test binary uses all of it")]
 mod support;
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -19,6 +22,9 @@ use serde_json::json;
 use support::flow::{self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use support::postgres::{TestDatabase, cluster};
+use support::signer::Signer;
+use support::traveller::Traveller;
+use support::upstream::{Plan, Upstream};
 
 /// Statements, which are round trips, of each request once its connection has prepared them and its client is cached. A
 /// connection that was idle for over a second costs one more, empty one.
@@ -35,11 +41,18 @@ const CLIENT_CREDENTIALS: i64 = 0;
 const PUBLISHED_DOCUMENT: i64 = 0;
 /// User; failures so far, before and in the hashing turn; session; consent.
 const SIGN_IN: i64 = 5;
+/// Who is linked to that identity; session; consent. The way upstream costs nothing, however many begin it.
+const SIGN_IN_UPSTREAM: i64 = 3;
+/// A user with their link; or, of one who is here, claims that changed.
+const TAKE_OVER: i64 = 1;
 /// Session with user; consent; the decision, and the consent as it stands then.
 const CONSENT: i64 = 4;
 
 /// How often each is done before it is counted.
 const ROUNDS: i64 = 20;
+
+/// Transaction ids are the cluster's: who counts them is alone in this file.
+static COUNTING: Mutex<()> = Mutex::new(());
 
 /// A role of its own: `pg_stat_statements` tells who ran what.
 struct Role(String);
@@ -88,11 +101,13 @@ struct Meter {
 }
 
 impl Meter {
-    /// The two questions of every second (what is registered, whom to call) and the upkeep of every minute belong to no
-    /// request.
+    /// The two questions of every second (what is registered, whom to call), what failed, which is written together by
+    /// another thread, and the upkeep of every minute belong to no request.
     fn is_background(query: &str) -> bool {
         query.starts_with("SELECT registry_version, tokens_valid_after, clock_timestamp()")
             || query.starts_with("WITH waiting AS")
+            || query.starts_with("INSERT INTO audit_events")
+            || query.starts_with("SELECT DISTINCT ON (day, chain)")
     }
 
     fn calls(&mut self) -> BTreeMap<String, i64> {
@@ -146,6 +161,7 @@ impl Meter {
 
 #[test]
 fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let database = TestDatabase::empty();
     let role = Role::of(&database);
     let url = role.url(&database);
@@ -240,7 +256,53 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
 }
 
 #[test]
+fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let upstream = Upstream::start_with(Signer::es256("first"));
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    let mut registered = document();
+    registered["identity_providers"] = json!([upstream.registration("up", json!({}))]);
+    gatepost.apply(&registered);
+    gatepost.serve();
+    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+    let request = format!("{}{}", gatepost.base_url, authorize_path("conf1", RP1, &[("acr_values", "idp:up")]));
+    let come_in = || {
+        let answer = Traveller::new().visit(&request);
+        assert!(answer.location().starts_with(RP1), "{}", answer.location());
+    };
+    come_in();
+    meter.await_quiet();
+
+    let known = meter.of(come_in);
+    assert_eq!((known.writes, known.statements()), (ROUNDS, ROUNDS * SIGN_IN_UPSTREAM), "{known:#?}");
+    let away = meter.of(|| {
+        let mut person = Traveller::new();
+        let answer = person.get(&request);
+        person.follow_until(&request, answer, |next| next.contains("/external/"));
+    });
+    assert_eq!((away.writes, away.statements()), (0, 0), "{away:#?}");
+
+    let mut number = 0;
+    let more: [fn(&mut Plan, u32); 2] =
+        [|plan, n| plan.subject = format!("new-{n}"), |plan, n| plan.id_token = json!({"name": n.to_string()})];
+    for change in more {
+        let cost = meter.of(|| {
+            number += 1;
+            upstream.plan(|plan| change(plan, number));
+            come_in();
+        });
+        let expected = (ROUNDS * 2, ROUNDS * (SIGN_IN_UPSTREAM + TAKE_OVER));
+        assert_eq!((cost.writes, cost.statements()), expected, "{cost:#?}");
+    }
+}
+
+#[test]
 fn what_fails_before_the_database_is_asked_costs_it_nothing() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let database = TestDatabase::empty();
     let role = Role::of(&database);
     let url = role.url(&database);

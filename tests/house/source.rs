@@ -198,12 +198,17 @@ fn literal_or_comment(text: &str) -> usize {
             }
         }
     }
-    let quote = text.find(['"', '\'']).filter(|position| matches!(&text[..*position], "" | "b" | "c"));
-    match quote {
-        Some(position) if text[position..].starts_with('"') => position + quoted_length(&text[position..], '"'),
-        Some(position) if is_character(&text[position..]) => position + quoted_length(&text[position..], '\''),
-        Some(_) | None => 0,
+    for prefix in ["", "b", "c"] {
+        if let Some(quoted) = text.strip_prefix(prefix) {
+            if quoted.starts_with('"') {
+                return prefix.len() + quoted_length(quoted, '"');
+            }
+            if quoted.starts_with('\'') && is_character(quoted) {
+                return prefix.len() + quoted_length(quoted, '\'');
+            }
+        }
     }
+    0
 }
 
 /// Tells a character from a lifetime.

@@ -1,8 +1,5 @@
 //! A Postgres of a test's own that commits honestly, and what befalls it: killed, frozen, restarted.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;

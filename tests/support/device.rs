@@ -1,8 +1,5 @@
 //! The device grant in steps: what the device does, and what its user does with a browser.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use serde_json::{Value, json};
 
 use super::flow::{basic, changed, sign_in, with_clients};

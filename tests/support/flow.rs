@@ -1,8 +1,5 @@
 //! The code flow in steps, as tests walk it.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::Value;
@@ -23,6 +20,12 @@ pub fn challenge() -> String {
 pub fn basic(client_id: &str, client_secret: &str) -> String {
     let half = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     format!("Basic {}", STANDARD.encode(format!("{}:{}", half(client_id), half(client_secret))))
+}
+
+/// The same in base64url but for its last character.
+pub fn damaged(encoded: &str) -> String {
+    let last = encoded.chars().last().unwrap();
+    format!("{}{}", encoded.strip_suffix(last).unwrap(), if last == 'A' { 'Q' } else { 'A' })
 }
 
 /// A request that is fine, with parameters added or replaced; one replaced by an empty text is left out.
@@ -49,6 +52,12 @@ pub fn sign_in(browser: &mut Browser, page: &Answer, username: &str, password: &
     let action = page.attribute("<form", "action").or_else(|| page.attribute("form ", "action")).unwrap();
     let token = page.attribute("name=\"form_token\"", "value").unwrap();
     browser.post(&action, &[("form_token", &token), ("username", username), ("password", password)])
+}
+
+/// Presses the button of an identity provider on the sign-in page.
+pub fn choose(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    browser.post(&page.action(), &[("form_token", &token), ("identity_provider", provider)])
 }
 
 /// Sends the consent page with a decision and all optional scopes of the request ticked.

@@ -1,14 +1,5 @@
 //! The real binary over a schema of its own: migrated, with a document applied, serving on a free port.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "a panic here is a failed test"
-)]
-
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;

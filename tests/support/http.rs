@@ -1,11 +1,8 @@
 //! A plain HTTP/1.1 client that keeps to the bytes, a browser that keeps cookies, and the headers that every answer owes.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -327,3 +324,18 @@ impl Browser {
 }
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
+/// An address of this machine that nobody listens on.
+pub fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// Head and body of the answer to one request, as to the admin listener: the header set of pages is not asked for.
+pub fn ask_alone(address: &str, request: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}

@@ -1,8 +1,5 @@
 //! Clients that may stay while the person is away, and what they do with their tokens.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use serde_json::{Value, json};
 
 use super::flow::{VERIFIER, authorize_path, basic, decide};

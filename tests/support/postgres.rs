@@ -1,8 +1,5 @@
 //! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names. Without one a test fails.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use std::time::Duration;
 
 use gatepost::crypto::random;

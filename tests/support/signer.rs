@@ -1,8 +1,5 @@
 //! Somebody else with a key pair, made and used without any code of the product; and a web server of theirs.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic here is a failed test")]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,394 @@
+//! A Postgres of our own that commits honestly is killed, frozen and restarted under load. A ledger holds what clients
+//! were told, and all of it must still be true afterwards.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::cluster::{Cluster, signal};
+use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
+use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
+use crate::support::http::{Answer, Browser};
+use crate::support::offline::{CONF1, CONF2, PUB1, Party, access, assert_error, document, refresh};
+use crate::support::postgres::TestDatabase;
+
+const OFFLINE: &str = "openid profile orders.read offline_access";
+const PARTIES: [Party; 3] = [CONF1, CONF2, PUB1];
+/// Nobody waits longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// All is well so soon after the database is back.
+const RECOVERY: Duration = Duration::from_secs(3);
+/// For how long all must be well then.
+const WELL: Duration = Duration::from_secs(1);
+/// A connection used less than this before is used again without a sign of life.
+const UNPROVEN: Duration = Duration::from_secs(1);
+const CONNECTIONS: usize = 4;
+/// More than connections: some still ask when each connection hangs.
+const CLIENTS: usize = 10;
+
+/// A Gatepost, and after it the cluster it stands on.
+struct Scene {
+    gatepost: Gatepost,
+    cluster: Cluster,
+}
+
+impl Scene {
+    fn set() -> Scene {
+        let cluster = Cluster::start();
+        let database = TestDatabase::empty_in(cluster.url.clone());
+        let connections = CONNECTIONS.to_string();
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_CONNECTIONS", &connections)]);
+        let mut document = document();
+        for client in document["clients"].as_array_mut().unwrap() {
+            // A code that is refused at the end was spent, not late.
+            client["authorization_code_lifetime"] = json!(600);
+        }
+        gatepost.apply(&document);
+        gatepost.serve();
+        Scene { gatepost, cluster }
+    }
+}
+
+/// What the client of one grant was told.
+struct Life {
+    party: Party,
+    code: String,
+    /// Of the redemption and of each refresh.
+    generations: Vec<Value>,
+    revoked: Revoked,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Revoked {
+    Nothing,
+    AccessToken,
+    Grant,
+}
+
+struct Asked {
+    began: Instant,
+    ended: Instant,
+    status: u16,
+}
+
+/// A failure of the database: from its beginning until the database was back.
+#[derive(Debug)]
+struct Outage {
+    name: &'static str,
+    began: Instant,
+    over: Instant,
+}
+
+#[derive(Default)]
+struct Ledger {
+    asked: Mutex<Vec<Asked>>,
+    lives: Mutex<Vec<Life>>,
+    /// Redemptions that were answered with 503: done or not.
+    doubtful: Mutex<usize>,
+    done: AtomicBool,
+}
+
+impl Ledger {
+    fn ask(&self, ask: impl FnOnce() -> Answer) -> Answer {
+        let began = Instant::now();
+        let answer = ask();
+        self.asked.lock().unwrap().push(Asked { began, ended: Instant::now(), status: answer.status });
+        if answer.status == 503 {
+            let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
+            assert!(seconds.is_some(), "503 without Retry-After");
+        }
+        answer
+    }
+
+    /// Asks until the answer is another than 503.
+    fn insist(&self, ask: impl Fn() -> Answer) -> Answer {
+        let began = Instant::now();
+        loop {
+            assert!(began.elapsed() < Duration::from_secs(20), "503 for ever");
+            let answer = self.ask(&ask);
+            if answer.status != 503 {
+                return answer;
+            }
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// One grant from its code to its end, or as far as it gets.
+    fn live(&self, gatepost: &Gatepost, browser: &mut Browser, party: Party, revoked: Revoked) -> Option<Life> {
+        let path = authorize_path(party.client_id, party.redirect_uri, &[("scope", OFFLINE)]);
+        let answer = self.ask(|| browser.get(&path));
+        if answer.status == 503 {
+            return None;
+        }
+        let code = answer.query()["code"].clone();
+        let answer = self.ask(|| party.redeem(gatepost, &code));
+        if answer.status == 503 {
+            *self.doubtful.lock().unwrap() += 1;
+            return None;
+        }
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let mut life = Life { party, code, generations: vec![answer.json()], revoked };
+        for _ in 0..3 {
+            let newest = life.generations.last().unwrap();
+            let told = self.insist(|| userinfo(gatepost, access(newest)));
+            assert_eq!(told.status, 200, "an acknowledged token: {}", told.text());
+            // A refresh without an answer is asked for again, and the family lives.
+            let next = self.insist(|| party.refresh(gatepost, refresh(newest)));
+            assert_eq!(next.status, 200, "an acknowledged refresh token: {}", next.text());
+            life.generations.push(next.json());
+        }
+        self.end(gatepost, &life);
+        Some(life)
+    }
+
+    /// Revokes as the life is to end. From the acknowledgement on, nobody gets anything any more.
+    fn end(&self, gatepost: &Gatepost, life: &Life) {
+        let newest = life.generations.last().unwrap();
+        let token = match life.revoked {
+            Revoked::Nothing => return,
+            Revoked::AccessToken => access(newest),
+            Revoked::Grant => refresh(newest),
+        };
+        let revoke = || life.party.post(&mut gatepost.connect(), "/connect/revocation", &[("token", token)]);
+        assert_eq!(self.insist(revoke).status, 200);
+        assert_eq!(self.insist(|| userinfo(gatepost, access(newest))).status, 401);
+    }
+
+    fn run_client(&self, gatepost: &Gatepost, mut browser: Browser, number: usize) {
+        for round in number.. {
+            if self.done.load(Ordering::SeqCst) {
+                return;
+            }
+            let revoked = [Revoked::Nothing, Revoked::AccessToken, Revoked::Nothing, Revoked::Grant][round % 4];
+            let life = self.live(gatepost, &mut browser, PARTIES[round % 3], revoked);
+            self.lives.lock().unwrap().extend(life);
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn assert_answers_came_in_time(&self, outages: &[Outage]) {
+        let asked = self.asked.lock().unwrap();
+        for outage in outages {
+            let during = |asked: &&Asked| asked.ended >= outage.began && asked.began <= outage.over + RECOVERY;
+            let longest = asked.iter().filter(during).map(|asked| asked.ended - asked.began).max();
+            let refused = asked.iter().filter(during).filter(|asked| asked.status == 503);
+            let last = refused.clone().map(|asked| asked.ended.saturating_duration_since(outage.over)).max();
+            let refused = refused.count();
+            println!("{}: {refused} refused, longest {longest:?}, last {last:?}", outage.name);
+            let long = outage.over - outage.began > Duration::from_secs(2);
+            assert!(refused > 0 || !long, "{}: nobody was told", outage.name);
+            let back = outage.over + RECOVERY;
+            let after: Vec<&Asked> =
+                asked.iter().filter(|asked| asked.began >= back && asked.began <= back + WELL).collect();
+            assert!(after.len() > CLIENTS, "{}: nobody asked afterwards", outage.name);
+            assert!(after.iter().all(|asked| asked.status != 503), "{}: no recovery", outage.name);
+        }
+        let slow: Vec<&Asked> = asked.iter().filter(|asked| asked.ended - asked.began > PATIENCE).collect();
+        // The synchronous client cannot abandon a read: who had a connection when Postgres froze, or took one that had
+        // been good a moment ago, waits until the thaw. They are no more than there are connections.
+        let frozen = outages.iter().find(|outage| outage.name == FROZEN).unwrap();
+        assert!(slow.len() <= CONNECTIONS, "{} waited", slow.len());
+        for asked in slow {
+            assert!(asked.began <= frozen.began + UNPROVEN, "too slow: {:?}", asked.ended - asked.began);
+            assert!(asked.ended <= frozen.over + RECOVERY, "still slow after the thaw");
+        }
+    }
+}
+
+const FROZEN: &str = "SIGSTOP for 6 s";
+
+/// One failure after the other, with time to recover between them.
+fn break_the_database(cluster: &Cluster) -> Vec<Outage> {
+    type Failure<'a> = (&'static str, &'a dyn Fn());
+    let kill = || {
+        cluster.kill();
+        // Longer than a request waits for a connection.
+        sleep(Duration::from_millis(2_500));
+        cluster.restart();
+    };
+    let freeze = || {
+        let frozen = cluster.freeze();
+        sleep(Duration::from_secs(6));
+        drop(frozen);
+    };
+    let failures: [Failure<'_>; 5] = [
+        ("kill -9", &kill),
+        (FROZEN, &freeze),
+        ("pg_ctl restart -m fast", &|| cluster.restart()),
+        ("pg_terminate_backend", &|| cluster.terminate_connections()),
+        ("kill -9 again", &kill),
+    ];
+    sleep(WELL);
+    let told = failures.map(|(name, fail)| {
+        let began = Instant::now();
+        fail();
+        let over = Instant::now();
+        sleep(RECOVERY + WELL + Duration::from_millis(200));
+        Outage { name, began, over }
+    });
+    told.into()
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_soon_after() {
+    let Scene { gatepost, cluster } = Scene::set();
+    let mut browser = signed_in(&gatepost);
+    for party in PARTIES {
+        // Consent is given where it is asked for, so that the load needs no page.
+        party.tokens(&gatepost, &mut browser, OFFLINE);
+    }
+    let before = usize::try_from(gatepost.database.count("grants")).unwrap();
+    let process = gatepost.server_processes();
+    let ledger = Ledger::default();
+    let outages = thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let mut same = gatepost.browser();
+            same.cookies = browser.cookies.clone();
+            let (ledger, gatepost) = (&ledger, &gatepost);
+            scope.spawn(move || ledger.run_client(gatepost, same, number));
+        }
+        // Also when it fails, the load comes to its end.
+        let outages = scope.spawn(|| break_the_database(&cluster)).join();
+        ledger.done.store(true, Ordering::SeqCst);
+        outages.unwrap()
+    });
+    ledger.assert_answers_came_in_time(&outages);
+    assert_eq!(gatepost.server_processes(), process, "the server process was replaced");
+    let grants = usize::try_from(gatepost.database.count("grants")).unwrap() - before;
+    let (lives, doubtful) = (ledger.lives.into_inner().unwrap(), ledger.doubtful.into_inner().unwrap());
+    println!("{} redemptions acknowledged, {doubtful} in doubt, {grants} grants", lives.len());
+    assert!(lives.len() > 100);
+    assert!((lives.len()..=lives.len() + doubtful).contains(&grants), "{grants} grants");
+    for_each(&lives, |life| assert_newest_generation_stands(&gatepost, life));
+    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+    for_each(&lives, |life| assert_what_is_spent_stays_spent(&gatepost, life));
+}
+
+fn for_each(lives: &[Life], check: impl Fn(&Life) + Sync) {
+    thread::scope(|scope| {
+        for some in lives.chunks(lives.len().div_ceil(4)) {
+            scope.spawn(|| some.iter().for_each(&check));
+        }
+    });
+}
+
+/// The last acknowledged refresh was kept, and so was the revocation after it.
+fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
+    let (newest, oldest) = (life.generations.last().unwrap(), life.generations.first().unwrap());
+    let (of_newest, of_oldest) = match life.revoked {
+        Revoked::Nothing => (200, 200),
+        Revoked::AccessToken => (401, 200),
+        Revoked::Grant => (401, 401),
+    };
+    assert_eq!(userinfo(gatepost, access(newest)).status, of_newest);
+    assert_eq!(userinfo(gatepost, access(oldest)).status, of_oldest);
+    let answer = life.party.refresh(gatepost, refresh(newest));
+    assert_eq!(answer.status == 200, life.revoked != Revoked::Grant, "{}", answer.text());
+}
+
+/// A predecessor outside the window is a replay, and a code is good for one redemption: each ends the grant.
+fn assert_what_is_spent_stays_spent(gatepost: &Gatepost, life: &Life) {
+    let newest = life.generations.last().unwrap();
+    if life.party.client_id != CONF1.client_id {
+        assert_error(&life.party.refresh(gatepost, refresh(&life.generations[2])), 400, "invalid_grant");
+    }
+    assert_error(&life.party.redeem(gatepost, &life.code), 400, "invalid_grant");
+    assert_error(&life.party.refresh(gatepost, refresh(newest)), 400, "invalid_grant");
+    assert_eq!(userinfo(gatepost, access(&life.generations[0])).status, 401);
+}
+
+/// What is taken back: each acknowledged an instant before the kill.
+#[derive(Clone, Copy, Debug)]
+enum Taken {
+    ReferenceToken,
+    Jwt,
+    RefreshToken,
+    AllOfBob,
+}
+
+#[test]
+fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_the_server() {
+    let scene = Scene::set();
+    let mut browser = signed_in(&scene.gatepost);
+    for taken in [Taken::ReferenceToken, Taken::Jwt, Taken::RefreshToken, Taken::AllOfBob] {
+        for with_the_server in [false, true] {
+            let mut bobs = bobs_browser(&scene.gatepost);
+            let parties = match taken {
+                Taken::ReferenceToken => vec![CONF2],
+                Taken::Jwt => vec![CONF1],
+                Taken::RefreshToken | Taken::AllOfBob => PARTIES.into(),
+            };
+            let owner = if matches!(taken, Taken::AllOfBob) { &mut bobs } else { &mut browser };
+            let issued: Vec<(Party, Value)> =
+                parties.iter().map(|party| (*party, party.tokens(&scene.gatepost, owner, OFFLINE))).collect();
+            take_back(&scene.gatepost, taken, &issued);
+            fall_and_rise(&scene, with_the_server);
+            for (party, tokens) in &issued {
+                let shown = once_served(|| userinfo(&scene.gatepost, access(tokens)));
+                assert_eq!(shown.status, 401, "{taken:?} {with_the_server}");
+                let alone = matches!(taken, Taken::ReferenceToken | Taken::Jwt);
+                let refreshed = once_served(|| party.refresh(&scene.gatepost, refresh(tokens)));
+                assert_eq!(refreshed.status, if alone { 200 } else { 400 }, "{taken:?}: {}", refreshed.text());
+            }
+        }
+    }
+}
+
+/// The first answer that the database had a part in: a connection from before the fall may be found dead by a request.
+fn once_served(ask: impl Fn() -> Answer) -> Answer {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let answer = ask();
+        if answer.status != 503 || Instant::now() >= deadline {
+            return answer;
+        }
+        sleep(Duration::from_millis(100));
+    }
+}
+
+fn bobs_browser(gatepost: &Gatepost) -> Browser {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path(CONF1.client_id, CONF1.redirect_uri, &[]));
+    assert_eq!(sign_in(&mut browser, &page, "bob", BOB_PASSWORD).status, 303);
+    browser
+}
+
+fn take_back(gatepost: &Gatepost, taken: Taken, issued: &[(Party, Value)]) {
+    for (_, tokens) in issued {
+        assert_eq!(userinfo(gatepost, access(tokens)).status, 200);
+    }
+    match taken {
+        Taken::ReferenceToken | Taken::Jwt => {
+            issued.iter().for_each(|(party, tokens)| party.revoke(gatepost, access(tokens)))
+        }
+        Taken::RefreshToken => issued.iter().for_each(|(party, tokens)| party.revoke(gatepost, refresh(tokens))),
+        Taken::AllOfBob => drop(gatepost.run_well(&["user", "revoke", "bob"], "")),
+    }
+}
+
+/// Kills Postgres, and the server process with it if wanted, and waits until they are back.
+fn fall_and_rise(scene: &Scene, with_the_server: bool) {
+    let old = scene.gatepost.server_processes();
+    scene.cluster.kill();
+    if with_the_server {
+        signal("KILL", &old);
+    }
+    scene.cluster.restart();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let path = authorize_path(CONF1.client_id, CONF1.redirect_uri, &[]);
+    loop {
+        let processes = scene.gatepost.server_processes();
+        let replaced = !processes.is_empty() && processes.iter().all(|process| !old.contains(process));
+        // Its answer to a stranger needs the registry and a connection.
+        let asks = replaced || !with_the_server;
+        if asks && scene.gatepost.is_ready() && scene.gatepost.get(&path).status != 503 {
+            assert!(with_the_server || processes == old, "the server process was replaced");
+            return;
+        }
+        assert!(Instant::now() < deadline, "not back: {}", scene.gatepost.log());
+        sleep(Duration::from_millis(20));
+    }
+}

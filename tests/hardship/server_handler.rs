@@ -1,0 +1,237 @@
+//! What a handler sees and what becomes of its answer. This test binary is its own server process: started again with
+//! `SERVER_PROCESS` set, one of its tests serves and never returns.
+
+use std::borrow::Cow;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use gatepost::http::{Body, Refused, Request, Response};
+use gatepost::protocol::forwarded::loopback_proxies;
+use gatepost::server::{ServerSettings, ServerStats, run};
+
+use crate::serving::{Wire, connect, wait_for};
+
+#[test]
+fn server_process() {
+    if std::env::var_os("SERVER_PROCESS").is_none() {
+        return;
+    }
+    let stats = Arc::new(ServerStats::default());
+    let seen = Arc::clone(&stats);
+    let settings = ServerSettings {
+        workers: 4,
+        trusted_proxies: loopback_proxies(),
+        admin_listen: None,
+        is_open: Arc::new(AtomicBool::new(true)),
+    };
+    let handler = move |arrived: Result<Request, Refused>| match arrived {
+        Ok(request) => answer(&request, &seen),
+        Err(refused) => {
+            Response::empty(refused.status).header("X-Refused", "yes").header("X-Path", refused.request.path)
+        }
+    };
+    run(settings, stats, handler, |_| Response::empty(404), || ());
+}
+
+fn answer(request: &Request, stats: &ServerStats) -> Response {
+    let text = match request.path.as_str() {
+        "/panic" => panic!("secret {}", request.query),
+        "/inject" => return Response::empty(302).header("Location", Cow::Owned(String::from("/\r\nSet-Cookie: a=b"))),
+        "/slow" => {
+            sleep(Duration::from_millis(300));
+            String::from("slow")
+        }
+        "/source" => request.source.to_string(),
+        "/id" => request.id.clone(),
+        "/length" => request.body.len().to_string(),
+        "/in-flight" => stats.in_flight.load(Ordering::SeqCst).to_string(),
+        "/large" => "a".repeat(200_000),
+        other => format!("{:?} {other} {} {:?}", request.method, request.query, request.headers.first("x-test")),
+    };
+    Response::with_body(200, "text/plain", Body::Owned(text.into_bytes()))
+}
+
+struct ServerProcess {
+    child: Child,
+    control: BufReader<UnixStream>,
+    address: SocketAddr,
+}
+
+impl ServerProcess {
+    fn start() -> ServerProcess {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "server_handler::server_process", "--nocapture"])
+            .env("SERVER_PROCESS", "1")
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .stdout(Stdio::from(OwnedFd::from(theirs)))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut process = ServerProcess { child, control: BufReader::new(ours), address };
+        process.await_report("ready");
+        process
+    }
+
+    fn await_report(&mut self, wanted: &str) {
+        let mut line = String::new();
+        // The test harness's own lines come first.
+        while line.trim_end() != wanted {
+            line.clear();
+            assert_ne!(self.control.read_line(&mut line).unwrap(), 0, "the server process ended");
+        }
+    }
+
+    fn connect(&self) -> Wire<std::net::TcpStream> {
+        Wire::over(connect(self.address))
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_panic_is_answered_500_and_the_worker_lives_on() {
+    let mut process = ServerProcess::start();
+    let mut wire = process.connect();
+    for _ in 0..20 {
+        let answer = wire.get("/panic?canary");
+        assert!(answer.status == 500 && answer.header("x-refused") == Some("yes") && answer.body.is_empty());
+    }
+    assert_eq!(wire.get("/length").status, 200);
+    process.child.kill().unwrap();
+    let mut log = String::new();
+    std::io::Read::read_to_string(process.child.stderr.as_mut().unwrap(), &mut log).unwrap();
+    assert!(!log.contains("canary"), "{log}");
+}
+
+#[test]
+fn a_header_with_a_line_break_is_never_sent() {
+    let process = ServerProcess::start();
+    let answer = process.connect().get("/inject");
+    assert_eq!((answer.status, answer.header("x-refused")), (500, Some("yes")));
+    assert!(answer.header("set-cookie").is_none() && answer.header("location").is_none());
+}
+
+#[test]
+fn bodies_of_every_length_arrive_whole() {
+    let process = ServerProcess::start();
+    let mut wire = process.connect();
+    for length in [0, 1, 1_023, 1_024, 1_025, 8_192, 8_193, 65_535, 65_536] {
+        assert_eq!(wire.post("/length", &vec![b'a'; length]).text(), length.to_string());
+    }
+    let upgrading = "POST /length HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nContent-Length: 5\r\n\r\nhello, world";
+    wire.send(upgrading);
+    assert_eq!(wire.answer().text(), "5");
+}
+
+#[test]
+fn long_answers_arrive_whole_on_a_kept_connection() {
+    let process = ServerProcess::start();
+    let mut wire = process.connect();
+    for _ in 0..20 {
+        assert_eq!(wire.get("/large").body.len(), 200_000);
+    }
+}
+
+#[test]
+fn refusals_look_as_the_caller_wants_also_where_the_connection_is_given_up() {
+    let process = ServerProcess::start();
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 501),
+    ] {
+        let mut wire = process.connect();
+        wire.send(request);
+        let answer = wire.answer();
+        assert_eq!((answer.status, answer.header("x-refused")), (status, Some("yes")));
+    }
+}
+
+#[test]
+fn a_handler_sees_method_path_query_and_headers() {
+    let process = ServerProcess::start();
+    let mut wire = process.connect();
+    wire.send("GET /a%20b?c=%41&d HTTP/1.1\r\nHost: a\r\nX-Test: 1\r\n\r\n");
+    assert_eq!(wire.answer().text(), "Get /a%20b c=%41&d Some(\"1\")");
+    for (token, method) in [("OPTIONS", "Options"), ("DELETE", "Other"), ("get", "Other"), ("TRACE", "Other")] {
+        wire.send(format!("{token} /x HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert!(wire.answer().text().starts_with(&format!("{method} /x ")));
+    }
+    let first = wire.get("/id").text();
+    assert!(first.len() == 16 && first.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert_ne!(wire.get("/id").text(), first);
+}
+
+#[test]
+fn the_source_is_what_a_trusted_proxy_says() {
+    let process = ServerProcess::start();
+    let mut wire = process.connect();
+    assert_eq!(wire.get("/source").text(), "127.0.0.1");
+    for (value, source) in [
+        ("198.51.100.7", "198.51.100.7"),
+        ("192.0.2.1, 198.51.100.7", "198.51.100.7"),
+        ("::ffff:198.51.100.7", "198.51.100.7"),
+        ("192.0.2.1, unknown", "127.0.0.1"),
+    ] {
+        wire.send(format!("GET /source HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {value}\r\n\r\n"));
+        assert_eq!(wire.answer().text(), source);
+    }
+}
+
+#[test]
+fn pipelined_answers_keep_their_order_behind_a_slow_one() {
+    let process = ServerProcess::start();
+    let mut wire = process.connect();
+    wire.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /length HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(wire.answer().text(), "slow");
+    assert_eq!(wire.answer().text(), "0");
+}
+
+#[test]
+fn requests_in_flight_are_counted_down_again() {
+    let process = ServerProcess::start();
+    let mut wire = process.connect();
+    for path in ["/panic", "/inject", "/length"] {
+        wire.get(path);
+    }
+    // Only this request, and perhaps a probe.
+    crate::serving::await_that("nothing else is in flight", Duration::from_secs(10), || {
+        wire.get("/in-flight").text() == "1"
+    });
+}
+
+#[test]
+fn a_drained_process_finishes_its_request_and_ends() {
+    let mut process = ServerProcess::start();
+    let mut wire = process.connect();
+    wire.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    sleep(Duration::from_millis(100));
+    process.control.get_mut().write_all(b"drain\n").unwrap();
+    let answer = wire.answer();
+    assert!(answer.text() == "slow" && answer.says_close());
+    drop(wire);
+    assert_eq!(wait_for(&mut process.child).code(), Some(0));
+}
+
+#[test]
+fn a_process_that_beats_goes_on_beating() {
+    let mut process = ServerProcess::start();
+    for _ in 0..3 {
+        process.await_report("beat");
+    }
+}

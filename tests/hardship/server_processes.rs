@@ -1,0 +1,433 @@
+//! Supervisor and server process: death, upgrade, drain, sockets, systemd. Against the running service.
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::serving::{PROGRAM, Service, Wire, await_that, is_alive, scratch, send_signal, serve_command, wait_for};
+
+/// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with other things.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65_534;
+
+fn await_successor(service: &Service, old: u32) {
+    await_that("only a successor is left", SOON, || {
+        let processes = service.server_processes();
+        processes.len() == 1 && processes[0] != old
+    });
+}
+
+#[test]
+fn a_killed_server_process_is_replaced_and_connections_wait() {
+    let service = Service::start("kill");
+    for _ in 0..3 {
+        let process = service.server_process();
+        sleep(Duration::from_millis(1_100));
+        send_signal(process, "KILL");
+        let killed = Instant::now();
+        let mut waiting: Vec<_> = (0..20).map(|_| service.connect()).collect();
+        for wire in &mut waiting {
+            // A connection the dying process had already accepted ends with it.
+            if wire.try_send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n") {
+                assert!(wire.read_answer(true).is_none_or(|answer| answer.status == 200));
+            }
+        }
+        assert!(service.is_healthy());
+        assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+    }
+}
+
+#[test]
+fn a_process_killed_again_and_again_still_comes_back() {
+    let service = Service::start("again");
+    for _ in 0..3 {
+        send_signal(service.server_process(), "KILL");
+        await_that("it serves again", SOON, || service.is_healthy());
+    }
+}
+
+#[test]
+fn a_frozen_server_process_is_replaced() {
+    let service = Service::start("frozen");
+    let process = service.server_process();
+    send_signal(process, "STOP");
+    await_that("a successor serves", SOON, || service.log().matches("serves").count() == 2);
+    assert!(service.is_healthy());
+    await_that("the frozen one is killed", SOON, || !is_alive(process));
+}
+
+#[test]
+fn hangup_starts_a_successor_and_requests_in_flight_are_answered() {
+    let service = Service::start("upgrade");
+    let old = service.server_process();
+    let mut slow = service.connect();
+    slow.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
+    slow.send([b'a'; 1_000]);
+    sleep(Duration::from_millis(100));
+    service.signal("HUP");
+    await_that("a successor serves", SOON, || service.log().matches("serves").count() == 2);
+    for _ in 0..20 {
+        assert!(service.is_healthy());
+    }
+    assert!(service.server_processes().contains(&old), "it still has a request in flight");
+    slow.send([b'a'; 1_000]);
+    assert!(slow.answer().says_close());
+    drop(slow);
+    await_successor(&service, old);
+}
+
+#[test]
+fn no_request_is_lost_while_one_process_follows_another() {
+    let service = Service::start("handover");
+    let old = service.server_process();
+    service.signal("HUP");
+    let (mut answered, mut lost) = (0, 0);
+    while service.server_processes() == [old] || service.server_processes().len() > 1 {
+        let mut wire = service.connect();
+        wire.send("GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        match wire.read_answer(true) {
+            Some(answer) => answered += u32::from(answer.status == 200),
+            None => lost += 1,
+        }
+    }
+    // tiny_http cannot stop accepting: the connection it takes at its very last moment may be cut.
+    assert!(answered > 20 && lost <= 1, "{answered} answered, {lost} lost");
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn a_replaced_binary_is_what_an_upgrade_starts() {
+    let directory = scratch("replaced");
+    let program = directory.join("program");
+    fs::copy(PROGRAM, &program).unwrap();
+    let files = scratch("replaced-files");
+    let service = Service::start_command(serve_command(program.to_str().unwrap(), &files), files);
+    let old = service.server_process();
+    let next = directory.join("next");
+    fs::copy(PROGRAM, &next).unwrap();
+    fs::rename(&next, &program).unwrap();
+    service.signal("HUP");
+    await_successor(&service, old);
+    let running = fs::read_link(format!("/proc/{}/exe", service.server_process())).unwrap();
+    assert_eq!(running, program, "the file of the old process is marked as deleted");
+    assert!(service.is_healthy());
+    drop(service);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn an_upgrade_that_cannot_start_leaves_the_old_process_serving() {
+    let directory = scratch("broken");
+    let program = directory.join("program");
+    fs::copy(PROGRAM, &program).unwrap();
+    let files = scratch("broken-files");
+    let service = Service::start_command(serve_command(program.to_str().unwrap(), &files), files);
+    let old = service.server_process();
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "#!/bin/sh\nexit 78\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    service.signal("HUP");
+    await_that("the failure is logged", SOON, || service.log().contains("78"));
+    sleep(Duration::from_millis(500));
+    assert_eq!(service.server_processes(), [old]);
+    assert!(service.is_healthy());
+    drop(service);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn terminate_drains_and_every_answer_says_so() {
+    let mut service = Service::start("drain");
+    let process = service.server_process();
+    let mut slow = service.connect();
+    slow.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
+    slow.send([b'a'; 1_000]);
+    let mut kept = service.connect();
+    assert!(!kept.get("/healthz").says_close());
+    service.signal("TERM");
+    await_that("draining began", SOON, || service.log().contains("stopping"));
+    sleep(Duration::from_millis(200));
+    assert!(kept.get("/healthz").says_close());
+    drop(kept);
+    sleep(Duration::from_millis(500));
+    assert!(is_alive(process), "a request is still in flight");
+    slow.send([b'a'; 1_000]);
+    assert!(slow.answer().says_close());
+    drop(slow);
+    assert_eq!(service.wait().code(), Some(0));
+    assert!(!is_alive(process));
+}
+
+#[test]
+fn a_connection_that_is_kept_for_nothing_does_not_keep_the_service_from_ending() {
+    let mut service = Service::start("clinging");
+    let mut kept = service.connect();
+    assert_eq!(kept.get("/healthz").status, 200);
+    service.signal("TERM");
+    let told = Instant::now();
+    assert_eq!(service.wait().code(), Some(0));
+    // Less than the ten seconds after which the connection would have ended by itself.
+    assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let mut service = Service::start("second");
+    let mut kept = service.connect();
+    assert_eq!(kept.get("/healthz").status, 200);
+    service.signal("TERM");
+    await_that("draining began", SOON, || service.log().contains("stopping"));
+    service.signal("INT");
+    assert_eq!(service.wait().code(), Some(0));
+}
+
+#[test]
+fn a_signal_to_the_server_process_alone_gets_it_a_successor() {
+    let service = Service::start("alone");
+    let old = service.server_process();
+    send_signal(old, "HUP");
+    send_signal(old, "TERM");
+    await_successor(&service, old);
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn the_server_process_ends_with_its_supervisor() {
+    let mut service = Service::start("orphan");
+    let process = service.server_process();
+    service.signal("KILL");
+    service.wait();
+    await_that("the server process ends", SOON, || !is_alive(process));
+}
+
+#[test]
+fn settings_that_are_refused_end_the_service_with_78() {
+    let directory = scratch("refused");
+    let mut command = serve_command(PROGRAM, &directory);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    command.env("GATEPOST_LISTEN", port.to_string()).env("GATEPOST_WORKERS", "many");
+    assert_eq!(wait_for(&mut command.spawn().unwrap()).code(), Some(78));
+    let mut command = serve_command(PROGRAM, &directory);
+    command.env("GATEPOST_LISTEN", "localhost");
+    assert_eq!(wait_for(&mut command.spawn().unwrap()).code(), Some(78));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_server_process_without_supervisor_refuses_to_run() {
+    let directory = scratch("alone-process");
+    let mut command = serve_command(PROGRAM, &directory);
+    command.args(["--server-process"]);
+    let mut direct = std::process::Command::new(PROGRAM);
+    direct.args(["serve", "--server-process"]).stdin(std::process::Stdio::null());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            direct.env(name, value);
+        }
+    }
+    assert_eq!(wait_for(&mut direct.spawn().unwrap()).code(), Some(78));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_taken_tcp_address_is_an_error() {
+    let directory = scratch("taken");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = serve_command(PROGRAM, &directory);
+    command.env("GATEPOST_LISTEN", taken.local_addr().unwrap().to_string());
+    assert_eq!(wait_for(&mut command.spawn().unwrap()).code(), Some(1));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+/// A service on a Unix socket that it binds itself.
+struct OnUnixSocket(std::process::Child);
+
+impl OnUnixSocket {
+    fn start(directory: &Path, socket: &Path) -> OnUnixSocket {
+        let mut command = serve_command(PROGRAM, directory);
+        command.env("GATEPOST_LISTEN", format!("unix:{}", socket.display()));
+        OnUnixSocket(command.spawn().unwrap())
+    }
+}
+
+impl Drop for OnUnixSocket {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_served(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok_and(|stream| Wire::over(stream).get("/healthz").status == 200)
+}
+
+#[test]
+fn a_unix_socket_serves_the_group_survives_a_crash_and_is_removed_at_the_end() {
+    let directory = scratch("unix");
+    let socket = directory.join("http.sock");
+    let mut service = OnUnixSocket::start(&directory, &socket);
+    await_that("the socket is served", SOON, || is_served(&socket));
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
+    let process = crate::serving::children_of(service.0.id())[0];
+    send_signal(process, "KILL");
+    assert!(is_served(&socket), "the connection waits for the next process");
+    send_signal(service.0.id(), "TERM");
+    await_that("the path is gone", SOON, || !socket.exists());
+    assert_eq!(wait_for(&mut service.0).code(), Some(0));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_stale_socket_path_is_replaced() {
+    let directory = scratch("stale");
+    let socket = directory.join("http.sock");
+    drop(UnixListener::bind(&socket).unwrap());
+    assert!(socket.exists());
+    let _service = OnUnixSocket::start(&directory, &socket);
+    await_that("the socket is served", SOON, || is_served(&socket));
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_socket_somebody_answers_on_is_left_to_them() {
+    let directory = scratch("living");
+    let socket = directory.join("http.sock");
+    let living = UnixListener::bind(&socket).unwrap();
+    let mut service = OnUnixSocket::start(&directory, &socket);
+    assert_eq!(wait_for(&mut service.0).code(), Some(1));
+    assert!(living.accept().is_ok() && UnixStream::connect(&socket).is_ok());
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let directory = scratch("file");
+    let path = directory.join("http.sock");
+    fs::write(&path, "precious").unwrap();
+    let mut service = OnUnixSocket::start(&directory, &path);
+    assert_eq!(wait_for(&mut service.0).code(), Some(1));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_unix_socket_handed_over_is_served_and_its_path_stays() {
+    let directory = scratch("handed");
+    let socket = directory.join("http.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    // As systemd makes them.
+    listener.set_nonblocking(true).unwrap();
+    let mut command = serve_command(PROGRAM, &directory);
+    command.stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    let mut service = OnUnixSocket(command.spawn().unwrap());
+    drop(command);
+    await_that("the socket is served", SOON, || is_served(&socket));
+    sleep(Duration::from_millis(500));
+    assert!(is_served(&socket));
+    send_signal(service.0.id(), "TERM");
+    assert_eq!(wait_for(&mut service.0).code(), Some(0));
+    assert!(socket.exists());
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_service_kept_out_of_its_own_socket_says_what_to_do_and_ends() {
+    let directory = scratch("kept-out");
+    let socket = directory.join("http.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o0)).unwrap();
+    // Modes do not keep root out.
+    let program = directory.join("gatepost");
+    fs::copy(PROGRAM, &program).unwrap();
+    let mut command = serve_command(program.to_str().unwrap(), &directory);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(NOBODY).gid(NOBODY);
+        std::os::unix::fs::chown(directory.join("secret"), Some(NOBODY), None).unwrap();
+    }
+    command.stdin(std::process::Stdio::from(std::os::fd::OwnedFd::from(listener)));
+    let mut service = command.spawn().unwrap();
+    assert_eq!(wait_for(&mut service).code(), Some(78));
+    let log = fs::read_to_string(directory.join("log")).unwrap();
+    assert!(log.contains("SupplementaryGroups="), "{log}");
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn a_lane_jammed_by_silent_senders_on_a_unix_socket_costs_a_process() {
+    let directory = scratch("jam");
+    let socket = directory.join("http.sock");
+    let mut command = serve_command(PROGRAM, &directory);
+    // Nothing limits how long a read on a Unix socket waits, and two threads read bodies.
+    command.env("GATEPOST_LISTEN", format!("unix:{}", socket.display())).env("GATEPOST_WORKERS", "5");
+    let service = OnUnixSocket(command.spawn().unwrap());
+    await_that("the socket is served", SOON, || is_served(&socket));
+    let process = crate::serving::children_of(service.0.id())[0];
+    let silent: Vec<_> = (0..3)
+        .map(|_| {
+            let mut wire = Wire::over(UnixStream::connect(&socket).unwrap());
+            wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
+            wire
+        })
+        .collect();
+    sleep(Duration::from_secs(20));
+    assert!(is_served(&socket) && is_alive(process));
+    await_that("the jammed process ends", Duration::from_secs(30), || !is_alive(process));
+    assert!(is_served(&socket));
+    drop(silent);
+    drop(service);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+fn next_notice(socket: &UnixDatagram) -> String {
+    let mut buffer = [0; 256];
+    let length = socket.recv(&mut buffer).unwrap();
+    String::from_utf8(buffer[..length].to_vec()).unwrap()
+}
+
+fn await_notice(socket: &UnixDatagram, wanted: &str) {
+    let deadline = Instant::now() + SOON;
+    while next_notice(socket) != wanted {
+        assert!(Instant::now() < deadline, "{wanted}");
+    }
+}
+
+#[test]
+fn systemd_is_told_ready_reloading_stopping_and_alive() {
+    let directory = scratch("notify");
+    let path = directory.join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let mut command = serve_command(PROGRAM, &directory);
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "400000");
+    let mut service = Service::start_command(command, directory);
+    await_notice(&socket, "READY=1");
+    await_notice(&socket, "WATCHDOG=1");
+    await_notice(&socket, "WATCHDOG=1");
+    service.signal("HUP");
+    await_notice(&socket, "RELOADING=1");
+    await_notice(&socket, "READY=1");
+    let environment = fs::read(format!("/proc/{}/environ", service.server_processes()[0])).unwrap();
+    assert!(!String::from_utf8_lossy(&environment).contains("NOTIFY_SOCKET"));
+    service.signal("TERM");
+    await_notice(&socket, "STOPPING=1");
+    assert_eq!(service.wait().code(), Some(0));
+}
+
+#[test]
+fn systemd_is_found_in_the_abstract_namespace() {
+    let directory = scratch("abstract");
+    let name = format!("gatepost-test-{}", std::process::id());
+    let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let mut command = serve_command(PROGRAM, &directory);
+    command.env("NOTIFY_SOCKET", format!("@{name}"));
+    let _service = Service::start_command(command, directory);
+    assert_eq!(next_notice(&socket), "READY=1");
+}

@@ -1,0 +1,708 @@
+//! The audit log: what is in it, and that whatever is done to it shows. On the real binary.
+
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gatepost::protocol::instant::Day;
+use gatepost::store::audit_events;
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in, signed_in};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
+use crate::support::postgres::TestDatabase;
+
+/// Exit code and what was printed.
+fn verify(gatepost: &Gatepost, heads: Option<&str>) -> (i32, String) {
+    let arguments: &[&str] = if heads.is_some() { &["audit", "verify", "--heads", "-"] } else { &["audit", "verify"] };
+    let output = gatepost.run(arguments, heads.unwrap_or_default());
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+fn assert_whole(gatepost: &Gatepost, heads: Option<&str>) {
+    let (exit_code, said) = verify(gatepost, heads);
+    assert_eq!(exit_code, 0, "{said}");
+}
+
+fn count(gatepost: &Gatepost, condition: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM audit_events WHERE {condition}");
+    gatepost.database.client().query_one(&sql, &[]).unwrap().get(0)
+}
+
+fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while count(gatepost, condition) < least {
+        assert!(Instant::now() < deadline, "{condition}: {} rows", count(gatepost, condition));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn list(gatepost: &Gatepost, arguments: &[&str]) -> Vec<Value> {
+    let printed = gatepost.run_well(&[&["audit", "list", "--json"], arguments].concat(), "");
+    serde_json::from_str(&printed).unwrap()
+}
+
+fn names(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["event"].as_str().unwrap()).collect()
+}
+
+/// Signs in, redeems codes, and redeems one by several hands at once.
+fn load(gatepost: &Gatepost) {
+    let mut browser = signed_in(gatepost);
+    for _ in 0..5 {
+        let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| redeem(gatepost, &code));
+            }
+        });
+    }
+}
+
+/// Secrets of a whole day; none may be in the log.
+fn day(gatepost: &Gatepost) -> Vec<String> {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", "openid profile")]));
+    sign_in(&mut browser, &page, "MistypedName", "MistypedPassword");
+    let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let page = browser.follow(answer);
+    assert_eq!(decide(&mut browser, &page, "allow", &["profile"], true).status, 303);
+    let secret = code(&mut browser, &authorize_path("conf2", RP2, &[]));
+    let tokens = redeem_as(gatepost, ("conf2", CONF2_SECRET), RP2, &secret).json();
+    let token = |name: &str| tokens[name].as_str().unwrap().to_owned();
+    let authorization = [("Authorization", basic("conf2", CONF2_SECRET))];
+    let authorization: Vec<(&str, &str)> = authorization.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let answer = gatepost.post("/connect/revocation", &authorization, &[("token", &token("access_token"))]);
+    assert_eq!(answer.status, 200);
+    let wrong = basic("conf1", "WrongSecret");
+    let form = [("grant_type", "client_credentials")];
+    assert_eq!(gatepost.post("/connect/token", &[("Authorization", &wrong)], &form).status, 401);
+    let made = gatepost.run_well(&["client", "secret", "conf1"], "").trim().to_owned();
+    gatepost.run_well(&["user", "disable", "bob"], "");
+    let fixed = ["MistypedName", "MistypedPassword", ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, "WrongSecret"];
+    let fixed = fixed.into_iter().chain(["the-state", "the-nonce", crate::support::flow::VERIFIER]).map(str::to_owned);
+    fixed.chain([secret, token("access_token"), token("id_token"), made]).collect()
+}
+
+#[test]
+fn a_busy_day_of_several_processes_is_told_whole_and_without_secrets() {
+    let mut first = Gatepost::start();
+    let mut second = first.beside();
+    second.serve();
+    let secrets = day(&first);
+    thread::scope(|scope| {
+        for gatepost in [&first, &first, &second, &second] {
+            scope.spawn(|| load(gatepost));
+        }
+    });
+    await_count(&first, "event IN ('sign_in_failed', 'client_authentication_failed')", 2);
+    assert_whole(&first, None);
+    // Each code gave one grant, and each further redemption is told as what it was.
+    assert_eq!(count(&first, "event = 'code_redeemed'"), 21);
+    assert_eq!(count(&first, "event = 'code_replayed'"), 40);
+    for event in ["signed_in", "consent_given", "access_token_revoked", "client_secret_made", "user_changed"] {
+        assert!(count(&first, &format!("event = '{event}'")) > 0, "{event}");
+    }
+    let opened = "event = 'chain_opened' AND seq = 0 AND detail ->> 'version' IS NOT NULL";
+    assert!(count(&first, opened) >= 5);
+    assert_eq!(count(&first, "event = 'chain_opened'"), count(&first, opened));
+    let rows = first.database.client().query("SELECT row_to_json(a)::text FROM audit_events a", &[]).unwrap();
+    let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let logs = [first.log(), second.log()].concat();
+    for secret in &secrets {
+        assert!(!logs.contains(secret.as_str()) && !rows.iter().any(|row| row.contains(secret.as_str())), "{secret}");
+    }
+
+    first.stop();
+    second.stop();
+    let heads = [first.log(), second.log()].concat();
+    assert!(heads.contains("audit heads: "), "{heads}");
+    assert_whole(&first, Some(&heads));
+    assert_eq!(verify(&first, Some("no heads here")).0, 1);
+    tampering_is_found_and_named(&first, &heads);
+}
+
+/// The longest chain of a server and its last place.
+fn longest(gatepost: &Gatepost) -> (String, i64) {
+    let sql =
+        "SELECT chain, max(seq) FROM audit_events WHERE chain NOT LIKE '%command%' GROUP BY 1 ORDER BY 2 DESC LIMIT 1";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    (row.get(0), row.get(1))
+}
+
+fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
+    gatepost.database.run("CREATE TABLE kept AS SELECT * FROM audit_events");
+    let (chain, last) = longest(gatepost);
+    assert!(last >= 6, "{last}");
+    let change = |set: &str| format!("UPDATE audit_events SET {set} WHERE chain = '{chain}' AND seq = 2");
+    let copy = |seq: i64| {
+        format!(
+            "CREATE TEMP TABLE t AS SELECT * FROM audit_events WHERE chain = '{chain}' AND seq = 2;
+             UPDATE t SET seq = {seq}; INSERT INTO audit_events SELECT * FROM t"
+        )
+    };
+    let swap = format!(
+        "CREATE TEMP TABLE t AS SELECT * FROM audit_events WHERE chain = '{chain}' AND seq IN (2, 3);
+         DELETE FROM audit_events WHERE chain = '{chain}' AND seq IN (2, 3);
+         UPDATE t SET seq = 5 - seq; INSERT INTO audit_events SELECT * FROM t"
+    );
+    let delete = |condition: &str| format!("DELETE FROM audit_events WHERE chain = '{chain}' AND {condition}");
+    let appended = format!("row {} is not", last + 1);
+    let found = [
+        (change("sub = 'mallory'"), "row 2 is not"),
+        (change("client_id = NULL"), "row 2 is not"),
+        (change("at = at + interval '1 microsecond'"), "row 2 is not"),
+        (change("event = 'other'"), "row 2 is not"),
+        (change("detail = '{\"x\":1}'"), "row 2 is not"),
+        (change("source = '192.0.2.77'"), "row 2 is not"),
+        (change("request_id = NULL"), "row 2 is not"),
+        (change("previous = '\\x00'"), "row 2 is not"),
+        (change("hash = sha256('')"), "row 2 is not"),
+        (change("day = day + 1"), "row 2 was removed"),
+        (delete("seq = 2"), "row 2 was removed"),
+        (delete("seq = 0"), "row 0 was removed"),
+        (delete("seq IN (2, 3, 4)"), "rows 2 to 4 were removed"),
+        (copy(last + 1), appended.as_str()),
+        (copy(i64::MAX), "row 9223372036854775807 was put in"),
+        (swap, "row 2 is not"),
+    ];
+    for (sql, expected) in &found {
+        let (exit_code, said) = tampered(gatepost, sql, None);
+        assert_eq!(exit_code, 1, "{sql}: {said}");
+        assert!(said.contains(&format!("chain {chain}: {expected}")), "{sql}: {said}");
+    }
+    // An end that was cut off, and a chain taken out whole, are missed by whoever kept the heads.
+    let tail = format!("rows {} to {last} were removed", last - 1);
+    for (sql, expected) in
+        [(delete(&format!("seq >= {}", last - 1)), tail.as_str()), (delete("true"), "the whole chain was removed")]
+    {
+        assert_eq!(tampered(gatepost, &sql, None).0, 0, "{sql}");
+        let (exit_code, said) = tampered(gatepost, &sql, Some(heads));
+        assert_eq!(exit_code, 1, "{sql}: {said}");
+        assert!(said.contains(&format!("chain {chain}: {expected}")), "{sql}: {said}");
+    }
+    // The server tells of commands, too, which have no log.
+    let command = "SELECT chain FROM audit_events WHERE event = 'user_changed'";
+    let command: String = gatepost.database.client().query_one(command, &[]).unwrap().get(0);
+    let (_, said) = tampered(gatepost, &format!("DELETE FROM audit_events WHERE chain = '{command}'"), Some(heads));
+    assert!(said.contains(&format!("chain {command}: the whole chain was removed")), "{said}");
+    assert_whole(gatepost, Some(heads));
+}
+
+/// Does that to the log, verifies, and puts all back.
+fn tampered(gatepost: &Gatepost, sql: &str, heads: Option<&str>) -> (i32, String) {
+    gatepost.database.run(sql);
+    let verdict = verify(gatepost, heads);
+    gatepost.database.run("DELETE FROM audit_events; INSERT INTO audit_events SELECT * FROM kept");
+    verdict
+}
+
+#[test]
+fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", "openid profile")]));
+    sign_in(&mut browser, &page, "alice", "wrong");
+    await_count(&gatepost, "event = 'sign_in_failed'", 1);
+    let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let page = browser.follow(answer);
+    decide(&mut browser, &page, "allow", &["profile"], true);
+    let second = code(&mut browser, &authorize_path("conf2", RP2, &[("scope", "openid profile")]));
+    let first = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    assert_eq!(redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &second).status, 200);
+    assert_eq!(redeem_with(&gatepost, "conf1", &first, &[("code_verifier", &"x".repeat(43))]).status, 400);
+    let page = browser.get("/logout");
+    let token = page.fields().remove("form_token").unwrap();
+    browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
+
+    // The newest comes last.
+    let events: Vec<Value> =
+        list(&gatepost, &[]).into_iter().filter(|event| event["event"] != "chain_opened").collect();
+    let events: Vec<Value> = events.into_iter().filter(|event| !event["request_id"].is_null()).collect();
+    let sub = &events.iter().find(|event| event["event"] == "signed_in").unwrap()["sub"];
+    let sid = &events.iter().find(|event| event["event"] == "signed_in").unwrap()["sid"];
+    assert!(sub.is_string() && sid.is_string());
+    let told = |event: &Value| {
+        let is = |name: &str, value: &Value| {
+            if event[name].is_null() {
+                "nobody"
+            } else if event[name] == *value {
+                "hers"
+            } else {
+                "other"
+            }
+        };
+        let words = |name: &str| event[name].as_str().unwrap_or("none").to_owned();
+        (words("event"), words("client_id"), is("sub", sub), is("sid", sid))
+    };
+    let expected = [
+        ("sign_in_failed", "conf2", "nobody", "nobody"),
+        ("signed_in", "conf2", "hers", "hers"),
+        ("consent_given", "conf2", "hers", "hers"),
+        ("code_redeemed", "conf2", "hers", "hers"),
+        ("code_refused", "conf1", "hers", "hers"),
+        ("signed_out", "none", "hers", "hers"),
+    ];
+    let seen: Vec<_> = events.iter().map(told).collect();
+    assert_eq!(
+        seen,
+        expected.map(|(event, client, sub, sid)| (event.to_owned(), client.to_owned(), sub, sid)),
+        "{events:?}"
+    );
+    assert!(events.iter().all(|event| event["source"] == json!("127.0.0.1")), "{events:?}");
+    let log = gatepost.log();
+    for event in &events {
+        assert!(log.contains(&format!("id={}", event["request_id"].as_str().unwrap())), "{event}");
+    }
+}
+
+#[test]
+fn what_a_killed_process_leaves_behind_verifies() {
+    let gatepost = Gatepost::start();
+    let process = gatepost.server_processes()[0];
+    thread::scope(|scope| {
+        let loads: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    // Requests that are cut short are expected.
+                    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| load(&gatepost)));
+                })
+            })
+            .collect();
+        await_count(&gatepost, "event = 'code_redeemed'", 3);
+        let killed = Command::new("kill").args(["-9", &process.to_string()]).status().unwrap();
+        assert!(killed.success());
+        loads.into_iter().for_each(|load| load.join().unwrap());
+    });
+    gatepost.await_ready();
+    load(&gatepost);
+    assert_whole(&gatepost, None);
+}
+
+#[test]
+fn connections_lost_in_mid_statement_leave_chains_whole_and_one_event_for_each_deed() {
+    let mut gatepost = Gatepost::start();
+    thread::scope(|scope| {
+        let loads: Vec<_> = (0..3)
+            .map(|_| {
+                // Requests that are cut short are expected.
+                scope.spawn(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| load(&gatepost))).is_ok())
+            })
+            .collect();
+        while loads.iter().any(|load| !load.is_finished()) {
+            gatepost.database.run(&format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE application_name = '{}' AND pid <> pg_backend_pid() AND state = 'active'",
+                gatepost.database.schema
+            ));
+            thread::sleep(Duration::from_millis(20));
+        }
+        loads.into_iter().for_each(|load| drop(load.join()));
+    });
+    gatepost.stop();
+    let grants = gatepost.database.count("grants");
+    assert_eq!(count(&gatepost, "event IN ('code_redeemed', 'grant_refused', 'code_refused')"), grants);
+    assert_whole(&gatepost, Some(&gatepost.log()));
+}
+
+#[test]
+fn failures_are_told_ten_at_a_time_and_counted_beyond() {
+    let mut gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "1000")]);
+    let wrong = basic("conf1", "wrong");
+    let unknown = basic("a-secret-in-the-wrong-field", "wrong");
+    for authorization in [wrong.as_str(); 30].into_iter().chain([unknown.as_str(); 3]) {
+        let form = [("grant_type", "client_credentials")];
+        assert_eq!(gatepost.post("/connect/token", &[("Authorization", authorization)], &form).status, 401);
+    }
+    gatepost.get(&authorize_path("conf1", RP1, &[]));
+    gatepost.stop();
+    let told = count(&gatepost, "event = 'client_authentication_failed'");
+    // Two minutes at most.
+    assert!((10..=20).contains(&told), "{told}");
+    let counted =
+        "SELECT coalesce(sum((detail ->> 'count')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'";
+    let counted: i64 = gatepost.database.client().query_one(counted, &[]).unwrap().get(0);
+    assert_eq!(told + counted, 33);
+    assert_eq!(
+        count(&gatepost, "event = 'client_authentication_failed' AND (source IS NULL OR request_id IS NULL)"),
+        0
+    );
+    assert_eq!(count(&gatepost, "client_id = 'a-secret-in-the-wrong-field'"), 0);
+    assert_whole(&gatepost, Some(&gatepost.log()));
+}
+
+#[test]
+fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
+    let settings = [("off", "text", false), ("error", "json", true), ("error", "text", true), ("off", "json", false)];
+    for (level, format, is_journal) in settings {
+        let mut gatepost = Gatepost::prepare(&[("GATEPOST_LOG", level), ("GATEPOST_LOG_FORMAT", format)]);
+        gatepost.apply(&document());
+        let log = std::fs::metadata(gatepost.private_file("log", "")).unwrap();
+        // systemd names the stream that is the journal.
+        let stream = if is_journal { log.ino() } else { log.ino() + 1 };
+        gatepost.set("JOURNAL_STREAM", &format!("{}:{stream}", log.dev()));
+        gatepost.serve();
+        signed_in(&gatepost);
+        gatepost.stop();
+        let log = gatepost.log();
+        let begin = match (format, is_journal) {
+            ("text", true) => "<6>INFO  audit heads: ",
+            ("text", _) => "INFO  audit heads: ",
+            (_, true) => r#"<6>{"level":"info","message":"audit heads: "#,
+            (_, false) => r#"{"level":"info","message":"audit heads: "#,
+        };
+        let told = |line: &str| match (format, is_journal) {
+            ("text", false) => {
+                line.split_once("Z ").is_some_and(|(time, rest)| time.len() == 23 && rest.starts_with(begin))
+            }
+            _ => line.starts_with(begin) && line.contains(r#","time":"2"#) == (format == "json" && !is_journal),
+        };
+        assert!(!log.is_empty() && log.lines().all(told), "{level} {format}: {log}");
+        assert_whole(&gatepost, Some(&log));
+        let signed_in = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
+        let chain: String = gatepost.database.client().query_one(signed_in, &[]).unwrap().get(0);
+        gatepost.database.run(&format!("DELETE FROM audit_events WHERE chain = '{chain}' AND event = 'signed_in'"));
+        let (exit_code, said) = verify(&gatepost, Some(&log));
+        assert!(exit_code == 1 && said.contains(&format!("chain {chain}: row ")), "{level} {format}: {said}");
+    }
+}
+
+#[test]
+fn midnight_ends_chains_and_the_next_ones_name_their_ends() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    load(&gatepost);
+    gatepost.travel(86_400);
+    load(&gatepost);
+    assert_whole(&gatepost, None);
+    let after = "SELECT detail -> 'after' ->> 'chain', (detail -> 'after' ->> 'seq')::int8 FROM audit_events
+                 WHERE event = 'chain_opened' AND detail -> 'after' IS NOT NULL LIMIT 1";
+    let row = gatepost.database.client().query_one(after, &[]).unwrap();
+    let (old, seq): (String, i64) = (row.get(0), row.get(1));
+    assert_eq!(count(&gatepost, &format!("chain = '{old}'")), seq + 1);
+    // The minute began anew, too, so the heads are told.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !gatepost.log().contains("audit heads: ") {
+        assert!(Instant::now() < deadline, "no heads are told");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_whole(&gatepost, Some(&gatepost.log()));
+    // The end of yesterday's chain is held without any heads.
+    gatepost.database.run(&format!("DELETE FROM audit_events WHERE chain = '{old}' AND seq = {seq}"));
+    let (exit_code, said) = verify(&gatepost, None);
+    assert_eq!(exit_code, 1, "{said}");
+    assert!(said.contains(&format!("chain {old}: row {seq} was removed")), "{said}");
+    // Gone altogether it is missed, unless it was kept long enough.
+    gatepost.database.run(&format!("DELETE FROM audit_events WHERE chain = '{old}'"));
+    assert_eq!(verify(&gatepost, None).0, 1);
+    gatepost.database.travel(86_400 * 402);
+    assert_eq!(verify(&gatepost, None).0, 0);
+    // Nothing at all is not the same as nothing wrong.
+    gatepost.database.run("DELETE FROM audit_events");
+    let (exit_code, said) = verify(&gatepost, None);
+    assert!(exit_code == 0 && said.contains("the audit log is empty: it was emptied, or"), "{said}");
+    let (exit_code, said) = verify(&gatepost, Some("nothing of the kind"));
+    assert!(exit_code == 1 && said.contains("no line of standard input tells audit heads: give --heads"), "{said}");
+}
+
+#[test]
+fn events_are_listed_by_what_is_asked_and_followed_as_they_come() {
+    let gatepost = Gatepost::start();
+    load(&gatepost);
+    gatepost.run_well(&["user", "disable", "bob"], "");
+    let signed = list(&gatepost, &["--event", "signed_in"]);
+    assert_eq!(names(&signed), ["signed_in"]);
+    let sub = signed[0]["sub"].as_str().unwrap();
+    assert_eq!(signed[0]["source"], json!("127.0.0.1"));
+    let of_alice = list(&gatepost, &["--sub", sub, "--client", "conf1"]);
+    assert!(of_alice.iter().all(|event| event["sub"] == json!(sub)) && names(&of_alice).contains(&"code_replayed"));
+    let change = list(&gatepost, &["--limit", "1"]);
+    assert_eq!(names(&change), ["user_changed"]);
+    assert_eq!(change[0]["detail"], json!({"old": {"enabled": true}, "new": {"enabled": false}}));
+    let at = change[0]["at"].as_str().unwrap();
+    assert!(list(&gatepost, &["--since", "2200-01-01"]).is_empty());
+    assert!(list(&gatepost, &["--until", "2020-01-01T00:00:00Z"]).is_empty());
+    assert!(list(&gatepost, &["--since", at, "--event", "user_changed"]).len() == 1);
+    assert_eq!(list(&gatepost, &["--user", "ALICE", "--client", "conf1"]), of_alice);
+    for (wrong, told) in [
+        (&["--since", "yesterday"][..], "--since must be a time"),
+        (&["--limit", "0"], "--limit must be a number from 1"),
+        (&["--limit", "many"], "--limit must be a number from 1"),
+        (&["--event", "signed-in"], "is no name of an event; the nearest is \"signed_in\""),
+        (&["--event", ""], "--event is empty"),
+        (&["--client", ""], "--client is empty"),
+        (&["--since", "2030-01-01", "--until", "2030-01-01"], "--since must be before --until"),
+        (&["--user", "alice", "--sub", sub], "--user and --sub"),
+        (&["--limits", "1"], "the nearest is --limit"),
+        (&["--day", "2027-01-31"], "\"--day\" is not a flag; try --help"),
+    ] {
+        let output = gatepost.run(&[&["audit", "list"], wrong].concat(), "");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(told), "{wrong:?}: {said}");
+    }
+    let nobody = gatepost.run(&["audit", "list", "--user", "nobody"], "");
+    assert_eq!(nobody.status.code(), Some(1));
+    let mistyped = gatepost.run(&["audit", "list", "--event", "sign_in"], "");
+    assert!(mistyped.status.code() == Some(2) && String::from_utf8(mistyped.stderr).unwrap().contains("signed_in"));
+
+    let mut follower = Follower::start(&gatepost, &["--event", "user_changed"]);
+    assert_eq!(follower.next()["detail"]["new"]["enabled"], json!(false));
+    gatepost.run_well(&["user", "enable", "bob"], "");
+    assert_eq!(follower.next()["detail"]["new"]["enabled"], json!(true));
+}
+
+#[test]
+fn what_nobody_could_have_asked_for_is_refused_with_what_is_near() {
+    let gatepost = Gatepost::start();
+    signed_in(&gatepost);
+    let refused = |arguments: &[&str]| {
+        let output = gatepost.run(&[&["audit", "list"], arguments].concat(), "");
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (exit_code, said) = refused(&["--event", "signed-in"]);
+    assert!(
+        exit_code == Some(2) && said.contains("the nearest is \"signed_in\"") && said.contains("user_removed"),
+        "{said}"
+    );
+    let (exit_code, said) = refused(&["--sub", "nobody-of-that-name"]);
+    assert!(exit_code == Some(1) && said.contains("nobody-of-that-name"), "{said}");
+    // The subject of somebody who is gone is still one.
+    let signed = list(&gatepost, &["--user", "alice", "--event", "signed_in"]);
+    let sub = signed[0]["sub"].as_str().unwrap().to_owned();
+    gatepost.run_well(&["user", "remove", "alice"], "");
+    assert_eq!(names(&list(&gatepost, &["--sub", &sub, "--event", "user_removed"])), ["user_removed"]);
+    assert!(list(&gatepost, &["--sub", &sub, "--event", "keys_reset"]).is_empty());
+    // Every event that the README names or that this database holds can be asked for.
+    let readme = include_str!("../../README.md");
+    let section = readme.split("### The audit log").nth(1).unwrap().split("\n### ").next().unwrap();
+    let told =
+        section.lines().filter(|line| line.starts_with("| ")).flat_map(|line| line.split('`').skip(1).step_by(2));
+    for event in told.filter(|word| word.contains('_') || word.ends_with("ed")) {
+        assert_eq!(refused(&["--event", event]).0, Some(0), "{event}");
+    }
+}
+
+/// `audit list --follow`.
+struct Follower {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn start(gatepost: &Gatepost, arguments: &[&str]) -> Follower {
+        let mut command = gatepost.command();
+        command.args(["audit", "list", "--follow", "--json"]).args(arguments);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Follower { process, lines }
+    }
+
+    fn next(&mut self) -> Value {
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// Ends it; answers what it said on standard error.
+    fn end(mut self) -> String {
+        self.process.kill().unwrap();
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A row dated now, of a chain of its own.
+fn row(event: &str, detail: &str) -> String {
+    format!(
+        "INSERT INTO audit_events SELECT day, clock_timestamp(), 'c/{detail}', 0, previous, hash, '{event}', NULL, NULL, NULL,
+         NULL, NULL, '{{\"by\":\"{detail}\"}}' FROM audit_events LIMIT 1"
+    )
+}
+
+#[test]
+fn events_of_a_long_transaction_are_followed_when_it_is_done_and_each_comes_once() {
+    let gatepost = Gatepost::start();
+    let mut client = gatepost.database.client();
+    for number in 0..12 {
+        gatepost.database.run(&row("user_changed", &format!("before-{number}")));
+    }
+    let mut follower = Follower::start(&gatepost, &["--event", "user_changed", "--limit", "1"]);
+    // What is there and beyond the limit does not come later.
+    assert_eq!(follower.next()["detail"]["by"], "before-11");
+    let mut transaction = client.transaction().unwrap();
+    transaction.batch_execute(&row("user_changed", "long")).unwrap();
+    // Beyond what an event may come late without a transaction that shows.
+    for number in 0..9 {
+        thread::sleep(Duration::from_secs(2));
+        gatepost.database.run(&row("user_changed", &format!("meanwhile-{number}")));
+        assert_eq!(follower.next()["detail"]["by"], format!("meanwhile-{number}"));
+    }
+    transaction.commit().unwrap();
+    assert_eq!(follower.next()["detail"]["by"], "long");
+    thread::sleep(Duration::from_secs(2));
+    gatepost.database.run(&row("user_changed", "last"));
+    assert_eq!(follower.next()["detail"]["by"], "last");
+}
+
+#[test]
+fn a_follower_outlives_the_database_and_misses_nothing() {
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy();
+    gatepost.database.run(&row("user_changed", "before"));
+    let mut follower = Follower::start(&gatepost, &["--event", "user_changed"]);
+    assert_eq!(follower.next()["detail"]["by"], "before");
+    proxy.cut(true);
+    gatepost.database.run(&row("user_changed", "meanwhile"));
+    thread::sleep(Duration::from_secs(4));
+    assert!(follower.process.try_wait().unwrap().is_none());
+    proxy.cut(false);
+    assert_eq!(follower.next()["detail"]["by"], "meanwhile");
+    gatepost.database.run(&row("user_changed", "after"));
+    assert_eq!(follower.next()["detail"]["by"], "after");
+    let said = follower.end();
+    assert!(said.contains("trying again") && said.contains("the database answers again"), "{said}");
+}
+
+#[test]
+fn what_a_request_brings_into_the_log_is_no_head() {
+    for format in ["text", "json"] {
+        let mut gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LOG_FORMAT", format)]);
+        signed_in(&gatepost);
+        let chain = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
+        let chain: String = gatepost.database.client().query_one(chain, &[]).unwrap().get(0);
+        let hash = "0".repeat(64);
+        for forged in [
+            format!("audit heads: {chain}:1:0:{hash}"),
+            format!("INFO  audit heads: {chain}:1:0:{hash}"),
+            format!("a b[1]: INFO  audit heads: {chain}:1:0:{hash}"),
+        ] {
+            gatepost.get(&authorize_path("conf1", RP1, &[("resource", &forged)]));
+            gatepost.get(&format!("/{}", forged.replace(' ', "%20")));
+            gatepost.post("/connect/token", &[("User-Agent", &forged)], &[("grant_type", &forged)]);
+            let path = "/connect/endsession?post_logout_redirect_uri=";
+            gatepost.get(&format!("{path}{}", forged.replace(' ', "%20")));
+        }
+        gatepost.stop();
+        let log = gatepost.log();
+        assert!(log.contains(&format!("audit heads: {chain}:1:0:{hash}")), "{log}");
+        assert_whole(&gatepost, Some(&log));
+        let journal: Vec<String> =
+            log.lines().map(|line| format!("Nov 22 00:59:15 host gatepost[12]: {line}\n")).collect();
+        assert_whole(&gatepost, Some(&journal.concat()));
+        // Two that differ are one too many, whichever came first.
+        let line = format!("INFO  audit heads: {chain}:0:0:{hash}\n");
+        for log in [format!("{log}{line}"), format!("{line}{log}")] {
+            let (exit_code, said) = verify(&gatepost, Some(&log));
+            assert!(exit_code == 1 && said.contains("heads contradict one another"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn commands_of_long_before_the_first_server_are_told() {
+    let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+    gatepost.apply(&document());
+    gatepost.run_well(&["client", "secret", "conf1"], "");
+    gatepost.database.travel(5 * 86_400);
+    gatepost.serve();
+    gatepost.stop();
+    let heads = gatepost.log();
+    assert_whole(&gatepost, Some(&heads));
+    let chains = "SELECT DISTINCT chain FROM audit_events WHERE chain LIKE '%/command-%'";
+    let chains = gatepost.database.client().query(chains, &[]).unwrap();
+    assert!(chains.len() >= 3, "{}", chains.len());
+    for chain in chains.iter().map(|row| row.get::<_, String>(0)) {
+        gatepost.database.run("CREATE TABLE kept AS SELECT * FROM audit_events");
+        let (_, said) = tampered(&gatepost, &format!("DELETE FROM audit_events WHERE chain = '{chain}'"), Some(&heads));
+        assert!(said.contains(&format!("chain {chain}: the whole chain was removed")), "{said}");
+        gatepost.database.run("DROP TABLE kept");
+    }
+}
+
+#[test]
+fn attempts_that_the_throttle_turns_away_are_counted() {
+    let mut gatepost = Gatepost::start();
+    let wrong = basic("conf1", "wrong");
+    let form = [("grant_type", "client_credentials")];
+    let statuses: Vec<u16> =
+        (0..35).map(|_| gatepost.post("/connect/token", &[("Authorization", &wrong)], &form).status).collect();
+    let turned_away = statuses.iter().filter(|status| **status == 429).count();
+    assert!(turned_away > 0, "{statuses:?}");
+    gatepost.stop();
+    let sum = |member: &str| -> i64 {
+        let sum = format!(
+            "SELECT coalesce(sum((detail ->> '{member}')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'"
+        );
+        gatepost.database.client().query_one(&sum, &[]).unwrap().get(0)
+    };
+    assert_eq!(sum("turned_away"), turned_away as i64);
+    assert_eq!(count(&gatepost, "event = 'client_authentication_failed'") + sum("count") + sum("turned_away"), 35);
+}
+
+#[test]
+fn events_go_on_the_day_after_their_last() {
+    let mut gatepost = Gatepost::prepare(&[("GATEPOST_AUDIT_DAYS", "400")]);
+    gatepost.apply(&document());
+    gatepost.serve();
+    signed_in(&gatepost);
+    gatepost.stop();
+    let all = count(&gatepost, "true");
+    let last: i32 = gatepost.database.client().query_one("SELECT max(day) FROM audit_events", &[]).unwrap().get(0);
+    assert!((399..=400).contains(&(last - gatepost.database.today().0)));
+    let store = gatepost.database.store();
+    let first =
+        gatepost.database.client().query_one("SELECT min(day) FROM audit_events", &[]).unwrap().get::<_, i32>(0);
+    assert_eq!(audit_events::remove_expired(&store, Day(first)).unwrap(), 0);
+    assert_eq!(audit_events::remove_expired(&store, Day(last + 1)).unwrap(), u64::try_from(all).unwrap());
+    assert_eq!(count(&gatepost, "true"), 0);
+}
+
+#[test]
+fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who_somebody_is() {
+    let gatepost = Gatepost::start();
+    let claims = r#"{"role":["admin"],"email":"carol@example.com","name":"Carol Kay"}"#;
+    gatepost.run_well(&["user", "add", "carol", "--claims", claims, "--no-password"], "");
+    gatepost.run_well(&["user", "remove", "carol"], "");
+    let dave = |role: &str, email: &str| {
+        let user = json!({"username": "dave", "claims": {"role": role, "email": email}});
+        gatepost.apply(&json!({"users": [user]}));
+    };
+    dave("editor", "dave@example.com");
+    dave("auditor", "dave@example.org");
+    let held = json!({
+        "tenant": null, "enabled": true, "has_password": false,
+        "claims": {"role": ["admin"], "email": "(withheld)", "name": "(withheld)"},
+    });
+    let of = |event: &str| list(&gatepost, &["--event", event]).pop().unwrap()["detail"].clone();
+    let added = list(&gatepost, &["--event", "user_added"]);
+    let carol = added.iter().find(|event| event["detail"]["username"] == "carol").unwrap();
+    assert_eq!(carol["detail"], json!({"username": "carol", "new": held}));
+    assert_eq!(of("user_removed"), json!({"username": "carol", "old": held}));
+    assert_eq!(of("user_added")["new"]["claims"], json!({"role": "editor", "email": "(withheld)"}));
+    let fields = json!([
+        {"key": "claims.email", "old": "(withheld)", "new": "(withheld)"},
+        {"key": "claims.role", "old": "editor", "new": "auditor"},
+    ]);
+    assert_eq!(of("user_changed")["fields"], fields);
+    for personal in ["carol@", "Carol Kay", "dave@"] {
+        assert_eq!(count(&gatepost, &format!("detail::text LIKE '%{personal}%'")), 0);
+    }
+    gatepost.run_well(&["client", "secret", "conf1", "--replace", "--description", "second"], "");
+    let secret = of("client_secret_made");
+    assert_eq!(secret["new"], json!({"description": "second", "expires_at": null}));
+    assert!(!secret["old"].as_array().unwrap().is_empty());
+    gatepost.run_well(&["key", "rotate", "--now"], "");
+    let rotated = of("signing_key_rotated");
+    assert!(rotated["new"]["activates_at"].is_string() && rotated["replaced"]["erased"] == json!(true), "{rotated}");
+    assert_ne!(rotated["replaced"]["old"]["retires_at"], rotated["replaced"]["new"]["retires_at"]);
+    let kid = rotated["kid"].as_str().unwrap();
+    gatepost.run_well(&["key", "retire", kid], "");
+    assert_eq!(of("signing_key_retired")["old"], rotated["new"]);
+}

@@ -1,0 +1,315 @@
+//! Authorization requests that are refused where the success would go.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+
+use crate::support::flow::{authorize_path, challenge, code, signed_in};
+use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
+use crate::support::http::encode;
+
+/// The error that a request gets by redirect, signed in or not.
+fn refused(gatepost: &Gatepost, path: &str) -> BTreeMap<String, String> {
+    let answer = gatepost.get(path);
+    assert!(answer.location().starts_with(&format!("{RP1}?error=")), "{path}: {}", answer.location());
+    let got = answer.query();
+    assert_eq!(got["iss"], gatepost.base_url);
+    let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+    assert!(got["error_description"].bytes().all(plain));
+    got
+}
+
+fn error(gatepost: &Gatepost, changes: &[(&str, &str)]) -> String {
+    let got = refused(gatepost, &authorize_path("conf1", RP1, changes));
+    assert_eq!(got.get("state").map(String::as_str), Some("the-state"), "{changes:?}");
+    got["error"].clone()
+}
+
+#[test]
+fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
+    let gatepost = Gatepost::start();
+    let usual = authorize_path("conf1", RP1, &[]);
+    for (name, first, second) in [
+        ("redirect_uri", "https://evil.example/", RP1),
+        ("redirect_uri", RP1, "https://evil.example/"),
+        ("redirect_uri", RP1, RP1),
+        ("redirect_uri", RP1, ""),
+        ("client_id", "conf1", "conf2"),
+        ("client_id", "conf1", "conf1"),
+        ("client_id", "conf1", ""),
+    ] {
+        let path = authorize_path("conf1", RP1, &[(name, first), (name, second)]);
+        let path = if second.is_empty() { format!("{usual}&{name}=") } else { path };
+        gatepost.get(&path).assert_error_page(400, "GP1002", name);
+    }
+    for name in [
+        "scope",
+        "nonce",
+        "prompt",
+        "max_age",
+        "code_challenge",
+        "code_challenge_method",
+        "acr_values",
+        "claims",
+        "login_hint",
+        "ui_locales",
+        "id_token_hint",
+        "display",
+        "response_type",
+        "response_mode",
+    ] {
+        let path = format!("{}&{name}=&{name}=a", authorize_path("conf1", RP1, &[(name, "")]));
+        let got = refused(&gatepost, &path);
+        assert_eq!((got["error"].as_str(), got["state"].as_str()), ("invalid_request", "the-state"), "{name}");
+    }
+    for second in ["the-state", "other", ""] {
+        let got = refused(&gatepost, &format!("{usual}&state={second}"));
+        assert_eq!((got["error"].as_str(), got.get("state")), ("invalid_request", None));
+    }
+    // A mode that is said twice is not believed.
+    for path in [
+        format!("{usual}&response_mode=fragment&response_mode=fragment"),
+        format!("{usual}&response_mode=form_post&response_type=code"),
+    ] {
+        assert_eq!(refused(&gatepost, &path)["error"], "invalid_request");
+    }
+}
+
+#[test]
+fn malformed_encoding_is_a_bad_request_in_every_parameter() {
+    let gatepost = Gatepost::start();
+    let mut names: Vec<&str> = vec![
+        "client_id",
+        "redirect_uri",
+        "response_type",
+        "response_mode",
+        "scope",
+        "state",
+        "nonce",
+        "code_challenge",
+        "code_challenge_method",
+        "prompt",
+        "max_age",
+        "login_hint",
+        "ui_locales",
+        "acr_values",
+        "id_token_hint",
+        "claims",
+        "display",
+        "resource",
+        "unknown",
+    ];
+    names.push("%FF");
+    for name in names {
+        for value in ["%FF", "%00", "a%00b", "%C3%28", "%ED%A0%80", "%", "%4", "%zz", "%u0041", "%F5%80%80%80"] {
+            let path = format!("{}&{name}={value}", authorize_path("conf1", RP1, &[(name, "")]));
+            gatepost.get(&path).assert_error_page(400, "GP1001", &path);
+        }
+    }
+    let body = [encode(&[("client_id", "conf1"), ("redirect_uri", RP1)]).as_bytes(), b"&state=\xff\xfe"].concat();
+    let answer = gatepost.connect().post_raw("/connect/authorize", &[], &body);
+    answer.assert_error_page(400, "GP1001", "raw bytes");
+}
+
+#[test]
+fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
+    let gatepost = Gatepost::start();
+    for (name, most) in [
+        ("scope", 2_000),
+        ("nonce", 1_024),
+        ("code_challenge", 128),
+        ("login_hint", 256),
+        ("claims", 4_096),
+        ("id_token_hint", 16 * 1_024),
+        ("prompt", 300),
+        ("max_age", 300),
+        ("acr_values", 300),
+        ("ui_locales", 300),
+        ("display", 300),
+        ("response_type", 300),
+        ("response_mode", 300),
+        ("code_challenge_method", 300),
+        ("resource", 2_000),
+    ] {
+        for length in [most + 1, 20_000] {
+            assert_eq!(error(&gatepost, &[(name, &"x".repeat(length))]), "invalid_request", "{name} {length}");
+        }
+    }
+    for fine in [("login_hint", 256), ("ui_locales", 300), ("acr_values", 300), ("nonce", 1_024), ("display", 300)] {
+        let answer = gatepost.get(&authorize_path("conf1", RP1, &[(fine.0, &"x".repeat(fine.1))]));
+        assert!(answer.location().starts_with("/login?r="), "{fine:?} {}", answer.location());
+    }
+    let got = refused(&gatepost, &authorize_path("conf1", RP1, &[("state", &"s".repeat(4_097))]));
+    assert_eq!((got["error"].as_str(), got.get("state")), ("invalid_request", None));
+
+    for length in [33 * 1_024, 60_000] {
+        let path = authorize_path("conf1", RP1, &[("unknown", &"x".repeat(length))]);
+        let answer = gatepost.connect().try_send("GET", &path, &[], b"").unwrap();
+        assert_eq!((answer.status, answer.header("location")), (414, None));
+    }
+    let form = encode(&[("client_id", "conf1"), ("unknown", &"x".repeat(66_000))]);
+    let answer = gatepost.connect().try_send(
+        "POST",
+        "/connect/authorize",
+        &[("Content-Type", "application/x-www-form-urlencoded")],
+        form.as_bytes(),
+    );
+    assert_eq!(answer.unwrap().status, 413);
+    let many = "&x=1".repeat(5_000);
+    let answer = gatepost.get(&format!("{}{many}", authorize_path("conf1", RP1, &[])));
+    assert!(answer.location().starts_with("/login?r="));
+}
+
+#[test]
+fn line_breaks_and_bidi_marks_stay_inside_their_parameter() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    for state in ["a\r\nSet-Cookie: x=y\r\n\r\n<html>", "\n", "\u{202e}\u{2066}abc", "\u{feff}", "\u{7f}\u{1b}[31m"] {
+        let answer = browser.get(&authorize_path("conf1", RP1, &[("state", state)]));
+        assert_eq!((answer.query()["state"].as_str(), answer.headers_named("set-cookie").len()), (state, 0));
+        assert!(answer.location().is_ascii());
+        let answer = browser.get(&authorize_path("conf1", RP1, &[("state", state), ("response_mode", "fragment")]));
+        assert_eq!(answer.fragment()["state"], state);
+    }
+}
+
+#[test]
+fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply() {
+    let gatepost = Gatepost::start();
+    for (response_type, response_mode, expected, place) in [
+        ("", "", "invalid_request", "?"),
+        ("", "fragment", "invalid_request", "#"),
+        ("", "form_post", "invalid_request", "form"),
+        ("", "web_message", "invalid_request", "?"),
+        ("none", "", "unsupported_response_type", "?"),
+        ("CODE", "", "unsupported_response_type", "?"),
+        ("code code", "", "unsupported_response_type", "?"),
+        ("code,token", "", "unsupported_response_type", "?"),
+        ("bogus", "fragment", "unsupported_response_type", "#"),
+        ("bogus", "form_post", "unsupported_response_type", "form"),
+        ("token bogus", "", "unsupported_response_type", "#"),
+        ("id_token bogus", "query", "unsupported_response_type", "#"),
+        ("code", "jwt", "invalid_request", "?"),
+        ("code", "Query", "invalid_request", "?"),
+        ("code", "query.jwt", "invalid_request", "?"),
+    ] {
+        let changes = [("response_type", response_type), ("response_mode", response_mode)];
+        let answer = gatepost.get(&authorize_path("conf1", RP1, &changes));
+        let got = match place {
+            "?" => answer.query(),
+            "#" => answer.fragment(),
+            _ => answer.fields(),
+        };
+        assert_eq!(got["error"], expected, "{changes:?}");
+        assert_eq!((got["state"].as_str(), &got["iss"]), ("the-state", &gatepost.base_url), "{changes:?}");
+    }
+    // A type that is not the client's own does not get as far as a page.
+    for response_type in ["id_token", "token", "code id_token"] {
+        let answer = gatepost.get(&authorize_path("conf1", RP1, &[("response_type", response_type)]));
+        let got = answer.fragment();
+        let expected = ["unauthorized_client", "unsupported_response_type"];
+        assert!(expected.contains(&got["error"].as_str()), "{response_type}: {got:?}");
+    }
+}
+
+#[test]
+fn scopes_must_be_registered_allowed_and_of_the_right_kind() {
+    let gatepost = Gatepost::start();
+    for scope in [
+        "",
+        "   ",
+        "nope",
+        "openid nope",
+        "OpenID",
+        "openid address",
+        "openid offline_access",
+        "profile",
+        "profile orders.read",
+        "openid\tprofile",
+        "openid,profile",
+        "openid \u{e9}",
+        "openid \"",
+        "openid <script>",
+        "openid\nprofile",
+    ] {
+        assert_eq!(error(&gatepost, &[("scope", scope)]), "invalid_scope", "{scope:?}");
+    }
+    let answer = gatepost.get(&authorize_path("conf2", RP2, &[("scope", "openid orders.read")]));
+    assert_eq!(answer.query()["error"], "invalid_scope");
+    let mut browser = signed_in(&gatepost);
+    for scope in ["openid", "orders.read", "orders.read stock.read", "openid roles orders.read"] {
+        code(&mut browser, &authorize_path("conf1", RP1, &[("scope", scope)]));
+    }
+}
+
+#[test]
+fn pkce_is_required_and_checked() {
+    let gatepost = Gatepost::start();
+    let (overlong, short) = ("a".repeat(129), "a".repeat(42));
+    let odd = |end: &str| format!("{}{end}", "a".repeat(42));
+    let (plus, kelvin, newline, dot, equals) = (odd("+"), odd("\u{212a}"), odd("\n"), odd("."), odd("="));
+    let s256 = ("code_challenge_method", "S256");
+    for changes in [
+        vec![("code_challenge", ""), ("code_challenge_method", "")],
+        vec![("code_challenge", ""), s256],
+        vec![("code_challenge_method", "")],
+        vec![("code_challenge_method", "plain")],
+        vec![("code_challenge_method", "s256")],
+        vec![("code_challenge_method", "none")],
+        vec![("code_challenge", &short), s256],
+        vec![("code_challenge", &overlong), s256],
+        vec![("code_challenge", &plus), s256],
+        vec![("code_challenge", &kelvin), s256],
+        vec![("code_challenge", &newline), s256],
+        vec![("code_challenge", &dot), s256],
+        vec![("code_challenge", &equals), s256],
+    ] {
+        assert_eq!(error(&gatepost, &changes), "invalid_request", "{changes:?}");
+        let answer = gatepost.get(&authorize_path("pub1", RPS, &changes));
+        assert_eq!(answer.query()["error"], "invalid_request", "{changes:?}");
+    }
+    // Sent empty is not the same as not sent.
+    let empty = format!("{}&code_challenge=", authorize_path("conf1", RP1, &[("code_challenge", "")]));
+    assert_eq!(refused(&gatepost, &empty)["error"], "invalid_request");
+}
+
+#[test]
+fn a_client_that_is_registered_without_pkce_is_held_to_it_once_it_tries() {
+    let mut registered = document();
+    registered["clients"][0]["require_pkce"] = json!(false);
+    registered["clients"][0]["allow_plain_pkce"] = json!(true);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let bare = authorize_path("conf1", RP1, &[("code_challenge", ""), ("code_challenge_method", "")]);
+    code(&mut browser, &bare);
+    assert_eq!(browser.get(&format!("{bare}&code_challenge=")).query()["error"], "invalid_request");
+    assert_eq!(browser.get(&format!("{bare}&code_challenge_method=S256")).query()["error"], "invalid_request");
+    let plain = "p".repeat(128);
+    code(
+        &mut browser,
+        &authorize_path("conf1", RP1, &[("code_challenge", &plain), ("code_challenge_method", "plain")]),
+    );
+    code(
+        &mut browser,
+        &authorize_path("conf1", RP1, &[("code_challenge", &challenge()), ("code_challenge_method", "")]),
+    );
+}
+
+#[test]
+fn request_objects_are_refused_before_anything_else_but_the_way_back() {
+    let gatepost = Gatepost::start();
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let payload = r#"{"state":"inside","response_mode":"fragment","redirect_uri":"https://evil.example/"}"#;
+    let object = format!("{}.{}.", part(r#"{"alg":"none"}"#), part(payload));
+    assert_eq!(error(&gatepost, &[("request", "x"), ("scope", "nope")]), "request_not_supported");
+    assert_eq!(error(&gatepost, &[("request_uri", "https://rp1.example/r")]), "request_uri_not_supported");
+    assert_eq!(error(&gatepost, &[("request", &object), ("response_mode", "query")]), "request_not_supported");
+    let bare = [("request", object.as_str()), ("state", ""), ("response_type", ""), ("scope", "")];
+    let answer = gatepost.get(&authorize_path("conf1", RP1, &bare));
+    assert!(answer.location().starts_with(&format!("{RP1}#error=request_not_supported")), "{}", answer.location());
+    assert_eq!(answer.fragment()["state"], "inside");
+    let elsewhere = [("request", object.as_str())];
+    gatepost.get(&authorize_path("conf1", "https://evil.example/", &elsewhere)).assert_error_page(400, "GP1105", "");
+}

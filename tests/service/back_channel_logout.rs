@@ -1,0 +1,485 @@
+//! Back-channel logout: every end of a session is told to the clients that had a part in it, once each, whatever befalls
+//! them or us meanwhile; and nobody else's server is ever asked.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    access_token, authorize_path, code, decode_jwt, sign_in, signed_in, text, tokens, with_clients,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::http::{Browser, ask_alone, free_address};
+use crate::support::jwt::verified;
+
+/// How a client answers.
+#[derive(Clone, Debug)]
+enum Manner {
+    Status(u16),
+    /// To somewhere else.
+    Redirect(String),
+    /// Not before it is too late.
+    Slow,
+}
+
+/// A client's server: it writes down what it is told.
+#[derive(Clone)]
+struct Receiver {
+    port: u16,
+    manner: Arc<Mutex<Manner>>,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Receiver {
+    fn start(manner: Manner) -> Receiver {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let receiver = Receiver { port, manner: Arc::new(Mutex::new(manner)), told: Arc::default() };
+        let server = receiver.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let server = server.clone();
+                thread::spawn(move || server.answer(stream));
+            }
+        });
+        receiver
+    }
+
+    fn answer(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                break;
+            }
+        }
+        let lower = head.to_ascii_lowercase();
+        let length = lower.split_once("content-length: ").map_or("0", |(_, rest)| rest.split("\r\n").next().unwrap());
+        let mut body = vec![0; length.parse().unwrap()];
+        reader.read_exact(&mut body).unwrap();
+        self.told.lock().unwrap().push(format!("{head}{}", String::from_utf8(body).unwrap()));
+        let manner = self.manner.lock().unwrap().clone();
+        let answer = match manner {
+            Manner::Status(status) => format!("HTTP/1.1 {status} So\r\nContent-Length: 2\r\n\r\nok"),
+            Manner::Redirect(to) => format!("HTTP/1.1 307 There\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"),
+            Manner::Slow => {
+                sleep(Duration::from_secs(7));
+                String::from("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
+        };
+        // Whoever asked may have given up.
+        drop(reader.get_mut().write_all(answer.as_bytes()));
+    }
+
+    fn behave(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+
+    fn uri(&self) -> String {
+        format!("http://127.0.0.1:{}/logged/out?from=gatepost", self.port)
+    }
+
+    fn calls(&self) -> usize {
+        self.told.lock().unwrap().len()
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// The tokens it was told, checked as a client checks them; there are this many, and soon.
+    fn tokens(&self, gatepost: &Gatepost, count: usize) -> Vec<Value> {
+        await_that("calls", || self.calls() >= count);
+        let requests = self.requests();
+        assert_eq!(requests.len(), count, "{requests:?}");
+        requests.iter().map(|request| logout_token(gatepost, request)).collect()
+    }
+}
+
+fn await_that(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "no {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Time enough for a call that must not be made.
+fn await_nothing() {
+    sleep(Duration::from_millis(2_200));
+}
+
+/// The claims in a request, whose shape and signature must be right.
+fn logout_token(gatepost: &Gatepost, request: &str) -> Value {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("POST /logged/out?from=gatepost HTTP/1.1\r\n"), "{head}");
+    assert!(head.to_ascii_lowercase().contains("\r\ncontent-type: application/x-www-form-urlencoded"), "{head}");
+    let token = body.strip_prefix("logout_token=").unwrap();
+    let (header, claims) = verified(gatepost, token);
+    assert_eq!(header["typ"], "logout+jwt");
+    let mut names: Vec<&String> = claims.as_object().unwrap().keys().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["aud", "events", "exp", "iat", "iss", "jti", "sid", "sub"]);
+    assert_eq!(claims["iss"], json!(gatepost.base_url));
+    assert_eq!(claims["events"], json!({"http://schemas.openid.net/event/backchannel-logout": {}}));
+    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 120);
+    assert!(claims["jti"].as_str().unwrap().len() >= 22);
+    claims
+}
+
+const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8");
+
+fn told_at(receiver: &Receiver) -> Value {
+    json!({"backchannel_logout_uri": receiver.uri(), "backchannel_logout_session_required": true})
+}
+
+/// One client `told`, with a server that answers 200.
+fn scene() -> (Gatepost, Receiver) {
+    let receiver = Receiver::start(Manner::Status(200));
+    let document = with_clients(document(), &[("told", told_at(&receiver))]);
+    (Gatepost::start_with(&document, &[ALLOWED]), receiver)
+}
+
+fn sign_out(browser: &mut Browser) {
+    let page = browser.get("/logout");
+    let token = page.fields().remove("form_token").unwrap();
+    let answer = browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
+    assert!(answer.text().contains("You are signed out"), "{}", answer.text());
+}
+
+fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
+    let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
+    let answer = browser.post("/account", &[form, &[("form_token", token.as_str())]].concat());
+    assert!(answer.status == 200 && !answer.text().contains("role=\"alert\""), "{}", answer.text());
+}
+
+fn sid(tokens: &Value) -> String {
+    decode_jwt(text(tokens, "id_token")).1["sid"].as_str().unwrap().to_owned()
+}
+
+/// Tries, whether told, and whether another try is to come, by client.
+fn queue(gatepost: &Gatepost) -> BTreeMap<String, (i32, bool, bool)> {
+    let sql = "SELECT client_id, tries, notified_at IS NOT NULL, due_at IS NOT NULL FROM session_clients";
+    let rows = gatepost.database.client().query(sql, &[]).unwrap();
+    rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2), row.get(3)))).collect()
+}
+
+fn hurry(gatepost: &Gatepost) {
+    gatepost.database.run("UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NOT NULL");
+}
+
+#[test]
+fn a_client_is_told_once_by_a_token_that_its_keys_verify() {
+    let receivers = [(); 3].map(|()| Receiver::start(Manner::Status(204)));
+    let with_alg = |receiver: &Receiver, alg: &str| {
+        let mut client = told_at(receiver);
+        client["id_token_signed_response_alg"] = json!(alg);
+        client
+    };
+    let document = with_clients(
+        document(),
+        &[
+            ("rsa", told_at(&receivers[0])),
+            ("curve", with_alg(&receivers[1], "ES256")),
+            ("edwards", with_alg(&receivers[2], "EdDSA")),
+            ("unused", told_at(&receivers[0])),
+        ],
+    );
+    let gatepost = Gatepost::start_with(&document, &[ALLOWED]);
+    let mut browser = signed_in(&gatepost);
+    let mut elsewhere = signed_in(&gatepost);
+    code(&mut elsewhere, &authorize_path("rsa", RP1, &[]));
+    let gave = ["rsa", "curve", "edwards"].map(|client_id| tokens(&gatepost, &mut browser, client_id, "openid"));
+    sign_out(&mut browser);
+    let mut ids = Vec::new();
+    for (receiver, (client_id, gave)) in receivers.iter().zip(["rsa", "curve", "edwards"].iter().zip(&gave)) {
+        let claims = &receiver.tokens(&gatepost, 1)[0];
+        let id_token = decode_jwt(text(gave, "id_token")).1;
+        assert_eq!((&claims["sid"], &claims["sub"]), (&id_token["sid"], &id_token["sub"]));
+        assert_eq!(claims["aud"], *client_id);
+        ids.push(claims["jti"].clone());
+    }
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+    await_nothing();
+    assert!(receivers.iter().all(|receiver| receiver.calls() == 1));
+    // A token that says that something is over opens nothing.
+    let request = receivers[0].requests().remove(0);
+    let token = request.split_once("logout_token=").unwrap().1;
+    let hint = gatepost.get(&format!("/connect/endsession?id_token_hint={token}"));
+    hint.assert_error_page(400, "GP1128", "a logout token as a hint");
+    assert_eq!(crate::support::flow::userinfo(&gatepost, token).status, 401);
+}
+
+#[test]
+fn every_end_of_a_session_is_told_and_nothing_else_is() {
+    let (gatepost, receiver) = scene();
+    let mut before = 0;
+    let mut is_told = |what: &str, expected: usize, end: &mut dyn FnMut(&mut Browser, &Value)| {
+        // Sessions of the cases before live on.
+        gatepost.database.run("DELETE FROM session_clients");
+        let mut browser = signed_in(&gatepost);
+        let gave = tokens(&gatepost, &mut browser, "told", "openid");
+        end(&mut browser, &gave);
+        if expected == 0 {
+            await_nothing();
+        }
+        let claims = receiver.tokens(&gatepost, before + expected);
+        assert!(claims[before..].iter().all(|claims| claims["sid"] == sid(&gave)), "{what}: {claims:?}");
+        before += expected;
+    };
+    let run = |arguments: &[&str], input: &str| drop(gatepost.run_well(arguments, input));
+    // What ends no session.
+    is_told("the same person signs in anew, and tokens end", 0, &mut |browser, gave| {
+        let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
+        sign_in(browser, &page, "alice", ALICE_PASSWORD);
+        let again = tokens(&gatepost, browser, "told", "openid");
+        assert_eq!(sid(&again), sid(gave));
+        access_token(&gatepost, browser, "openid");
+        gatepost.database.run("UPDATE grants SET revoked_at = now()");
+        gatepost.database.run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
+        run(&["user", "revoke", "bob"], "");
+        run(&["client", "revoke", "conf1"], "");
+    });
+    // What does.
+    is_told("sign-out here", 1, &mut |browser, _| sign_out(browser));
+    is_told("sign-out by the client", 1, &mut |browser, gave| {
+        let answer = browser.get(&format!("/connect/endsession?id_token_hint={}", text(gave, "id_token")));
+        assert_eq!(answer.status, 200);
+    });
+    is_told("somebody else signs in", 1, &mut |browser, _| {
+        let page = browser.visit(&authorize_path("told", RP1, &[("prompt", "login")]));
+        assert_eq!(sign_in(browser, &page, "bob", BOB_PASSWORD).status, 303);
+    });
+    is_told("their account's page, from elsewhere", 1, &mut |_, gave| {
+        let mut elsewhere = signed_in(&gatepost);
+        on_account_page(&mut elsewhere, &[("decision", "end_session"), ("session", &sid(gave))]);
+    });
+    is_told("another password by their own hand, from elsewhere", 1, &mut |_, _| {
+        let mut elsewhere = signed_in(&gatepost);
+        code(&mut elsewhere, &authorize_path("told", RP1, &[]));
+        let (present, new) = (("present_password", ALICE_PASSWORD), ("new_password", ALICE_PASSWORD));
+        let again = ("new_password_again", ALICE_PASSWORD);
+        on_account_page(&mut elsewhere, &[("decision", "change_password"), present, new, again]);
+        assert!(elsewhere.get(&authorize_path("told", RP1, &[("prompt", "none")])).query().contains_key("code"));
+    });
+    is_told("session end", 1, &mut |_, gave| run(&["session", "end", &sid(gave)], ""));
+    is_told("user revoke", 1, &mut |_, _| run(&["user", "revoke", "alice"], ""));
+    is_told("another password", 1, &mut |_, _| run(&["user", "password", "alice"], ALICE_PASSWORD));
+    is_told("user disable", 1, &mut |_, _| run(&["user", "disable", "alice"], ""));
+    run(&["user", "enable", "alice"], "");
+    is_told("a user is disabled by apply", 1, &mut |_, _| {
+        let mut document = with_clients(document(), &[("told", told_at(&receiver))]);
+        document["users"][0]["enabled"] = json!(false);
+        gatepost.apply(&document);
+    });
+    run(&["user", "enable", "alice"], "");
+    is_told("user remove", 1, &mut |_, _| run(&["user", "remove", "alice"], ""));
+}
+
+#[test]
+fn a_client_that_is_revoked_is_told_of_its_sessions_and_again_of_what_follows() {
+    let (gatepost, receiver) = scene();
+    let mut browser = signed_in(&gatepost);
+    let gave = tokens(&gatepost, &mut browser, "told", "openid");
+    gatepost.run_well(&["client", "revoke", "told"], "");
+    assert_eq!(receiver.tokens(&gatepost, 1)[0]["sid"], sid(&gave));
+    await_that("note", || queue(&gatepost)["told"] == (1, true, false));
+    // The session goes on: when it is used to sign in there again, its end is news.
+    for _ in 0..2 {
+        code(&mut browser, &authorize_path("told", RP1, &[]));
+        assert_eq!(queue(&gatepost)["told"], (0, false, false));
+    }
+    sign_out(&mut browser);
+    assert_eq!(receiver.tokens(&gatepost, 2)[1]["sid"], sid(&gave));
+    // What is disabled hears of it, too; what is gone has no address any more.
+    let mut browser = signed_in(&gatepost);
+    code(&mut browser, &authorize_path("told", RP1, &[]));
+    let mut registered = with_clients(document(), &[("told", told_at(&receiver))]);
+    registered["clients"].as_array_mut().unwrap().last_mut().unwrap()["enabled"] = json!(false);
+    gatepost.apply(&registered);
+    receiver.tokens(&gatepost, 3);
+}
+
+#[test]
+fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
+    let elsewhere = Receiver::start(Manner::Status(200));
+    let well = Receiver::start(Manner::Status(200));
+    let broken = Receiver::start(Manner::Status(500));
+    let slow = Receiver::start(Manner::Slow);
+    let moved = Receiver::start(Manner::Redirect(elsewhere.uri()));
+    let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let down = json!({"backchannel_logout_uri": format!("http://127.0.0.1:{down}/")});
+    let front = json!({"frontchannel_logout_uri": "https://rp1.example/out"});
+    let document = with_clients(
+        document(),
+        &[
+            ("broken", told_at(&broken)),
+            ("down", down),
+            ("front", front),
+            ("moved", told_at(&moved)),
+            ("slow", told_at(&slow)),
+            ("well", told_at(&well)),
+        ],
+    );
+    let admin = free_address();
+    let gatepost = Gatepost::start_with(&document, &[ALLOWED, ("GATEPOST_ADMIN_LISTEN", &admin)]);
+    let mut browser = signed_in(&gatepost);
+    for client_id in ["broken", "down", "front", "moved", "slow", "well"] {
+        code(&mut browser, &authorize_path(client_id, RP1, &[]));
+    }
+    sign_out(&mut browser);
+    await_that("call to the slow one", || slow.calls() == 1);
+    // Everybody else is served meanwhile, and told.
+    well.tokens(&gatepost, 1);
+    assert!(
+        crate::support::flow::userinfo(&gatepost, &access_token(&gatepost, &mut signed_in(&gatepost), "openid")).status
+            == 200
+    );
+    let failing = ["broken", "down", "moved", "slow"];
+    let all = |state: (i32, bool, bool)| {
+        let queue = queue(&gatepost);
+        failing.iter().all(|client_id| queue[*client_id] == state)
+            && queue["well"] == (1, true, false)
+            && queue["front"] == (1, false, false)
+    };
+    await_that("failures", || gatepost.log().matches("(try 1 of 3)").count() == failing.len());
+    assert!(all((1, false, true)), "{:?}", queue(&gatepost));
+    let minutes =
+        "SELECT bool_and(due_at BETWEEN clock_timestamp() + interval '40 s' AND clock_timestamp() + interval '60 s')
+                   FROM session_clients WHERE due_at IS NOT NULL";
+    assert!(gatepost.database.client().query_one(minutes, &[]).unwrap().get::<_, bool>(0));
+    // The slow one need not be waited for again.
+    slow.behave(Manner::Status(404));
+    for (tries, state) in [(2, (2, false, true)), (3, (3, false, false))] {
+        hurry(&gatepost);
+        // Entered before the call is made.
+        await_that("tries", || all(state) && [&broken, &moved, &slow].map(Receiver::calls) == [tries; 3]);
+    }
+    hurry(&gatepost);
+    await_nothing();
+    assert_eq!([&broken, &moved, &slow].map(Receiver::calls), [3; 3]);
+    assert_eq!((well.calls(), elsewhere.calls()), (1, 0));
+    let log = gatepost.log();
+    assert!(log.contains("back-channel logout of client broken failed (try 3 of 3): it answered 500"), "{log}");
+    assert!(!log.contains("eyJ"), "no token is logged");
+    let (_, metrics) = ask_alone(&admin, "GET /metrics");
+    for (outcome, count) in [("told", 1), ("failed", 2 * failing.len()), ("given_up", failing.len())] {
+        let line = format!("gatepost_backchannel_logouts_total{{outcome=\"{outcome}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+}
+
+#[test]
+fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
+    let (well, slow) = (Receiver::start(Manner::Status(200)), Receiver::start(Manner::Slow));
+    let document = with_clients(document(), &[("slow", told_at(&slow)), ("well", told_at(&well))]);
+    let gatepost = Gatepost::start_with(&document, &[ALLOWED]);
+    let mut browser = signed_in(&gatepost);
+    code(&mut browser, &authorize_path("well", RP1, &[]));
+    let due = "INSERT INTO session_clients (day, sid, client_id, sub, due_at)
+               SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 60) AS number";
+    gatepost.database.run(due);
+    await_that("calls to the slow one", || slow.calls() > 0);
+    sign_out(&mut browser);
+    await_that("call to the other", || well.calls() == 1);
+    assert!(slow.calls() <= 16, "one handful when it signed out, another with it: {}", slow.calls());
+}
+
+#[test]
+fn an_address_of_ones_own_network_is_not_called_unless_allowed() {
+    let receiver = Receiver::start(Manner::Status(200));
+    let by_name = json!({"backchannel_logout_uri": format!("http://localhost:{}/", receiver.port)});
+    let link_local = json!({"backchannel_logout_uri": "https://169.254.169.254/latest/meta-data/"});
+    let private = json!({"backchannel_logout_uri": "https://10.0.0.1/"});
+    let clients = [("told", told_at(&receiver)), ("named", by_name), ("link-local", link_local), ("private", private)];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let mut browser = signed_in(&gatepost);
+    for (client_id, _) in &clients {
+        code(&mut browser, &authorize_path(client_id, RP1, &[]));
+    }
+    sign_out(&mut browser);
+    await_that("refusals", || gatepost.log().matches("GATEPOST_OUTBOUND_ALLOW does not name it").count() == 4);
+    assert!(queue(&gatepost).values().all(|row| *row == (1, false, true)), "{:?}", queue(&gatepost));
+    assert_eq!(receiver.calls(), 0);
+}
+
+#[test]
+fn what_is_due_outlives_the_process_that_owes_it() {
+    let (mut gatepost, receiver) = scene();
+    let mut browser = signed_in(&gatepost);
+    code(&mut browser, &authorize_path("told", RP1, &[]));
+    // The process dies while the client takes its time.
+    receiver.behave(Manner::Slow);
+    sign_out(&mut browser);
+    await_that("call", || receiver.calls() == 1);
+    for process in gatepost.server_processes() {
+        let killed = std::process::Command::new("kill").args(["-9", &process.to_string()]).status();
+        assert!(killed.unwrap().success());
+    }
+    receiver.behave(Manner::Status(503));
+    gatepost.await_ready();
+    assert_eq!(queue(&gatepost)["told"], (1, false, true));
+    hurry(&gatepost);
+    await_that("second call", || queue(&gatepost)["told"] == (2, false, true) && receiver.calls() == 2);
+    // And the whole installation stands still for a while.
+    gatepost.stop();
+    hurry(&gatepost);
+    receiver.behave(Manner::Status(200));
+    gatepost.serve();
+    await_that("third call", || queue(&gatepost)["told"] == (3, true, false));
+    hurry(&gatepost);
+    await_nothing();
+    assert_eq!(receiver.calls(), 3);
+    // A session that ends while nobody serves is told when somebody does.
+    let mut browser = signed_in(&gatepost);
+    let gave = tokens(&gatepost, &mut browser, "told", "openid");
+    gatepost.stop();
+    gatepost.run_well(&["session", "end", &sid(&gave)], "");
+    gatepost.serve();
+    let claims = receiver.tokens(&gatepost, 4);
+    assert_eq!(claims[3]["sid"], sid(&gave));
+}
+
+#[test]
+fn several_processes_share_the_calls_and_make_each_once() {
+    let (gatepost, receiver) = scene();
+    let mut other = gatepost.beside();
+    other.serve();
+    let mut sids: Vec<String> = (0..12)
+        .map(|_| {
+            let mut browser = signed_in(&gatepost);
+            sid(&tokens(&gatepost, &mut browser, "told", "openid"))
+        })
+        .collect();
+    gatepost.run_well(&["revoke", "--everything"], "");
+    let claims = receiver.tokens(&gatepost, 12);
+    let mut told: Vec<String> = claims.iter().map(|claims| claims["sid"].as_str().unwrap().to_owned()).collect();
+    told.sort_unstable();
+    sids.sort_unstable();
+    assert_eq!(told, sids);
+    await_nothing();
+    assert_eq!(receiver.calls(), 12);
+}
+
+#[test]
+fn whoever_wants_no_call_any_more_gets_none() {
+    let (gatepost, receiver) = scene();
+    let mut browser = signed_in(&gatepost);
+    code(&mut browser, &authorize_path("told", RP1, &[]));
+    let moved = Receiver::start(Manner::Status(200));
+    let mut second = signed_in(&gatepost);
+    gatepost.apply(&with_clients(document(), &[("told", told_at(&moved))]));
+    code(&mut second, &authorize_path("told", RP1, &[]));
+    sign_out(&mut second);
+    assert_eq!(moved.tokens(&gatepost, 1).len(), 1);
+    gatepost.apply(&with_clients(document(), &[("told", json!({}))]));
+    sign_out(&mut browser);
+    await_that("note", || queue(&gatepost)["told"].0 == 1);
+    await_nothing();
+    assert_eq!((receiver.calls(), moved.calls()), (0, 1));
+}

@@ -1,0 +1,579 @@
+//! The commands of the operator's day on a real database, and what is no command.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::cli_support::Installation;
+
+const PASSWORD: &str = "correct horse battery staple";
+
+#[test]
+fn users_are_added_listed_and_given_passwords() {
+    let installation = Installation::migrated();
+    assert_eq!(installation.apply(&json!({"tenants": [{"name": "acme"}]})).code, 0);
+    let added = installation.done(&["user", "add", "alice", "--claims", r#"{"name": "Alice"}"#], PASSWORD);
+    assert!(added.starts_with("added alice with sub "), "{added}");
+    installation.done(&["user", "add", "alice", "--tenant", "acme", "--sub", "a-2", "--no-password"], "");
+    let users = installation.list("user");
+    assert_eq!(users.len(), 2);
+    assert_eq!(
+        (&users[0]["tenant"], &users[0]["has_password"], &users[0]["claims"]["name"]),
+        (&Value::Null, &json!(true), &json!("Alice"))
+    );
+    assert_eq!(
+        (&users[1]["tenant"], &users[1]["has_password"], &users[1]["sub"]),
+        (&json!("acme"), &json!(false), &json!("a-2"))
+    );
+    assert_eq!(users[0]["sub"].as_str().unwrap().len(), 22);
+    let hash = || -> String {
+        let query = "SELECT password_hash FROM users WHERE tenant = ''";
+        installation.database.client().query_one(query, &[]).unwrap().get(0)
+    };
+    let before = hash();
+    assert!(before.starts_with("$argon2id$v=19$m=7168,t=1,p=1$"), "{before}");
+    installation.done(&["user", "password", "ALICE"], "another long password\n");
+    assert_ne!(hash(), before);
+    assert!(installation.done(&["user", "list"], "").starts_with("USERNAME  TENANT  SUB"));
+}
+
+#[test]
+fn unfit_users_and_passwords_are_refused_with_the_rule() {
+    let installation = Installation::migrated();
+    installation.done(&["user", "add", "alice"], PASSWORD);
+    for (arguments, input, rule) in [
+        (&["user", "add", "bob"][..], "short", "the password must be at least 8 characters"),
+        (&["user", "add", "bob"], "Password1", "most guessed"),
+        (&["user", "add", "bob"], &"x".repeat(2_000), "at most 1024 bytes"),
+        (&["user", "add", "bob"], "", "at least 8"),
+        (&["user", "add", "AL\u{ff29}CE"], PASSWORD, "that user name is taken"),
+        (&["user", "add", "b\u{200b}ob"], PASSWORD, "zero-width"),
+        (&["user", "add", "bob", "--claims", r#"{"sub": "x"}"#], PASSWORD, "claims.sub: is a reserved claim"),
+        (&["user", "add", "bob", "--tenant", "nowhere"], PASSWORD, "there is no tenant nowhere"),
+        (&["user", "password", "nobody"], PASSWORD, "there is no user"),
+        (&["user", "password", "alice"], "1234", "at least 8"),
+    ] {
+        let answer = installation.run_with(arguments, input);
+        assert!(answer.code == 1 && answer.stderr.contains(rule), "{arguments:?}: {answer:?}");
+        assert!(input.is_empty() || !answer.stderr.contains(input), "{answer:?}");
+    }
+    assert_eq!(installation.list("user").len(), 1);
+    assert_eq!(installation.run_with(&["user", "add", "bob", "--claims", "{"], PASSWORD).code, 2);
+}
+
+#[test]
+fn a_client_secret_is_shown_once_and_stored_sealed() {
+    let installation = Installation::migrated();
+    let clients = json!({"clients": [
+        {"client_id": "web", "redirect_uris": ["https://a.example/cb"], "token_endpoint_auth_method": "client_secret_basic"},
+        {"client_id": "spa", "redirect_uris": ["https://a.example/cb"]},
+    ]});
+    assert_eq!(installation.apply(&clients).code, 0);
+    let first = installation.done(&["client", "secret", "web", "--description", "blue"], "");
+    let second = installation.done(&["client", "secret", "web", "--expires-at", "2031-01-01T00:00:00Z"], "");
+    assert!(first.starts_with("gps_") && first.trim().len() == 47 && first != second, "{first}");
+    assert_eq!(installation.database.count("client_secrets"), 2);
+    let version = installation.registry_version();
+    let third = installation.done(&["client", "secret", "web", "--replace"], "");
+    assert_eq!(installation.database.count("client_secrets"), 1);
+    assert!(installation.registry_version() > version);
+    let dump = installation.dump();
+    assert!([first, second, third].iter().all(|secret| !dump.contains(secret.trim())));
+    assert!(installation.apply(&clients).stdout.contains("2 unchanged"), "what was made here stays");
+    for (arguments, code, rule) in [
+        (&["client", "secret", "spa"][..], 1, "this client is public"),
+        (&["client", "secret", "nobody"], 1, "there is no client \"nobody\""),
+        (&["client", "secret", "web", "--expires-at", "soon"], 2, "--expires-at must be a time"),
+    ] {
+        let answer = installation.run(arguments);
+        assert!(answer.code == code && answer.stderr.contains(rule) && answer.stdout.is_empty(), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_next_key_is_announced_and_the_old_one_signs_until_then() {
+    let installation = Installation::migrated();
+    let of =
+        |alg: &str| -> Vec<Value> { installation.list("key").into_iter().filter(|key| key["alg"] == alg).collect() };
+    assert_eq!(of("ES256").len(), 1);
+    let rotated = installation.done(&["key", "rotate", "--algorithm", "ES256"], "");
+    let keys = of("ES256");
+    assert_eq!(keys.iter().map(|key| key["state"].as_str().unwrap()).collect::<Vec<_>>(), ["signing", "announced"]);
+    assert_eq!(keys[0]["retires_at"], keys[1]["activates_at"]);
+    assert!(rotated.contains(keys[1]["kid"].as_str().unwrap()));
+    assert!(installation.done(&["key", "rotate", "--algorithm", "ES256"], "").contains("is announced already"));
+    assert_eq!((of("ES256").len(), of("RS256").len()), (2, 1));
+}
+
+#[test]
+fn rotating_at_once_signs_with_the_new_key_and_erases_the_old() {
+    let installation = Installation::migrated();
+    installation.done(&["key", "rotate", "--algorithm", "EdDSA"], "");
+    let before = installation.list("key");
+    installation.done(&["key", "rotate", "--now"], "");
+    let keys = installation.list("key");
+    let states = |alg: &str| -> Vec<&str> {
+        keys.iter().filter(|key| key["alg"] == alg).map(|key| key["state"].as_str().unwrap()).collect()
+    };
+    for alg in ["RS256", "ES256", "EdDSA"] {
+        assert_eq!(states(alg), ["published", "signing"], "{alg}");
+    }
+    assert_eq!(keys.len(), before.len() + 2, "the announced EdDSA key took over");
+    let erased = "SELECT count(*) FROM signing_keys WHERE wrapped_private IS NULL";
+    assert_eq!(installation.database.client().query_one(erased, &[]).unwrap().get::<_, i64>(0), 3);
+    assert_eq!(installation.run(&["key", "rotate", "--algorithm", "HS256"]).code, 2);
+}
+
+#[test]
+fn keys_do_not_open_under_another_master_secret() {
+    let installation = Installation::migrated();
+    let other = installation.run(&["secret"]).stdout;
+    let file = installation.write_private("other", &other);
+    let readable = installation.write_private("readable", &other);
+    std::fs::set_permissions(&readable, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    for file in [&readable, &file] {
+        let mut command = installation.command(&["key", "rotate"]);
+        command.env("GATEPOST_SECRET_FILE", file);
+        let answer = crate::cli_support::answer(command, "");
+        assert_eq!(answer.code, 78, "{answer:?}");
+        assert!(!answer.stderr.contains(other.trim()));
+    }
+}
+
+#[test]
+fn every_command_leaves_its_audit_event() {
+    let installation = Installation::migrated();
+    let document = json!({"clients": [{"client_id": "web", "grant_types": [], "token_endpoint_auth_method": "client_secret_post"}],
+                          "tenants": [{"name": "t"}], "users": [{"username": "u"}]});
+    assert_eq!(installation.apply(&document).code, 0);
+    installation.done(&["client", "secret", "web"], "");
+    installation.done(&["user", "add", "alice"], PASSWORD);
+    installation.done(&["user", "password", "alice"], PASSWORD);
+    installation.done(&["key", "rotate", "--algorithm", "ES256"], "");
+    let rows = installation
+        .database
+        .client()
+        .query("SELECT event, count(*) FROM audit_events WHERE event <> 'chain_opened' GROUP BY 1 ORDER BY 1", &[]);
+    let events: Vec<(String, i64)> = rows.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
+    let expected = [
+        ("client_changed", 1),
+        ("client_secret_made", 1),
+        ("password_changed", 1),
+        ("registration_changed", 1),
+        ("signing_key_made", 3),
+        ("signing_key_rotated", 1),
+        ("user_added", 2),
+    ];
+    assert_eq!(events, expected.map(|(event, count)| (event.to_owned(), count)));
+}
+
+#[test]
+fn every_further_change_of_an_operator_is_told_with_what_was_and_what_is() {
+    let installation = Installation::migrated();
+    let issuer = "https://partner.example";
+    let client = |name: &str| {
+        json!({"client_id": "web", "client_name": name, "scope": "openid", "secrets": [{"value": "a secret of the web shop"}],
+               "response_types": [], "grant_types": ["urn:ietf:params:oauth:grant-type:jwt-bearer"]})
+    };
+    let document = |name: &str| {
+        json!({"clients": [client(name)], "tenants": [{"name": "t"}], "users": [{"username": "alice"}],
+               "assertion_issuers": [{"issuer": issuer, "jwks_uri": "https://partner.example/keys", "algs": ["RS256"],
+                                      "clients": ["web"], "scope": "openid", "subject": "link"}]})
+    };
+    let applied = installation.apply(&document("Old"));
+    assert_eq!(applied.code, 0, "{applied:?}");
+    let events = || -> Vec<(String, Value)> {
+        let query =
+            "SELECT event, detail::text FROM audit_events WHERE event <> 'chain_opened' ORDER BY at, chain, seq";
+        let rows = installation.database.client().query(query, &[]).unwrap();
+        rows.iter().map(|row| (row.get(0), serde_json::from_str(row.get(1)).unwrap())).collect()
+    };
+    let told = |arguments: &[&str], input: &str| {
+        let before = events().len();
+        installation.done(arguments, input);
+        let mut new = events().split_off(before);
+        assert_eq!(new.len(), 1, "{arguments:?}: {new:?}");
+        new.remove(0)
+    };
+    let (event, detail) = told(&["apply", "-"], &document("New").to_string());
+    assert_eq!(event, "client_changed");
+    assert_eq!(detail["fields"], json!([{"key": "client_name", "old": "Old", "new": "New"}]), "{detail}");
+    let (event, detail) = told(&["user", "role", "alice", "--add", "editor"], "");
+    assert_eq!((event.as_str(), detail["old"] != detail["new"]), ("user_changed", true), "{detail}");
+    let link = ["user", "link", "alice", "--issuer", issuer, "--subject", "p-1"];
+    assert_eq!(told(&link, "").0, "identity_linked");
+    let unlink = ["user", "unlink", "alice", "--issuer", issuer, "--subject", "p-1"];
+    assert_eq!(told(&unlink, "").0, "identity_unlinked");
+    for list in [r#"{"tenants": []}"#, r#"{"assertion_issuers": []}"#] {
+        assert_eq!(told(&["apply", "-", "--prune"], list).0, "registration_removed");
+    }
+    let key = std::process::Command::new("openssl").args(["genpkey", "-algorithm", "ED25519"]).output().unwrap();
+    let imported = told(&["key", "import", "-"], std::str::from_utf8(&key.stdout).unwrap());
+    assert_eq!(imported.0, "signing_key_imported");
+    let keys = installation.list("key");
+    let signing = keys.iter().find(|key| key["state"] == "signing" && key["alg"] == "ES256").unwrap();
+    assert_eq!(told(&["key", "retire", signing["kid"].as_str().unwrap()], "").0, "signing_key_retired");
+    let old = std::fs::read_to_string(installation.directory.join("secret")).unwrap();
+    let new = installation.run(&["secret"]).stdout;
+    std::fs::write(installation.directory.join("secret"), format!("{new}{old}")).unwrap();
+    assert_eq!(told(&["secret", "rotate"], "").0, "master_secret_rotated");
+    let (event, detail) = told(&["migrate", "--rename-issuer", "--base-url", "https://id.example/moved"], "");
+    assert_eq!((event.as_str(), &detail["new"]), ("issuer_renamed", &json!("https://id.example/moved")), "{detail}");
+    let renamed = ["--base-url", "https://id.example/moved"];
+    assert_eq!(told(&[&["client", "remove", "web"][..], &renamed].concat(), "").0, "client_removed");
+    std::fs::write(installation.directory.join("secret"), installation.run(&["secret"]).stdout).unwrap();
+    let before = events().len();
+    installation.done(&[&["key", "reset"][..], &renamed].concat(), "");
+    assert!(events()[before..].iter().any(|(event, _)| event == "keys_reset"));
+    installation.done(&[&["audit", "verify"][..], &renamed].concat(), "");
+    let everything = installation.dump();
+    assert!(!everything.contains(old.trim()) && !everything.contains(new.trim()));
+}
+
+#[test]
+fn configuration_mistakes_end_with_78_and_name_every_variable() {
+    let installation = Installation::empty();
+    let mut command = installation.command(&["migrate"]);
+    command
+        .env("GATEPOST_DATABASE_URL", "postgres://u:hunter2@localhost/x?sslmode=nonsense")
+        .env("GATEPOST_BASE_URL", "http://id.example")
+        .env("GATEPOST_WORKERS", "many")
+        .env("GATEPOST_LISTENS", "x");
+    let answer = crate::cli_support::answer(command, "");
+    assert_eq!(answer.code, 78);
+    assert!(answer.stderr.contains("GATEPOST_LISTENS is not a setting; the nearest is GATEPOST_LISTEN"), "{answer:?}");
+    let mut command = installation.command(&["migrate", "--workers", "many"]);
+    command.env("GATEPOST_BASE_URL", "http://id.example");
+    let answer = crate::cli_support::answer(command, "");
+    assert!(answer.code == 78 && answer.stderr.lines().count() == 2, "{answer:?}");
+    let mut command = installation.command(&["user", "list"]);
+    command.env("GATEPOST_DATABASE_URL", "postgres://u:hunter2@localhost/x?sslmode=nonsense");
+    let answer = crate::cli_support::answer(command, "");
+    assert!(answer.code == 78 && !answer.stderr.contains("hunter2"), "{answer:?}");
+}
+
+#[test]
+fn settings_come_from_a_file_and_flags_and_the_flag_wins() {
+    let installation = Installation::migrated();
+    let text = format!(
+        "# settings\nGATEPOST_BASE_URL=\"https://elsewhere.example\"\nGATEPOST_DATABASE_URL='{}'\n",
+        installation.database.url
+    );
+    let file = installation.write_private("gatepost.env", &text);
+    let run = |arguments: &[&str]| {
+        let all = [arguments, &["--env-file", file.to_str().unwrap()]].concat();
+        let mut command = installation.command(&all);
+        command.env_remove("GATEPOST_BASE_URL").env_remove("GATEPOST_DATABASE_URL");
+        crate::cli_support::answer(command, "")
+    };
+    assert!(run(&["user", "list"]).stderr.contains("https://elsewhere.example"));
+    assert_eq!(run(&["user", "list", "--base-url", "https://id.example"]).code, 0);
+    let broken = installation.write_private("broken.env", "GATEPOST_LISTEN_ON=x\nhunter2\n");
+    let answer = installation.run(&["user", "list", "--env-file", broken.to_str().unwrap()]);
+    assert!(answer.code == 78 && answer.stderr.contains("line 2") && !answer.stderr.contains("hunter2"), "{answer:?}");
+}
+
+#[test]
+fn usage_errors_end_with_2_and_help_with_0() {
+    let installation = Installation::empty();
+    for (arguments, nearest) in [
+        (&["aply", "x"][..], "apply"),
+        (&["key", "rotat"], "key rotate"),
+        (&["secret", "--verison"], "--version"),
+        (&[], "--help"),
+    ] {
+        let answer = installation.run(arguments);
+        assert!(answer.code == 2 && answer.stderr.contains(nearest) && answer.stdout.is_empty(), "{answer:?}");
+    }
+    for arguments in [&["--help"][..], &["user", "--help"], &["apply", "--help"], &["serve", "--help"], &["-h"]] {
+        let answer = installation.run(arguments);
+        assert!(
+            answer.code == 0 && answer.stdout.contains("Example:") && !answer.stdout.contains("server-process"),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(installation.done(&["--version"], ""), concat!("gatepost ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn a_list_of_clients_shows_the_grant_types_in_force() {
+    let installation = Installation::migrated();
+    let clients = json!({"clients": [
+        {"client_id": "plain", "redirect_uris": ["https://a.example/cb"]},
+        {"client_id": "said", "grant_types": ["urn:ietf:params:oauth:grant-type:device_code"]},
+        {"client_id": "tokens", "redirect_uris": ["https://a.example/cb"], "response_types": ["id_token"]},
+    ]});
+    assert_eq!(installation.apply(&clients).code, 0);
+    let table = installation.done(&["client", "list"], "");
+    for (client_id, grant_types) in [
+        ("plain", "authorization_code"),
+        ("said", "urn:ietf:params:oauth:grant-type:device_code"),
+        ("tokens", "implicit"),
+    ] {
+        let row = table.lines().find(|line| line.starts_with(client_id)).unwrap();
+        assert_eq!(row.split_ascii_whitespace().nth(3), Some(grant_types), "{table}");
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_be_shown_is_not_made_and_the_old_one_stays() {
+    let installation = Installation::migrated();
+    let clients = json!({"clients": [{
+        "client_id": "web", "redirect_uris": ["https://a.example/cb"], "token_endpoint_auth_method": "client_secret_basic",
+    }]});
+    assert_eq!(installation.apply(&clients).code, 0);
+    installation.done(&["client", "secret", "web"], "");
+    let lost = installation.directory.join("lost");
+    std::fs::write(&lost, installation.run(&["secret"]).stdout).unwrap();
+    std::fs::set_permissions(&lost, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let before = installation.dump();
+    let (reader, nobody_reads) = std::io::pipe().unwrap();
+    drop(reader);
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let other_secret = ["--secret-file", lost.to_str().unwrap()];
+    for (arguments, output) in [
+        (vec!["client", "secret", "web", "--replace"], Stdio::from(full())),
+        (vec!["client", "secret", "web", "--replace"], Stdio::from(nobody_reads)),
+        ([&["key", "reset"][..], &other_secret].concat(), Stdio::from(full())),
+    ] {
+        let said = installation.command(&arguments).stdin(Stdio::null()).stdout(output).output().unwrap();
+        let stderr = String::from_utf8(said.stderr).unwrap();
+        assert!(
+            said.status.code() == Some(1) && stderr.contains("gatepost: standard output cannot be written: "),
+            "{arguments:?}: {stderr}"
+        );
+        assert_eq!(installation.dump(), before, "{arguments:?}");
+    }
+    assert!(installation.done(&["client", "secret", "web", "--replace"], "").starts_with("gps_"));
+    assert_eq!(installation.database.count("client_secrets"), 1);
+}
+
+/// Answers one request with that status line and text.
+fn serve_once(mut stream: impl Read + Write, status: &str, text: &str) -> String {
+    let mut request = [0; 1_024];
+    let length = stream.read(&mut request).unwrap();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", text.len());
+    stream.write_all([head.as_str(), text].concat().as_bytes()).unwrap();
+    String::from_utf8_lossy(&request[..length]).into_owned()
+}
+
+#[test]
+fn healthcheck_asks_the_admin_listener() {
+    let installation = Installation::empty();
+    for (status, text, code, said) in [
+        ("200 OK", "ready\n", 0, "ready\n"),
+        ("200 OK", "degraded: the database does not answer\n", 0, "degraded: the database does not answer\n"),
+        ("503 Service Unavailable", "not ready: waiting\n", 1, "gatepost: not ready: waiting: http://"),
+        ("503 Service Unavailable", "<html>", 1, "gatepost: not ready: http://"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = thread::spawn(move || serve_once(listener.accept().unwrap().0, status, text));
+        let answer = installation.run(&["healthcheck", "--admin-listen", &address]);
+        assert_eq!(answer.code, code);
+        assert!((answer.stdout + &answer.stderr).starts_with(said), "{text}");
+        assert!(server.join().unwrap().starts_with("GET /readyz HTTP/1.1\r\n"));
+    }
+}
+
+#[test]
+fn healthcheck_asks_the_main_listener_where_there_is_no_other() {
+    let installation = Installation::empty();
+    let path = installation.directory.join("http.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = thread::spawn(move || serve_once(listener.accept().unwrap().0, "200 OK", "ok\n"));
+    let socket = format!("unix:{}", path.display());
+    assert_eq!(installation.run(&["healthcheck", "--admin-listen", "", "--listen", &socket]).code, 0);
+    assert!(server.join().unwrap().starts_with("GET /healthz HTTP/1.1\r\n"));
+    assert_eq!(installation.run(&["healthcheck", "--admin-listen", "", "--listen", &socket]).code, 1);
+}
+
+#[test]
+fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
+    let installation = Installation::migrated();
+    installation.done(
+        &["user", "add", "alice", "--sub", "alice-1", "--claims", r#"{"role": "reader", "name": "A"}"#],
+        PASSWORD,
+    );
+    let role = |arguments: &[&str]| -> Vec<String> {
+        let arguments = [&["user", "role", "alice", "--json"], arguments].concat();
+        serde_json::from_str(&installation.done(&arguments, "")).unwrap()
+    };
+    assert_eq!(role(&[]), ["reader"]);
+    assert_eq!(role(&["--add", "admin", "--add", "editor", "--remove", "reader"]), ["admin", "editor"]);
+    assert_eq!(role(&["--add", "admin"]), ["admin", "editor"]);
+    assert_eq!(role(&["--remove", "admin", "--remove", "editor", "--remove", "nobody"]), [""; 0]);
+    let shown = |installation: &Installation| -> Value {
+        serde_json::from_str(&installation.done(&["user", "show", "alice", "--json"], "")).unwrap()
+    };
+    assert_eq!(
+        (&shown(&installation)["claims"], &shown(&installation)["sub"]),
+        (&json!({"name": "A"}), &json!("alice-1"))
+    );
+    assert!(installation.done(&["user", "show", "alice"], "").contains("claims.name: A\nenabled: true\n"));
+    let mark = || -> i64 {
+        let query = "SELECT (extract(epoch FROM tokens_valid_after) * 1000)::int8 FROM users WHERE sub = 'alice-1'";
+        installation.database.client().query_one(query, &[]).unwrap().get(0)
+    };
+    let before = mark();
+    assert!(installation.done(&["user", "disable", "ALICE"], "").contains("what was signed in is over"));
+    let after = mark();
+    assert!(after > before && shown(&installation)["enabled"] == false);
+    assert!(installation.done(&["user", "disable", "alice"], "").contains("is disabled already"));
+    installation.done(&["user", "enable", "alice"], "");
+    assert!(mark() >= after && shown(&installation)["enabled"] == true);
+    assert!(installation.done(&["user", "remove", "alice"], "").contains("sub alice-1 is never given again"));
+    let again = installation.run_with(&["user", "add", "bob", "--sub", "alice-1"], PASSWORD);
+    assert!(again.code == 1 && again.stderr.contains("or once was"), "{again:?}");
+    for command in ["show", "role", "disable", "enable", "remove", "revoke", "password"] {
+        let answer = installation.run_with(&["user", command, "alice"], PASSWORD);
+        assert!(
+            answer.code == 1 && answer.stderr.contains("there is no user \"alice\" there"),
+            "{command}: {answer:?}"
+        );
+    }
+    let count = |event: &str| {
+        let query = format!("SELECT count(*) FROM audit_events WHERE sub = 'alice-1' AND event = '{event}'");
+        installation.database.client().query_one(&query, &[]).unwrap().get::<_, i64>(0)
+    };
+    assert_eq!((count("user_changed"), count("user_removed")), (4, 1));
+    assert_eq!(installation.run(&["user", "role", "alice", "--add", ""]).code, 2);
+}
+
+#[test]
+fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
+    let installation = Installation::migrated();
+    let document = json!({
+        "clients": [
+            {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid", "secrets": [{"value": "the-right-secret-1", "description": "the first"}]},
+            {"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"}
+        ],
+        "resource_scopes": [{"name": "orders.read"}],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"], "scope": "orders.read"}],
+    });
+    assert_eq!(installation.apply(&document).code, 0);
+    let shown: Value = serde_json::from_str(&installation.done(&["client", "show", "web", "--json"], "")).unwrap();
+    assert_eq!(
+        (&shown["metadata"]["scope"], &shown["secrets"][0]["description"]),
+        (&json!("openid"), &json!("the first"))
+    );
+    assert!(installation.done(&["client", "show", "web"], "").contains("client_id: web\nenabled: true\n"));
+
+    let tested = installation.done(&["client", "test", "web"], "");
+    assert!(tested.contains("ok    secrets that are good: 1"), "{tested}");
+    assert!(tested.contains("Try: https://id.example/connect/authorize?client_id=web&response_type=code&scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&"), "{tested}");
+    assert!(
+        installation
+            .done(&["client", "test", "web", "--secret"], "the-right-secret-1\n")
+            .contains("that secret is right: \"the first\"")
+    );
+    let wrong = installation.run_with(&["client", "test", "web", "--secret"], "hunter2\n");
+    assert!(wrong.code == 1 && wrong.stdout.contains("fails that secret is wrong"), "{wrong:?}");
+    assert!(!format!("{}{}", wrong.stdout, wrong.stderr).contains("hunter2"));
+    let broken = installation.run(&["client", "test", "m2m", "--json"]);
+    assert_eq!(broken.code, 1);
+    let findings: Value = serde_json::from_str(&broken.stdout).unwrap();
+    let fails = |finding: &Value| {
+        finding["verdict"] == "fails" && finding["text"].as_str().unwrap().contains("`gatepost client secret m2m`")
+    };
+    assert!(findings["findings"].as_array().unwrap().iter().any(fails), "{findings}");
+
+    let refused = installation.run(&["client", "remove", "web"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("still named by assertion_issuer https://sts.example"),
+        "{refused:?}"
+    );
+    installation.done(&["client", "remove", "m2m"], "");
+    assert_eq!(installation.list("client").len(), 1);
+    for command in [
+        &["client", "show", "m2m"][..],
+        &["client", "test", "m2m"],
+        &["client", "remove", "m2m"],
+        &["client", "secret", "m2m"],
+        &["client", "revoke", "m2m"],
+        &["grant", "list", "--client", "m2m"],
+    ] {
+        let answer = installation.run(command);
+        assert!(answer.code == 1 && answer.stderr.contains("there is no client \"m2m\""), "{command:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn errors_name_what_was_tried_once_and_what_is_needed() {
+    let installation = Installation::empty();
+    let mut command = installation.command(&["user", "list"]);
+    command.env("GATEPOST_DATABASE_URL", "postgres://localhost/x?sslmode=nonsense");
+    let answer = crate::cli_support::answer(command, "");
+    assert!(answer.code == 78 && answer.stderr.matches("GATEPOST_DATABASE_URL").count() == 1, "{answer:?}");
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let answer = installation.run(&["healthcheck", "--admin-listen", &nobody]);
+    assert!(answer.code == 1 && answer.stderr.contains(&format!("http://{nobody}/readyz")), "{answer:?}");
+    let answer = installation.run(&["revoke"]);
+    assert!(answer.code == 2 && answer.stderr.contains("needs --everything"), "{answer:?}");
+    assert!(installation.done(&["revoke", "--help"], "").starts_with("Usage: gatepost revoke --everything\n"));
+    let group = installation.done(&["user", "--help"], "");
+    assert!(
+        group.starts_with("Usage: gatepost user COMMAND\n") && group.contains("Example:\n  gatepost user add alice"),
+        "{group}"
+    );
+    let answer = installation.run(&["migrate", "--chek"]);
+    assert!(answer.code == 2 && answer.stderr.contains("the nearest is --check"), "{answer:?}");
+    let answer = installation.run(&["user", "list", "--chek"]);
+    assert!(answer.code == 2 && answer.stderr.contains("\"--chek\" is not a flag; try --help"), "{answer:?}");
+    let answer = installation.run(&["frobnicate"]);
+    assert!(answer.code == 2 && !answer.stderr.contains("nearest"), "{answer:?}");
+}
+
+#[test]
+fn a_database_that_takes_no_writes_is_named_as_that() {
+    let installation = Installation::migrated();
+    let url = installation.database.url_with("-c default_transaction_read_only=on");
+    let asked = |arguments: &[&str]| {
+        let mut command = installation.command(arguments);
+        command.env("GATEPOST_DATABASE_URL", &url);
+        crate::cli_support::answer(command, PASSWORD)
+    };
+    for arguments in [&["user", "add", "alice"][..], &["key", "rotate"], &["migrate"], &["revoke", "--everything"]] {
+        let answer = asked(arguments);
+        assert!(answer.code == 1 && answer.stderr.contains("read-only"), "{arguments:?}: {answer:?}");
+    }
+    for arguments in [&["user", "list"][..], &["audit", "verify"], &["key", "list"]] {
+        assert_eq!(asked(arguments).code, 0, "{arguments:?}");
+    }
+}
+
+/// Every command, as the overview lists them.
+fn commands(installation: &Installation) -> Vec<String> {
+    let overview = installation.done(&["--help"], "");
+    let listed = overview.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // The lines of a longer summary begin further in.
+    listed.map(|line| line[2..20].trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+#[test]
+fn every_command_stands_in_the_help_and_the_man_page() {
+    let installation = Installation::empty();
+    let commands = commands(&installation);
+    assert!(commands.len() >= 30 && commands.contains(&String::from("user add")), "{commands:?}");
+    let man = installation.done(&["man"], "");
+    assert!(
+        man.starts_with(".TH GATEPOST 1 ") && man.contains("\n.SH SETTINGS\n") && man.contains("GATEPOST_BASE_URL")
+    );
+    assert!(man.lines().all(|line| !line.starts_with('\'')), "a request in the text");
+    let fits = |help: &str| help.lines().all(|line| line.chars().count() <= 80);
+    assert!(fits(&installation.done(&["--help"], "")) && fits(&installation.done(&["key", "--help"], "")));
+    for name in &commands {
+        let words: Vec<&str> = name.split(' ').collect();
+        let help = installation.done(&[words.as_slice(), &["--help"]].concat(), "");
+        assert!(
+            help.starts_with(&format!("Usage: gatepost {name}")) && help.contains("\nExample:\n  gatepost "),
+            "{help}"
+        );
+        assert!(fits(&help), "{help}");
+        assert!(man.contains(&format!("\n.SS gatepost {}", name.replace('-', "\\-"))), "{name}");
+    }
+}

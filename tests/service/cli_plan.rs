@@ -1,0 +1,401 @@
+//! `gatepost plan`, `export` and `apply` against each other on a real database: what is planned is done, and nothing else;
+//! what fails is not begun.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cli_support::Installation;
+
+const SECRET: &str = "canary-of-the-plan-17";
+
+fn document() -> Value {
+    json!({
+        "tenants": [{"name": "acme"}],
+        "identity_scopes": [{"name": "roles", "claims": ["role"]}],
+        "resource_scopes": [{"name": "orders.read", "resources": ["orders"]}, {"name": "orders.write"}],
+        "resources": [{"name": "orders", "secrets": [{"value": SECRET}]}],
+        "identity_providers": [{"name": "corp", "issuer": "https://login.example", "client_id": "x", "client_secret": SECRET}],
+        "assertion_issuers": [{"issuer": "https://sts.example", "jwks_uri": "https://sts.example/jwks", "clients": ["web"], "scope": "orders.read"}],
+        "clients": [
+            {"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "scope": "openid roles orders.read",
+             "secrets": [{"value": SECRET}], "access_token_lifetime": 120, "claims": {"level": 1e2}},
+            {"client_id": "spa", "redirect_uris": ["https://spa.example/cb"], "scope": "openid"}
+        ],
+        "users": [
+            {"username": "alice", "password": "a long enough password", "claims": {"name": "Alice", "role": ["admin"]}},
+            {"username": "bob", "tenant": "acme", "sub": "bob-1"}
+        ]
+    })
+}
+
+fn plan(installation: &Installation, document: &Value, arguments: &[&str]) -> crate::cli_support::Answer {
+    installation.run_with(&[&["plan", "-"], arguments].concat(), &document.to_string())
+}
+
+fn planned(installation: &Installation, document: &Value, arguments: &[&str]) -> Value {
+    let answer = plan(installation, document, &[arguments, &["--json"]].concat());
+    assert!(matches!(answer.code, 0 | 3), "{answer:?}");
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+fn numbers(plan: &Value) -> [u64; 4] {
+    ["added", "changed", "removed", "unchanged"].map(|key| plan[key].as_u64().unwrap())
+}
+
+#[test]
+fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
+    let installation = Installation::migrated();
+    let (version, before) = (installation.registry_version(), installation.dump());
+    let answer = plan(&installation, &document(), &[]);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert!(
+        answer.stdout.contains("+ client web\n") && answer.stdout.contains("    secrets: 1 new, 0 removed"),
+        "{answer:?}"
+    );
+    assert!(answer.stdout.ends_with("Would add 11, change 0, remove 0; 0 unchanged.\n"), "{answer:?}");
+    assert!(!answer.stdout.contains(SECRET) && !answer.stdout.contains('\u{1b}'), "{answer:?}");
+    assert_eq!((installation.registry_version(), installation.dump()), (version, before));
+
+    let wanted = planned(&installation, &document(), &[]);
+    let done = installation.apply(&document()).stdout;
+    for change in wanted["changes"].as_array().unwrap() {
+        let line = format!("added {} {}\n", change["kind"].as_str().unwrap(), change["name"].as_str().unwrap());
+        assert!(done.contains(&line), "{line}{done}");
+    }
+    let again = plan(&installation, &document(), &[]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "Nothing would change; 11 unchanged.\n"));
+
+    let mut other = document();
+    other["clients"][1]["scope"] = json!("openid roles");
+    other["clients"][1]["redirect_uris"] = json!(["https://spa.example/cb", "https://spa.example/other"]);
+    other["clients"][0]["secrets"] = json!([{"value": "another secret, longer"}]);
+    other["users"][0]["claims"]["name"] = json!("Alice \u{9b}31m Smith");
+    other["identity_providers"][0]["client_secret"] = json!("another secret, longer");
+    let answer = plan(&installation, &other, &[]);
+    for line in [
+        "~ client spa\n    redirect_uris: +\"https://spa.example/other\"\n    scope: \"openid\" -> \"openid roles\"\n",
+        "~ client web\n    secrets: 1 new, 1 removed\n",
+        "~ identity_provider corp\n    client_secret: another one\n",
+        "    claims.name: \"Alice\" -> \"Alice \\u{9b}31m Smith\"\n",
+        "Would add 0, change 4, remove 0; 7 unchanged.\n",
+    ] {
+        assert!(answer.stdout.contains(line), "{line}\n{answer:?}");
+    }
+}
+
+#[test]
+fn an_export_applied_changes_nothing_and_holds_no_secret() {
+    let installation = Installation::migrated();
+    assert_eq!(installation.apply(&document()).code, 0);
+    installation.done(&["user", "password", "alice"], "another long password\n");
+    let exported = installation.done(&["export"], "");
+    assert!(!exported.contains(SECRET) && !exported.contains("argon2"), "{exported}");
+    let (version, before) = (installation.registry_version(), installation.dump());
+    for arguments in [&["apply", "-"][..], &["apply", "-", "--prune"]] {
+        assert_eq!(installation.run_with(arguments, &exported).stdout, "0 added, 0 changed, 11 unchanged\n");
+    }
+    assert_eq!(installation.run_with(&["plan", "-", "--prune"], &exported).code, 0);
+    assert_eq!((installation.registry_version(), installation.dump()), (version, before));
+
+    // In an installation without those secrets the client must not become a public one.
+    let elsewhere = Installation::migrated();
+    assert_eq!(elsewhere.run_with(&["apply", "-"], &exported).code, 0);
+    let web = elsewhere.list("client").into_iter().find(|client| client["client_id"] == "web").unwrap();
+    assert_eq!((&web["metadata"]["confidential"], &web["secrets"]), (&json!(true), &json!([])));
+    assert_eq!(elsewhere.done(&["export"], ""), exported);
+}
+
+#[test]
+fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
+    let installation = Installation::migrated();
+    assert_eq!(installation.apply(&document()).code, 0);
+    let mut kept = document();
+    kept["clients"] = json!([kept["clients"][0]]);
+    kept["users"] = json!([{"username": "alice", "claims": {"name": "Alice", "role": ["admin"]}}]);
+    kept["resource_scopes"] = json!([kept["resource_scopes"][0]]);
+    assert_eq!(numbers(&planned(&installation, &kept, &[])), [0, 0, 0, 8]);
+    let answer = plan(&installation, &kept, &["--prune"]);
+    assert_eq!(answer.code, 3);
+    let first = "--prune removes 3; what is removed, its tokens and its secrets do not come back:\n\n\
+                 - user bob (sub bob-1)\n- client spa\n- resource_scope orders.write\n";
+    assert!(answer.stdout.starts_with(first), "{answer:?}");
+    let done = installation.run_with(&["apply", "-", "--prune"], &kept.to_string());
+    assert_eq!(
+        done.stdout,
+        "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n0 added, 0 changed, 8 unchanged, 3 removed\n"
+    );
+    assert_eq!(installation.run_with(&["plan", "-", "--prune"], &kept.to_string()).code, 0);
+    let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
+    let answer = installation.apply(&back);
+    assert!(
+        answer.code == 1 && answer.stderr.contains("users[0].sub: is the sub of a user who was removed"),
+        "{answer:?}"
+    );
+    // Lists that the document does not have are not its concern.
+    assert_eq!(installation.run_with(&["apply", "-", "--prune"], "{}").stdout, "0 added, 0 changed, 0 unchanged\n");
+}
+
+#[test]
+fn nothing_that_stays_is_left_pointing_at_what_goes() {
+    let installation = Installation::migrated();
+    assert_eq!(installation.apply(&document()).code, 0);
+    let before = installation.dump();
+    for (document, problem) in [
+        (
+            json!({"resources": []}),
+            "resource_scope \"orders.read\": is not in this document and names resource \"orders\"",
+        ),
+        (json!({"identity_scopes": []}), "client \"web\": is not in this document and names scope \"roles\""),
+        (
+            json!({"clients": []}),
+            "assertion_issuer \"https://sts.example\": is not in this document and names client \"web\"",
+        ),
+        (json!({"tenants": []}), "tenant \"acme\": would be removed, but users who stay belong to it"),
+    ] {
+        for command in ["plan", "apply"] {
+            let answer = installation.run_with(&[command, "-", "--prune"], &document.to_string());
+            assert!(answer.code == 1 && answer.stderr.contains(problem), "{answer:?}");
+        }
+    }
+    assert_eq!(installation.dump(), before);
+}
+
+#[test]
+fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
+    let installation = Installation::migrated();
+    let before = installation.dump();
+    for (text, problems) in [
+        (
+            r#"{"clients": [{"client_id": "a", "redirect_uri": []}]}"#,
+            &["clients[0]: unknown key \"redirect_uri\"; the nearest is \"redirect_uris\"\n"][..],
+        ),
+        (r#"{"clients": [{"client_id": "a", "wombat": 1}]}"#, &["clients[0]: unknown key \"wombat\"\n"]),
+        (r#"{"client": []}"#, &["the document: unknown key \"client\"; the nearest is \"clients\"\n"]),
+        (r#"{"clients": {}}"#, &["clients: expected an array, found an object"]),
+        (r#"{"clients": [7]}"#, &["clients[0]: expected an object, found a number"]),
+        (
+            r#"{"users": [{"username": "u", "enabled": "yes"}]}"#,
+            &["users[0].enabled: expected true or false, found a string"],
+        ),
+        (
+            r#"{"users": [{"username": "u"}, {"username": "U"}]}"#,
+            &["users[1].username: is the same as that of users[0]"],
+        ),
+        (r#"{"tenants": [{"name": "a"}, {"name": "a"}]}"#, &["tenants[1].name: is the same as that of tenants[0]"]),
+        (
+            r#"{"clients": [{"client_id": "a", "scope": "profil zebra", "redirect_uris": ["https://a.example/cb"]}]}"#,
+            &[
+                "clients[0].scope: names \"profil\", which is not a registered scope; the nearest is \"profile\"\n",
+                "clients[0].scope: names \"zebra\", which is not a registered scope\n",
+            ],
+        ),
+        (
+            r#"{"users": [{"username": "u", "tenant": "t"}], "tenants": [{"nam": "t"}]}"#,
+            &["tenants[0]: unknown key \"nam\"; the nearest is \"name\"\n", "tenants[0].name: is required"],
+        ),
+        ("{\"clients\": [\n  {\"client_id\": \"a\",\n}]}", &["standard input is not JSON", "line 3 column 1"]),
+        (
+            r#"{"clients": [{"client_id": "a", "client_id": "b"}]}"#,
+            &["key \"client_id\" stands twice in one object at line 1"],
+        ),
+        ("", &["standard input is empty"]),
+        ("nonsense", &["standard input is not JSON"]),
+        ("[]", &["the document: expected an object, found an array"]),
+    ] {
+        for command in ["plan", "apply"] {
+            let answer = installation.run_with(&[command, "-"], text);
+            assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{text}: {answer:?}");
+            assert!(problems.iter().all(|problem| answer.stderr.contains(problem)), "{text}: {answer:?}");
+        }
+    }
+    let answer = installation.run(&["plan", "/nonexistent/registration.json"]);
+    assert!(answer.code == 1 && answer.stderr.contains("/nonexistent/registration.json cannot be read"), "{answer:?}");
+    let directory = installation.directory.display().to_string();
+    let file = installation.directory.join("document").display().to_string();
+    let long = format!("{{\"clients\": [{{\"client_id\": \"{}\"}}]}}", "a".repeat(5_000_000));
+    for (bytes, told) in [
+        (&b"{\n\"caf\xe9\": 1}"[..], "document is not UTF-8, from line 2 on: save it as UTF-8"),
+        (b"\xff\xfe{\0}\0", "document is UTF-16: save it as UTF-8"),
+        (b"\xef\xbb\xbf \n", "document is empty"),
+        (b"clients:\n  - client_id: a\n", "line 1 column 1; a document is an object, and begins with {"),
+        (long.as_bytes(), "clients[0].client_id: must be 1 to 200 printable ASCII characters"),
+    ] {
+        std::fs::write(&file, bytes).unwrap();
+        let answer = installation.run(&["plan", &file]);
+        assert!(answer.code == 1 && answer.stderr.contains(told) && answer.stderr.len() < 1_000, "{told}: {answer:?}");
+    }
+    let answer = installation.run(&["apply", &directory]);
+    assert_eq!(answer.stderr, format!("gatepost: {directory} cannot be read: it is a directory\n"));
+    assert_eq!(installation.run(&["plan", ""]).code, 2);
+    std::fs::write(&file, b"\xef\xbb\xbf{}").unwrap();
+    assert_eq!(installation.run(&["plan", &file]).code, 0, "a mark of the byte order is no mistake");
+    assert_eq!(installation.run(&["plan"]).code, 2);
+    assert_eq!(installation.dump(), before);
+}
+
+#[test]
+fn with_the_database_away_nothing_is_done_and_the_reason_told() {
+    let installation = Installation::migrated();
+    for arguments in [&["plan", "-"][..], &["apply", "-"], &["export"]] {
+        let mut command = installation.command(arguments);
+        command.env("GATEPOST_DATABASE_URL", "postgres://gatepost:hunter2@127.0.0.1:9/none");
+        let answer = crate::cli_support::answer(command, "{}");
+        assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
+        assert!(answer.stderr.contains("database unavailable") && !answer.stderr.contains("hunter2"), "{answer:?}");
+    }
+}
+
+fn many(clients: usize) -> Value {
+    let client = |number: usize| {
+        json!({"client_id": format!("client-{number:05}"), "redirect_uris": [format!("https://app-{number}.example/cb")],
+               "scope": "openid", "secrets": [{"sha256": "00".repeat(32)}]})
+    };
+    json!({"clients": (0..clients).map(client).collect::<Vec<_>>()})
+}
+
+#[test]
+fn five_thousand_clients_are_planned_applied_and_exported_whole() {
+    let installation = Installation::migrated();
+    let document = many(5_000);
+    assert_eq!(numbers(&planned(&installation, &document, &[])), [5_000, 0, 0, 0]);
+    assert!(installation.apply(&document).stdout.ends_with("5000 added, 0 changed, 0 unchanged\n"));
+    assert_eq!(installation.database.count("client_secrets"), 5_000);
+    let exported = installation.done(&["export"], "");
+    assert_eq!(installation.run_with(&["apply", "-"], &exported).stdout, "0 added, 0 changed, 5000 unchanged\n");
+    // One mistake among thousands is found, and thousands of them are not all told.
+    let mut broken = document;
+    for client in broken["clients"].as_array_mut().unwrap() {
+        client["scope"] = json!("opennid");
+    }
+    let answer = installation.apply(&broken);
+    assert!(
+        answer.code == 1 && answer.stderr.contains("and 4900 more\nnothing was applied"),
+        "{}",
+        answer.stderr.len()
+    );
+}
+
+/// Counts from now on the statements that remove clients, and those that write audit rows.
+const COUNT_STATEMENTS: &str = "
+CREATE TABLE statements (what text NOT NULL);
+CREATE FUNCTION count_statement() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO statements VALUES (tg_table_name); RETURN NULL; END $$;
+CREATE TRIGGER counted AFTER DELETE ON clients FOR EACH STATEMENT EXECUTE FUNCTION count_statement();
+CREATE TRIGGER counted AFTER INSERT ON audit_events FOR EACH STATEMENT EXECUTE FUNCTION count_statement()";
+
+#[test]
+fn thousands_of_clients_go_in_a_few_statements_with_an_audit_row_each() {
+    let installation = Installation::migrated();
+    assert_eq!(installation.apply(&many(1_201)).code, 0);
+    let mut client = installation.database.client();
+    client.batch_execute(COUNT_STATEMENTS).unwrap();
+    let done = installation.run_with(&["apply", "-", "--prune"], &many(1).to_string());
+    assert!(done.stdout.ends_with("0 added, 0 changed, 1 unchanged, 1200 removed\n"), "{}", done.stderr);
+    for table in ["clients", "client_secrets"] {
+        assert_eq!(installation.database.count(table), 1, "{table}");
+    }
+    let statements = "SELECT what, count(*) FROM statements GROUP BY what ORDER BY what";
+    let statements: Vec<(String, i64)> =
+        client.query(statements, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(statements, [(String::from("audit_events"), 3), (String::from("clients"), 3)]);
+    let told = "SELECT count(DISTINCT client_id), count(*) FROM audit_events WHERE event = 'client_removed' \
+                AND detail -> 'old' ->> 'client_id' = client_id";
+    let told = client.query_one(told, &[]).unwrap();
+    assert_eq!((told.get::<_, i64>(0), told.get::<_, i64>(1)), (1_200, 1_200));
+    installation.done(&["audit", "verify"], "");
+}
+
+/// Runs a command line at a terminal of its own; what stood on it.
+fn at_a_terminal(installation: &Installation, line: &str) -> String {
+    let mut command = Command::new("script");
+    let settings = installation.command(&[]);
+    command.args(["-qec", line, "/dev/null"]).stdin(Stdio::null()).env_remove("NO_COLOR").env("TERM", "xterm");
+    command.envs(settings.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    // `script` is of util-linux, which every Debian has.
+    let output = command.output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn at_a_terminal_there_are_colours_and_a_line_of_progress() {
+    let installation = Installation::migrated();
+    let file = installation.write_private("many.json", &many(1_200).to_string());
+    let line = |command: &str| format!("{} {command} {}", env!("CARGO_BIN_EXE_gatepost"), file.display());
+    let shown = at_a_terminal(&installation, &line("plan"));
+    assert!(shown.contains("\u{1b}[32m+ client client-00000\u{1b}[0m"), "{}", &shown[..300]);
+    let shown = at_a_terminal(&installation, &format!("NO_COLOR=1 {}", line("plan")));
+    assert!(shown.contains("+ client client-00000") && !shown.contains('\u{1b}'));
+    let shown = at_a_terminal(&installation, &line("apply"));
+    assert!(shown.contains("\r\u{1b}[K1200 of 1200 changes\r\u{1b}[K") && shown.contains("1200 added"), "{shown}");
+    let piped = installation.run(&["apply", file.to_str().unwrap()]);
+    assert_eq!(piped.stderr, "");
+}
+
+/// Waits until somebody has the registry to themselves.
+fn await_change_under_way(installation: &Installation) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut client = installation.database.client();
+    while client.query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[]).unwrap().len() == 1 {
+        assert!(Instant::now() < deadline, "no change begins");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn killed_in_the_middle_apply_leaves_nothing_behind() {
+    let installation = Installation::migrated();
+    let file = installation.write_private("many.json", &many(5_000).to_string());
+    let before = installation.dump();
+    let mut child = installation.command(&["apply", file.to_str().unwrap()]).stdout(Stdio::null()).spawn().unwrap();
+    await_change_under_way(&installation);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The database notices, and rolls back.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut client = installation.database.client();
+    while client.query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[]).unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "the transaction does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(installation.dump(), before);
+    assert!(
+        installation.run(&["apply", file.to_str().unwrap()]).stdout.ends_with("5000 added, 0 changed, 0 unchanged\n")
+    );
+}
+
+#[test]
+fn an_error_of_the_database_in_the_middle_leaves_nothing_behind() {
+    let installation = Installation::migrated();
+    let mut client = installation.database.client();
+    client.batch_execute("ALTER TABLE users ADD CONSTRAINT no_bob CHECK (username <> 'bob')").unwrap();
+    let before = installation.dump();
+    let answer = installation.apply(&document());
+    assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
+    assert_eq!(installation.dump(), before);
+}
+
+#[test]
+fn two_applies_at_once_come_one_after_the_other() {
+    let installation = Installation::migrated();
+    let (one, other) = (many(800), many(800));
+    let answers = std::thread::scope(|scope| {
+        let running = [&one, &other].map(|document| scope.spawn(|| installation.apply(document)));
+        running.map(|thread| thread.join().unwrap().stdout)
+    });
+    let mut ends: Vec<&str> = answers.iter().map(|text| text.lines().last().unwrap()).collect();
+    ends.sort_unstable();
+    assert_eq!(ends, ["0 added, 0 changed, 800 unchanged", "800 added, 0 changed, 0 unchanged"]);
+
+    // Somebody who holds the registry for too long is told of, and waited for no longer.
+    let mut client = installation.database.client();
+    let mut transaction = client.transaction().unwrap();
+    transaction.execute("UPDATE installation SET registry_version = registry_version", &[]).unwrap();
+    let answer = installation.apply(&document());
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.stderr.contains("another change to the registry is under way; nothing was done, try again"),
+        "{answer:?}"
+    );
+}

@@ -1,0 +1,395 @@
+//! `/connect/endsession`: who is asked, who is sent where, and that nobody is sent anywhere else.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    access_token, authorize_path, damaged, decode_jwt, sign_in, signed_in, text, tokens, userinfo,
+};
+use crate::support::gatepost::{BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser, encode};
+use crate::support::jwt::{base64url, forge, published_keys};
+use crate::support::postgres::TestDatabase;
+
+const DONE: &str = "https://rp1.example/done?a=%20b";
+const OTHERS_DONE: &str = "https://rp2.example/done";
+
+fn registered() -> Value {
+    let mut document = document();
+    document["clients"][0]["post_logout_redirect_uris"] = json!([DONE, "https://rp1.example/bye"]);
+    // Every hint of these tests has expired: that is no reason to refuse one.
+    document["clients"][0]["id_token_lifetime"] = json!(1);
+    document["clients"][1]["post_logout_redirect_uris"] = json!([OTHERS_DONE]);
+    document
+}
+
+fn id_token(gatepost: &Gatepost, browser: &mut Browser) -> String {
+    text(&tokens(gatepost, browser, "conf1", "openid"), "id_token").to_owned()
+}
+
+fn path(parameters: &[(&str, &str)]) -> String {
+    let sent: Vec<(&str, &str)> = parameters.iter().copied().filter(|(_, value)| !value.is_empty()).collect();
+    format!("/connect/endsession?{}", encode(&sent))
+}
+
+fn is_signed_in(browser: &mut Browser) -> bool {
+    let answer = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
+    assert!(answer.contains_key("code") || answer["error"] == "login_required", "{answer:?}");
+    answer.contains_key("code")
+}
+
+fn confirm(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
+    let token = page.fields().remove("form_token").unwrap();
+    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Outcome {
+    /// At the registered address, with `state` and nothing else.
+    Back,
+    /// The page that asks, and what comes of agreeing.
+    Asked(&'static Outcome),
+    /// The page that says that it is done; with a link back, where somebody may take it.
+    Done { link: bool },
+    /// An error page.
+    Refused(&'static str),
+}
+
+use Outcome::{Asked, Back, Done, Refused};
+
+const DONE_ALONE: Outcome = Done { link: false };
+const DONE_WITH_LINK: Outcome = Done { link: true };
+
+fn assert_outcome(browser: &mut Browser, answer: Answer, expected: Outcome, case: &str) {
+    match expected {
+        Back => {
+            assert_eq!(answer.location(), format!("{DONE}&state=the%20state"), "{case}");
+        }
+        Asked(then) => {
+            assert!(answer.location().starts_with("/logout?r="), "{case}: {}", answer.location());
+            assert!(is_signed_in(browser), "{case}: asking signs nobody out");
+            let page = browser.follow(answer);
+            assert_eq!((page.status, page.header("refresh")), (200, None), "{case}");
+            assert!(page.text().contains("Sign out?") && page.text().contains("Alice Smith"), "{case}");
+            let answer = confirm(browser, &page, "sign_out");
+            assert_outcome(browser, answer, *then, case);
+        }
+        Done { link } => {
+            assert_eq!(
+                (answer.status, answer.header("location"), answer.header("refresh")),
+                (200, None, None),
+                "{case}"
+            );
+            assert!(answer.text().contains("You are signed out"), "{case}: {}", answer.text());
+            let leads = answer.attribute("a class=\"button\"", "href");
+            assert_eq!(leads, link.then(|| format!("{DONE}&state=the%20state")), "{case}");
+            assert!(!answer.text().contains("evil") && !answer.text().contains("<iframe"), "{case}");
+        }
+        Refused(reason) => answer.assert_error_page(400, reason, case),
+    }
+}
+
+/// By name, each an `id_token_hint` that somebody could send.
+fn hints(gatepost: &Gatepost, browser: &mut Browser) -> BTreeMap<&'static str, String> {
+    let own = id_token(gatepost, browser);
+    let mut bobs = gatepost.browser();
+    let page = bobs.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut bobs, &page, "bob", BOB_PASSWORD);
+    let (header, claims) = decode_jwt(&own);
+    let kid = &header["kid"];
+    let with = |changed: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[changed] = value;
+        claims
+    };
+    let (signing_input, signature) = own.rsplit_once('.').unwrap();
+    let own_signature = base64url(signature);
+    let (first, rest) = own_signature.split_first().unwrap();
+    let damaged = [&[first ^ 1], rest].concat();
+    let no_alg = json!({"alg": "none", "kid": kid, "typ": "JWT"});
+    let with_secret = json!({"alg": "HS256", "kid": kid, "typ": "JWT"});
+    let modulus = text(&published_keys(gatepost)[0], "kid").to_owned();
+    BTreeMap::from([
+        ("bob's", id_token(gatepost, &mut bobs)),
+        ("not a token", String::from("not-a-token")),
+        ("unsigned", forge(&no_alg, &claims, |_| Vec::new())),
+        ("unsigned, with a dot less", forge(&no_alg, &claims, |_| Vec::new()).trim_end_matches('.').to_owned()),
+        ("signed with what everybody knows", forge(&with_secret, &claims, |_| modulus.clone().into_bytes())),
+        ("damaged signature", forge(&header, &claims, |_| damaged.clone())),
+        ("another's signature", forge(&header, &with("sub", json!("mallory")), |_| own_signature.clone())),
+        ("another audience", forge(&header, &with("aud", json!("conf2")), |_| own_signature.clone())),
+        ("without signature", signing_input.to_owned()),
+        ("an access token", access_token(gatepost, browser, "openid")),
+        ("own", own),
+    ])
+}
+
+#[test]
+fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let hints = hints(&gatepost, &mut browser);
+    const AGREE_BACK: Outcome = Asked(&Back);
+    const AGREE_DONE: Outcome = Asked(&DONE_ALONE);
+    const ADDED: &str = "https://rp1.example/done?a=%20b&c=d";
+    // Hint, client_id, post_logout_redirect_uri, what comes of it with alice signed in, and with nobody.
+    let mut cases = vec![
+        ("", "", "", AGREE_DONE, DONE_ALONE),
+        ("", "", DONE, AGREE_DONE, DONE_ALONE),
+        ("", "conf1", "", AGREE_DONE, DONE_ALONE),
+        ("", "conf1", DONE, AGREE_BACK, DONE_WITH_LINK),
+        ("", "conf1", ADDED, AGREE_DONE, DONE_ALONE),
+        ("", "conf1", "https://evil.example/", AGREE_DONE, DONE_ALONE),
+        ("", "conf1", OTHERS_DONE, AGREE_DONE, DONE_ALONE),
+        ("", "conf2", DONE, AGREE_DONE, DONE_ALONE),
+        ("", "nobody", DONE, Refused("GP1102"), Refused("GP1102")),
+        ("own", "", DONE, Back, Back),
+        ("own", "conf1", DONE, Back, Back),
+        ("own", "conf2", DONE, Refused("GP1160"), Refused("GP1160")),
+        ("own", "nobody", DONE, Refused("GP1160"), Refused("GP1160")),
+        ("own", "", "", DONE_ALONE, DONE_ALONE),
+        ("own", "", ADDED, DONE_ALONE, DONE_ALONE),
+        ("own", "", OTHERS_DONE, DONE_ALONE, DONE_ALONE),
+        ("own", "", "https://rp1.example/done", DONE_ALONE, DONE_ALONE),
+        ("own", "", RP1, DONE_ALONE, DONE_ALONE),
+        ("own", "", "//evil.example/", DONE_ALONE, DONE_ALONE),
+        ("own", "", "javascript:alert(1)", DONE_ALONE, DONE_ALONE),
+        ("own", "", "https://rp1.example/done?a=%20b#evil", DONE_ALONE, DONE_ALONE),
+        ("bob's", "", DONE, AGREE_BACK, Back),
+        ("bob's", "conf1", ADDED, AGREE_DONE, DONE_ALONE),
+    ];
+    let forged = hints.keys().filter(|name| !["own", "bob's"].contains(name));
+    cases.extend(forged.map(|name| (*name, "conf1", DONE, Refused("GP1128"), Refused("GP1128"))));
+    sleep(Duration::from_millis(1_100));
+    for (hint, client_id, uri, signed_in_outcome, outcome) in cases {
+        let sent = path(&[
+            ("id_token_hint", hints.get(hint).map_or("", String::as_str)),
+            ("client_id", client_id),
+            ("post_logout_redirect_uri", uri),
+            ("state", "the state"),
+        ]);
+        let case = format!("{hint:?} {client_id} {uri}");
+        let mut nobody = gatepost.browser();
+        let answer = nobody.get(&sent);
+        assert_outcome(&mut nobody, answer, outcome, &format!("nobody, {case}"));
+        let mut alice = signed_in(&gatepost);
+        let answer = alice.get(&sent);
+        assert_outcome(&mut alice, answer, signed_in_outcome, &case);
+        assert_eq!(is_signed_in(&mut alice), matches!(signed_in_outcome, Refused(_)), "{case}");
+    }
+    // The first session was never there: its subject's token ended others, not this one.
+    assert!(is_signed_in(&mut browser));
+    let used = access_token(&gatepost, &mut browser, "openid");
+    let ended = browser.get(&path(&[("id_token_hint", &hints["own"])]));
+    assert_outcome(&mut browser, ended, DONE_ALONE, "the session of the hint");
+    assert_eq!(userinfo(&gatepost, &used).status, 401);
+}
+
+#[test]
+fn state_comes_back_byte_for_byte_and_alone() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let hint = id_token(&gatepost, &mut browser);
+    let back = |state: &str| {
+        let sent = [
+            ("id_token_hint", hint.as_str()),
+            ("post_logout_redirect_uri", "https://rp1.example/bye"),
+            ("state", state),
+        ];
+        gatepost.get(&path(&sent))
+    };
+    assert_eq!(back("").location(), "https://rp1.example/bye");
+    let long = "~".repeat(4_096);
+    let all = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \u{e9}\u{1f600}\u{202e}\r\nSet-Cookie: a=b&post_logout_redirect_uri=https://evil.example/";
+    for state in [all, "{\"a\":\"b&c=d\"}", "%2e%00", " ", long.as_str()] {
+        let answer = back(state);
+        let (before, _) = answer.location().split_once('?').unwrap();
+        assert_eq!(before, "https://rp1.example/bye");
+        assert_eq!(answer.query(), BTreeMap::from([(String::from("state"), state.to_owned())]));
+        assert!(answer.location().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+{}".contains(&byte)));
+    }
+    back(&"~".repeat(4_097)).assert_error_page(400, "GP1003", "a character too many");
+    let long = "\u{20ac}".repeat(4_096);
+    let posted = gatepost.post("/connect/endsession", &[], &[("state", &long)]);
+    posted.assert_error_page(400, "GP1129", "too long for an address");
+}
+
+#[test]
+fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let hint = id_token(&gatepost, &mut browser);
+    let form = [("id_token_hint", hint.as_str()), ("post_logout_redirect_uri", DONE), ("state", "s")];
+    let foreign = [("Origin", "https://rp1.example"), ("Sec-Fetch-Site", "cross-site")];
+    // Lax cookies stay away from such a post, and nothing in the query counts.
+    let answer = gatepost.post("/connect/endsession?client_id=conf2&state=x&state=y", &foreign, &form);
+    let (page, secret) = answer.location().split_once("?r=").unwrap();
+    assert_eq!(page, "/logout");
+    assert!(!secret.contains(&hint[..20]) && answer.headers_named("set-cookie").is_empty());
+    let address = answer.location().to_owned();
+    // Even with the cookie there, the post itself ends nothing.
+    browser.post_from("/connect/endsession", &foreign, &form);
+    assert!(is_signed_in(&mut browser));
+    // To look ahead ends nothing either.
+    let cookies: Vec<String> = browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let head = gatepost.connect().send("HEAD", &address, &[("Cookie", &cookies.join("; "))], b"");
+    assert_eq!((head.status, head.header("location")), (204, None));
+    assert!(is_signed_in(&mut browser));
+    assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
+    assert!(!is_signed_in(&mut browser));
+    assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"), "nobody there, and the hint is genuine");
+
+    for (content_type, status) in [("text/plain", 415), ("application/json", 415), ("multipart/form-data", 415)] {
+        let answer =
+            gatepost.connect().send("POST", "/connect/endsession", &[("Content-Type", content_type)], b"state=s");
+        answer.assert_error_page(status, "GP1005", content_type);
+    }
+    for method in ["HEAD", "PUT", "DELETE", "OPTIONS"] {
+        let answer = gatepost.connect().send(method, "/connect/endsession", &[], b"");
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST")), "{method}");
+    }
+    let shared = gatepost.connect().send("GET", "/connect/endsession", &foreign[..1], b"");
+    assert_eq!(shared.header("access-control-allow-origin"), None);
+}
+
+#[test]
+fn what_is_malformed_is_refused_before_anybody_is_asked() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    for (query, reason) in [
+        (String::from("state=%ff"), "GP1001"),
+        (String::from("state=%00"), "GP1001"),
+        (String::from("post_logout_redirect_uri=%zz"), "GP1001"),
+        (String::from("state=a&state=a"), "GP1002"),
+        (String::from("id_token_hint=&id_token_hint=a"), "GP1002"),
+        (String::from("client_id=conf1&client_id=conf1"), "GP1002"),
+        (format!("client_id={}", "a".repeat(201)), "GP1003"),
+        (format!("post_logout_redirect_uri=https://rp1.example/{}", "a".repeat(2_000)), "GP1003"),
+        (format!("id_token_hint={}", "a".repeat(16_385)), "GP1003"),
+        (format!("logout_hint={}", "a".repeat(301)), "GP1003"),
+        (format!("ui_locales={}", "a".repeat(301)), "GP1003"),
+    ] {
+        browser.get(&format!("/connect/endsession?{query}")).assert_error_page(400, reason, &query);
+    }
+    assert!(is_signed_in(&mut browser));
+    // Unknown parameters, and hints at whom to sign out, are nobody's problem.
+    let answer =
+        browser.get("/connect/endsession?x=1&x=2&logout_hint=bob&ui_locales=xx%20de&post_logout_redirect_uri=");
+    let page = browser.follow(answer);
+    assert!(page.text().contains("Abmelden?") && page.text().contains("lang=\"de\""), "{}", page.text());
+}
+
+#[test]
+fn only_the_form_that_was_drawn_for_this_wish_and_this_session_signs_out() {
+    let mut gatepost = Gatepost::prepare_over(TestDatabase::with_a_clock_of_its_own(), &[]);
+    gatepost.apply(&registered());
+    gatepost.serve();
+    let mut browser = signed_in(&gatepost);
+    let ask = |browser: &mut Browser, state: &str| {
+        let sent = [("client_id", "conf1"), ("post_logout_redirect_uri", DONE), ("state", state)];
+        browser.visit(&path(&sent))
+    };
+    let page = ask(&mut browser, "one");
+    assert!(page.text().contains("First shop") && page.action().starts_with("/logout?r="), "{}", page.text());
+    let other = ask(&mut browser, "two").fields().remove("form_token").unwrap();
+    let plain = browser.get("/logout").fields().remove("form_token").unwrap();
+    for wrong in [other, plain, String::new(), String::from("x")] {
+        let answer = browser.post(&page.action(), &[("form_token", &wrong), ("decision", "sign_out")]);
+        assert!(answer.text().contains("changed while") && is_signed_in(&mut browser), "{}", answer.text());
+    }
+    assert_eq!(confirm(&mut browser, &page, "stay").location(), "/");
+    confirm(&mut browser, &page, "SIGN_OUT").assert_error_page(400, "GP1505", "decision");
+    let token = page.fields().remove("form_token").unwrap();
+    let foreign = [("Origin", "https://rp1.example")];
+    let form = [("form_token", token.as_str()), ("decision", "sign_out")];
+    browser.post_from(&page.action(), &foreign, &form).assert_error_page(403, "GP1009", "origin");
+    assert!(is_signed_in(&mut browser));
+
+    // One kind of sealed request is not another, none can be made up, and none lasts.
+    let sealed = page.action().split_once("?r=").unwrap().1.to_owned();
+    let login = gatepost.get(&authorize_path("conf1", RP1, &[])).location().split_once("?r=").unwrap().1.to_owned();
+    gatepost.get(&format!("/login?r={sealed}")).assert_error_page(400, "GP1504", "to sign in");
+    gatepost.get(&format!("/logout?r={login}")).assert_error_page(400, "GP1504", "to sign out");
+    gatepost.get(&format!("/logout?r={}", damaged(&sealed))).assert_error_page(400, "GP1504", "damaged");
+    gatepost.get("/logout?r=https://evil.example/").assert_error_page(400, "GP1504", "an address");
+    gatepost.travel(3_601);
+    confirm(&mut browser, &page, "sign_out").assert_error_page(400, "GP1503", "late");
+    assert!(is_signed_in(&mut browser));
+}
+
+#[test]
+fn a_hint_counts_for_as_long_as_its_key_is_kept_and_its_client_is_there() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let hint = id_token(&gatepost, &mut browser);
+    let sent = path(&[("id_token_hint", &hint), ("post_logout_redirect_uri", DONE)]);
+    let kid = decode_jwt(&hint).0["kid"].as_str().unwrap().to_owned();
+    let shift = |columns: &str| {
+        gatepost.database.run(&format!(
+            "UPDATE signing_keys SET {columns} WHERE kid = '{kid}';
+             UPDATE installation SET registry_version = registry_version + 1"
+        ));
+        sleep(Duration::from_millis(1_300));
+    };
+    gatepost.run_well(&["key", "rotate", "--now"], "");
+    shift(
+        "wrapped_private = NULL, announced_at = now() - interval '9 days', activates_at = now() - interval '8 days',
+         retires_at = now() - interval '7 days', unpublished_at = now() - interval '6 days'",
+    );
+    assert!(published_keys(&gatepost).iter().all(|key| key["kid"] != kid.as_str()));
+    assert_eq!(gatepost.get(&sent).location(), DONE);
+    shift("forgotten_at = now() - interval '5 days'");
+    gatepost.get(&sent).assert_error_page(400, "GP1128", "forgotten");
+
+    let hint = id_token(&gatepost, &mut browser);
+    let sent = path(&[("id_token_hint", &hint), ("post_logout_redirect_uri", DONE)]);
+    let mut document = registered();
+    document["clients"][0]["post_logout_redirect_uris"] = json!(["https://rp1.example/elsewhere"]);
+    gatepost.apply(&document);
+    let answer = gatepost.get(&sent);
+    assert_eq!((answer.status, answer.header("location")), (200, None));
+    assert!(gatepost.log().contains("reason=\"GP1161\""), "{}", gatepost.log());
+    document["clients"][0]["enabled"] = json!(false);
+    gatepost.apply(&document);
+    gatepost.get(&sent).assert_error_page(400, "GP1103", "disabled");
+}
+
+#[test]
+fn discovery_names_the_way_out() {
+    let gatepost = Gatepost::start();
+    let metadata = gatepost.get("/.well-known/openid-configuration").json();
+    assert_eq!(metadata["end_session_endpoint"], json!(format!("{}/connect/endsession", gatepost.base_url)));
+    for flag in
+        ["frontchannel_logout", "frontchannel_logout_session", "backchannel_logout", "backchannel_logout_session"]
+    {
+        assert_eq!(metadata[format!("{flag}_supported")], json!(true), "{flag}");
+    }
+}
+
+#[test]
+fn who_stays_signed_in_goes_on_in_the_language_they_were_asked_in() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    for (asked, heading, home) in [
+        ("/connect/endsession?ui_locales=xx%20de", "Abmelden?", "/?ui_locales=de"),
+        ("/logout?ui_locales=fr-CA", "Se déconnecter\u{202f}?", "/?ui_locales=fr"),
+        ("/logout", "Sign out?", "/"),
+        ("/logout?ui_locales=xx", "Sign out?", "/"),
+    ] {
+        let page = browser.visit(asked);
+        assert!(page.text().contains(heading), "{asked}: {}", page.text());
+        let answer = confirm(&mut browser, &page, "stay");
+        assert_eq!((answer.status, answer.location()), (303, home), "{asked}");
+        let start = browser.follow(answer);
+        let account = start.attribute("href=\"/account", "href").unwrap();
+        let account = browser.get(&account);
+        let language = |page: &Answer| page.attribute("html lang", "lang").unwrap();
+        assert_eq!(language(&start), language(&page), "{asked}");
+        assert_eq!(language(&account), language(&page), "{asked}");
+    }
+    assert!(is_signed_in(&mut browser));
+}

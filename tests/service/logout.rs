@@ -1,0 +1,106 @@
+//! `/logout`: asking first, and what is dead afterwards.
+
+use crate::support::flow::{authorize_path, code, redeem, redeem_as, sign_in, signed_in, userinfo};
+use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2};
+use crate::support::http::{Answer, Browser};
+
+fn post(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
+    let token = page.fields().remove("form_token").unwrap();
+    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+}
+
+fn is_signed_in(browser: &mut Browser) -> bool {
+    browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query().contains_key("code")
+}
+
+#[test]
+fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let mut elsewhere = signed_in(&gatepost);
+    let jwt = redeem(&gatepost, &code(&mut browser, &authorize_path("conf1", RP1, &[]))).json();
+    let page = browser.visit(&authorize_path("conf2", RP2, &[]));
+    let answer = crate::support::flow::decide(&mut browser, &page, "allow", &["profile"], false);
+    let reference = redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &answer.query()["code"]).json();
+    let in_flight = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    let waiting = browser.visit(&authorize_path("conf2", RP2, &[]));
+    let old_cookies = browser.cookies.clone();
+
+    let page = browser.get("/logout");
+    assert!(page.text().contains("Sign out?") && page.text().contains("Alice Smith"), "{}", page.text());
+    assert!(is_signed_in(&mut browser), "asking signs nobody out");
+    let done = post(&mut browser, &page, "sign_out");
+    assert_eq!((done.status, done.header("location")), (200, None));
+    assert!(done.text().contains("You are signed out"), "{}", done.text());
+    let kept: Vec<&String> = browser.cookies.keys().collect();
+    assert!(kept.iter().all(|name| name.starts_with("gatepost-state-")), "{kept:?}");
+
+    for cookies in [browser.cookies.clone(), old_cookies.clone()] {
+        browser.cookies = cookies;
+        let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
+        assert_eq!(silent.query()["error"], "login_required");
+        assert!(browser.visit(&authorize_path("conf1", RP1, &[])).text().contains("name=\"password\""));
+    }
+    for tokens in [&jwt, &reference] {
+        let answer = userinfo(&gatepost, tokens["access_token"].as_str().unwrap());
+        assert_eq!(answer.status, 401);
+        assert!(answer.header("www-authenticate").unwrap().contains("error=\"invalid_token\""));
+    }
+    assert_eq!(redeem(&gatepost, &in_flight).json()["error"], "invalid_grant");
+    browser.cookies = old_cookies;
+    let answer = crate::support::flow::decide(&mut browser, &waiting, "allow", &["profile"], false);
+    assert!(browser.follow(answer).text().contains("name=\"password\""));
+    // Another browser of the same person is not concerned.
+    assert!(is_signed_in(&mut elsewhere));
+}
+
+#[test]
+fn only_this_browsers_own_form_signs_out() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let mut attacker = gatepost.browser();
+    let login = attacker.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut attacker, &login, "bob", BOB_PASSWORD);
+    let page = browser.get("/logout");
+    let token = page.fields().remove("form_token").unwrap();
+    let attackers = attacker.get("/logout").fields().remove("form_token").unwrap();
+    let chooser = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "select_account")]));
+    let chooser = chooser.fields().remove("form_token").unwrap();
+    for wrong in ["", "x", &attackers, &chooser, &token[1..]] {
+        let answer = browser.post("/logout", &[("form_token", wrong), ("decision", "sign_out")]);
+        assert!(answer.text().contains("Sign out?") && answer.text().contains("changed while"), "{}", answer.text());
+        assert!(is_signed_in(&mut browser));
+    }
+    let form = [("form_token", token.as_str()), ("decision", "sign_out")];
+    for headers in [("Origin", "https://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "same-site")] {
+        browser.post_from("/logout", &[headers], &form).assert_error_page(403, "GP1009", headers.1);
+    }
+    assert!(browser.get(&format!("/logout?form_token={token}&decision=sign_out")).text().contains("Sign out?"));
+    for decision in ["", "allow", "SIGN_OUT"] {
+        post(&mut browser, &page, decision).assert_error_page(400, "GP1505", decision);
+    }
+    assert!(is_signed_in(&mut browser));
+    assert_eq!(post(&mut browser, &page, "stay").location(), "/");
+    assert!(is_signed_in(&mut browser));
+}
+
+#[test]
+fn without_a_session_there_is_nothing_to_ask() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    for uri in ["", "?post_logout_redirect_uri=https://evil.example/", "?returnUrl=//evil.example", "?r="] {
+        let answer = browser.get(&format!("/logout{uri}"));
+        assert_eq!((answer.status, answer.header("location")), (200, None));
+        assert!(answer.text().contains("You are signed out") && !answer.text().contains("evil"));
+    }
+    let answer = browser.post("/logout", &[("decision", "sign_out")]);
+    assert!(answer.status == 200 && answer.text().contains("You are signed out"));
+    // After signing out the form that was sent once does nothing more.
+    let mut browser = signed_in(&gatepost);
+    let page = browser.get("/logout");
+    let cookies = browser.cookies.clone();
+    post(&mut browser, &page, "sign_out");
+    browser.cookies = cookies;
+    assert!(post(&mut browser, &page, "sign_out").text().contains("You are signed out"));
+    assert_eq!(gatepost.get("/logout").headers_named("set-cookie").len(), 0);
+}

@@ -1,0 +1,91 @@
+//! What the service does, asked from outside: over HTTP, on the command line, in its database. One binary, since each would
+//! compile and link the same support again; a file of it alone: `make test TEST="--test service login::"`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a panic here is a failed test"
+)]
+
+mod account;
+mod account_page_providers;
+mod anonymous;
+mod audit;
+mod authorize;
+mod authorize_bad_input;
+mod authorize_errors;
+mod authorize_outage;
+mod authorize_redirect_uris;
+mod authorize_responses;
+mod authorize_sign_in;
+mod back_channel_logout;
+mod certification;
+mod cli_commands;
+mod cli_completions;
+mod cli_idp;
+mod cli_keys;
+mod cli_plan;
+mod cli_registry;
+mod cli_support;
+mod client_authentication;
+mod client_logos;
+mod code_flow;
+mod consent;
+mod device_page;
+mod discovery;
+mod end_session;
+mod external_callback;
+mod federation;
+mod federation_hostile;
+mod federation_linking;
+mod federation_round_trips;
+mod fresh_sign_in;
+mod front_channel_logout;
+mod grant_device_code;
+mod grant_extension_sql;
+mod grant_jwt_bearer;
+mod grant_password;
+mod grant_token_exchange;
+mod introspection;
+mod issued_tokens;
+mod linked_accounts;
+mod login;
+mod login_limits;
+mod login_providers;
+mod logout;
+mod metrics;
+mod pages;
+mod private_key_jwt;
+mod refresh_families;
+mod refresh_token;
+mod revocation;
+mod revocations_hold;
+mod session_management;
+mod sessions;
+mod static_files;
+mod stolen_database;
+mod store_grants;
+mod store_partitions;
+mod store_pool;
+mod store_registry;
+mod store_schema;
+mod store_users;
+mod tenants;
+mod token_authorization_code;
+mod token_client_credentials;
+mod token_endpoint;
+mod tokens_through_browser;
+mod upstream_logout;
+mod userinfo;
+mod userinfo_claims;
+mod what_ends_what;
+mod without_database;
+
+#[allow(dead_code, reason = "no test binary uses all of it")]
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,387 @@
+//! Refresh tokens: who gets one, what it gives, and everything that ends it.
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{decode_jwt, signed_in, userinfo};
+use crate::support::gatepost::Gatepost;
+use crate::support::http::Browser;
+use crate::support::offline::{
+    CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, assert_error, client, document, member, refresh,
+};
+
+const OFFLINE: &str = "openid profile orders.read offline_access";
+
+fn start() -> (Gatepost, Browser) {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let browser = signed_in(&gatepost);
+    (gatepost, browser)
+}
+
+/// Lets the retry window of whatever was refreshed pass.
+fn pass_the_window(gatepost: &Gatepost) {
+    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
+}
+
+fn events(gatepost: &Gatepost, name: &str) -> i64 {
+    let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
+    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+}
+
+#[test]
+fn a_refresh_repeats_the_sign_in_and_gives_the_next_token() {
+    let (gatepost, mut browser) = start();
+    for party in [CONF1, CONF2, PUB1] {
+        let first = party.tokens(&gatepost, &mut browser, OFFLINE);
+        assert!(refresh(&first).starts_with("gpr_"), "{first}");
+        let answer = party.refresh(&gatepost, refresh(&first));
+        assert_eq!((answer.status, answer.header("pragma")), (200, Some("no-cache")), "{}", answer.text());
+        let second = answer.json();
+        assert_ne!(refresh(&second), refresh(&first));
+        assert_ne!(access(&second), access(&first));
+        assert_eq!((&second["scope"], &second["token_type"]), (&json!(OFFLINE), &json!("Bearer")));
+        let (_, old) = decode_jwt(member(&first, "id_token"));
+        let (_, new) = decode_jwt(member(&second, "id_token"));
+        for same in ["iss", "sub", "aud", "auth_time", "amr", "acr", "sid"] {
+            assert_eq!(new[same], old[same], "{same}");
+            assert!(!new[same].is_null(), "{same}");
+        }
+        assert_eq!((&old["nonce"], new.get("nonce")), (&json!("the-nonce"), None));
+        assert!(new["iat"].as_i64() >= old["iat"].as_i64());
+        assert_eq!(userinfo(&gatepost, access(&second)).status, 200);
+        assert_eq!(userinfo(&gatepost, access(&first)).status, 200, "the older access token lives on");
+    }
+    assert_eq!(events(&gatepost, "refreshed"), 3);
+    let discovery = gatepost.get("/.well-known/openid-configuration").json();
+    assert!(discovery["grant_types_supported"].as_array().unwrap().contains(&json!("refresh_token")));
+}
+
+#[test]
+fn only_offline_access_and_the_grant_type_together_give_a_refresh_token() {
+    let (gatepost, mut browser) = start();
+    let without_scope = CONF1.tokens(&gatepost, &mut browser, "openid profile");
+    assert_eq!(without_scope.get("refresh_token"), None);
+    // A client has both or neither: the registration of one alone is refused.
+    for change in [json!({"scope": "openid profile"}), json!({"grant_types": ["authorization_code"]})] {
+        let mut document = document();
+        client(&mut document, "reuse").as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        assert!(!gatepost.run(&["apply", "-"], &document.to_string()).status.success(), "{change}");
+    }
+    let of_itself = CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]);
+    assert_eq!((of_itself.status, of_itself.json().get("refresh_token")), (200, None));
+}
+
+#[test]
+fn a_lost_answer_is_repeated_and_a_replay_ends_the_family() {
+    let (gatepost, mut browser) = start();
+    let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+    let again = CONF1.refresh(&gatepost, refresh(&first));
+    assert_eq!(again.status, 200, "{}", again.text());
+    assert_eq!(refresh(&again.json()), refresh(&second), "one successor, however often it is handed out");
+    assert_eq!(events(&gatepost, "refresh_repeated"), 1);
+    // Once the successor was used, its predecessor is a replay, however soon it comes.
+    let third = CONF1.refresh(&gatepost, refresh(&second)).json();
+    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&third)), 400, "invalid_grant");
+    for tokens in [&first, &second, &third] {
+        assert_eq!(userinfo(&gatepost, access(tokens)).status, 401);
+    }
+    assert_eq!(events(&gatepost, "refresh_token_replayed"), 1);
+}
+
+#[test]
+fn after_the_window_the_predecessor_is_a_replay_whatever_else_the_request_says() {
+    let (gatepost, mut browser) = start();
+    for further in [&[][..], &[("scope", "orders.write")], &[("resource", "https://nobody.example")]] {
+        let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+        let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+        pass_the_window(&gatepost);
+        assert_error(&CONF1.refresh_with(&gatepost, refresh(&first), further), 400, "invalid_grant");
+        assert_error(&CONF1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
+        assert_eq!(userinfo(&gatepost, access(&second)).status, 401);
+    }
+}
+
+#[test]
+fn a_public_clients_window_is_shorter_and_none_means_none() {
+    let (gatepost, mut browser) = start();
+    let first = PUB1.tokens(&gatepost, &mut browser, OFFLINE);
+    let second = PUB1.refresh(&gatepost, refresh(&first)).json();
+    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '11 seconds'");
+    assert_error(&PUB1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+    assert_error(&PUB1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
+    let mut without = document();
+    client(&mut without, "conf1")["refresh_token_retry_window"] = json!(0);
+    gatepost.apply(&without);
+    let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&first)).status, 200);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+}
+
+#[test]
+fn a_client_that_reuses_keeps_its_token() {
+    let (gatepost, mut browser) = start();
+    let first = REUSE.tokens(&gatepost, &mut browser, OFFLINE);
+    for _ in 0..3 {
+        let next = REUSE.refresh(&gatepost, refresh(&first)).json();
+        assert_eq!(refresh(&next), refresh(&first));
+        pass_the_window(&gatepost);
+    }
+    let mut public = document();
+    client(&mut public, "pub1")["refresh_token_usage"] = json!("reuse");
+    let refused = gatepost.run(&["apply", "-"], &public.to_string());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("refresh_token_usage"));
+}
+
+#[test]
+fn a_lost_answer_may_still_be_repeated_once_tokens_are_registered_to_stay() {
+    let (gatepost, mut browser) = start();
+    let [kept, used, late] = [(); 3].map(|()| {
+        let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+        let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+        (first, second)
+    });
+    let mut staying = document();
+    client(&mut staying, "conf1")["refresh_token_usage"] = json!("reuse");
+    gatepost.apply(&staying);
+    // The answer with the second token was lost: it comes again, and from then on it stays.
+    for _ in 0..2 {
+        let again = CONF1.refresh(&gatepost, refresh(&kept.0));
+        assert_eq!((again.status, refresh(&again.json())), (200, refresh(&kept.1)), "{}", again.text());
+    }
+    for _ in 0..2 {
+        let same = CONF1.refresh(&gatepost, refresh(&kept.1));
+        assert_eq!((same.status, refresh(&same.json())), (200, refresh(&kept.1)), "{}", same.text());
+    }
+    // Once the successor was used, or the window is over, the first one is a replay.
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&used.1)).status, 200);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&used.0)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&used.1)), 400, "invalid_grant");
+    pass_the_window(&gatepost);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&late.0)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&late.1)), 400, "invalid_grant");
+    assert_eq!(events(&gatepost, "refresh_token_replayed"), 2);
+    // And back: the token that stayed moves on. The idle time runs from the last use, whichever kind it was.
+    gatepost.apply(&document());
+    let third = CONF1.refresh(&gatepost, refresh(&kept.1)).json();
+    assert_ne!(refresh(&third), refresh(&kept.1));
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&third)).status, 200);
+}
+
+#[test]
+fn a_replay_is_noticed_while_the_registration_is_narrowed() {
+    let (gatepost, mut browser) = start();
+    let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+    pass_the_window(&gatepost);
+    let mut narrower = document();
+    client(&mut narrower, "conf1")["scope"] = json!("openid profile offline_access");
+    gatepost.apply(&narrower);
+    assert_error(&CONF1.refresh(&gatepost, refresh(&second)), 400, "invalid_grant");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&first)), 400, "invalid_grant");
+    assert_eq!(events(&gatepost, "refresh_token_replayed"), 1);
+    assert_eq!(userinfo(&gatepost, access(&second)).status, 401);
+}
+
+#[test]
+fn a_token_that_stays_is_idle_from_its_last_use_and_ends_as_any_other() {
+    let (gatepost, mut browser) = start();
+    let tokens = REUSE.tokens(&gatepost, &mut browser, "openid offline_access");
+    let pass = |seconds: u32| {
+        gatepost.database.run(&format!(
+            "UPDATE grants SET used_at = used_at - interval '{seconds} seconds', redeemed_at = redeemed_at - interval '{seconds} seconds'"
+        ));
+    };
+    for _ in 0..3 {
+        pass(1_295_990);
+        assert_eq!(REUSE.refresh(&gatepost, refresh(&tokens)).status, 200);
+    }
+    pass(1_296_001);
+    assert_error(&REUSE.refresh(&gatepost, refresh(&tokens)), 400, "invalid_grant");
+}
+
+#[test]
+fn a_token_that_is_not_this_clients_is_refused_and_nothing_changes() {
+    let (gatepost, mut browser) = start();
+    let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let token = refresh(&tokens).to_owned();
+    let before = gatepost.database.client().query_one("SELECT g::text FROM grants g", &[]).unwrap().get::<_, String>(0);
+    for party in [CONF2, PUB1, REUSE] {
+        assert_error(&party.refresh(&gatepost, &token), 400, "invalid_grant");
+    }
+    let flipped = |index: usize| {
+        let mut bytes = token.clone().into_bytes();
+        bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
+        String::from_utf8(bytes).unwrap()
+    };
+    // Each character of grant, generation and tag counts; the last one holds bits that no token has.
+    for index in 4..token.len() {
+        assert_error(&CONF1.refresh(&gatepost, &flipped(index)), 400, "invalid_grant");
+    }
+    let long = format!("gpr_{}", "A".repeat(9_000));
+    for forged in ["x", "gpr_", &token[4..], &format!("{token}A"), access(&tokens), member(&tokens, "id_token"), &long]
+    {
+        assert_error(&CONF1.refresh(&gatepost, forged), 400, "invalid_grant");
+    }
+    let after = gatepost.database.client().query_one("SELECT g::text FROM grants g", &[]).unwrap().get::<_, String>(0);
+    assert_eq!(before, after);
+    assert_eq!(CONF1.refresh(&gatepost, &token).status, 200);
+}
+
+#[test]
+fn a_malformed_request_is_named_and_leaves_the_token_as_it_was() {
+    let (gatepost, mut browser) = start();
+    let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let token = refresh(&tokens);
+    let post = |form: &[(&str, &str)]| CONF1.post(&mut gatepost.connect(), "/connect/token", form);
+    assert_error(&post(&[("grant_type", "refresh_token")]), 400, "invalid_request");
+    assert_error(&post(&[("grant_type", "refresh_token"), ("refresh_token", "")]), 400, "invalid_request");
+    for (further, error) in [
+        (&[("refresh_token", token)][..], "invalid_request"),
+        (&[("scope", "openid"), ("scope", "openid")], "invalid_request"),
+        (&[("scope", "orders.write")], "invalid_scope"),
+        (&[("scope", "openid nope")], "invalid_scope"),
+        (&[("scope", "\"")], "invalid_scope"),
+        (&[("resource", "https://stock.example")], "invalid_target"),
+        (&[("resource", "orders")], "invalid_target"),
+    ] {
+        assert_error(&CONF1.refresh_with(&gatepost, token, further), 400, error);
+    }
+    let in_query = CONF1.post(
+        &mut gatepost.connect(),
+        &format!("/connect/token?refresh_token={token}"),
+        &[("grant_type", "refresh_token")],
+    );
+    assert_error(&in_query, 400, "invalid_request");
+    assert_error(&PLAIN.refresh(&gatepost, token), 400, "unauthorized_client");
+    let nobody = Party { secret: Some("wrong"), ..CONF1 };
+    assert_error(&nobody.refresh(&gatepost, token), 401, "invalid_client");
+    let generation = gatepost.database.client().query_one("SELECT generation FROM grants", &[]).unwrap();
+    assert_eq!(generation.get::<_, i32>(0), 0);
+    assert_eq!(CONF1.refresh(&gatepost, token).status, 200);
+}
+
+#[test]
+fn what_belongs_to_another_grant_is_ignored_each_time() {
+    let (gatepost, mut browser) = start();
+    let mut tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let foreign =
+        [("code_verifier", "x"), ("code", "gpc_x"), ("username", "bob"), ("redirect_uri", "https://x.example")];
+    for further in [&foreign[..], &foreign[..1], &foreign[1..]] {
+        let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
+        assert_eq!(answer.status, 200, "{further:?}: {}", answer.text());
+        tokens = answer.json();
+    }
+}
+
+#[test]
+fn a_narrower_answer_leaves_the_grant_whole() {
+    let (gatepost, mut browser) = start();
+    let scope = "openid profile orders.read stock.read offline_access";
+    let first = CONF1.tokens(&gatepost, &mut browser, scope);
+    let narrow = CONF1.refresh_with(&gatepost, refresh(&first), &[("scope", "orders.read")]).json();
+    assert_eq!((&narrow["scope"], narrow.get("id_token")), (&json!("orders.read"), None));
+    assert_eq!(decode_jwt(access(&narrow)).1["aud"], "https://orders.example");
+    assert_eq!(userinfo(&gatepost, access(&narrow)).status, 403);
+    let one = CONF1.refresh_with(&gatepost, refresh(&narrow), &[("resource", "https://stock.example")]).json();
+    assert_eq!(one["scope"], "openid profile stock.read offline_access");
+    let whole = CONF1.refresh(&gatepost, refresh(&one)).json();
+    assert_eq!(whole["scope"], scope);
+}
+
+#[test]
+fn resources_that_were_authorized_stay_the_only_ones() {
+    let (gatepost, mut browser) = start();
+    let changes = [("scope", "openid orders.read stock.read offline_access"), ("resource", "https://orders.example")];
+    let first = CONF1.tokens_with(&gatepost, &mut browser, &changes);
+    let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+    assert_eq!(second["scope"], "openid orders.read offline_access");
+    assert_eq!(decode_jwt(access(&second)).1["aud"], "https://orders.example");
+    let stock = [("resource", "https://stock.example")];
+    assert_error(&CONF1.refresh_with(&gatepost, refresh(&second), &stock), 400, "invalid_target");
+    assert_error(&CONF1.refresh_with(&gatepost, refresh(&second), &[("scope", "stock.read")]), 400, "invalid_target");
+    let openid = CONF1.refresh_with(&gatepost, refresh(&second), &[("scope", "openid")]).json();
+    assert_eq!(openid["scope"], "openid");
+}
+
+#[test]
+fn both_ends_come() {
+    let (gatepost, mut browser) = start();
+    let idle = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let second = CONF1.refresh(&gatepost, refresh(&idle)).json();
+    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
+    let third = CONF1.refresh(&gatepost, refresh(&second)).json();
+    // The use began the idle time anew.
+    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '1295990 seconds'");
+    let fourth = CONF1.refresh(&gatepost, refresh(&third)).json();
+    gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '1296001 seconds'");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&fourth)), 400, "invalid_grant");
+    let unused = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    gatepost
+        .database
+        .run("UPDATE grants SET redeemed_at = redeemed_at - interval '1296001 seconds' WHERE moved_at IS NULL");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&unused)), 400, "invalid_grant");
+    gatepost.database.run("DELETE FROM grants");
+    let absolute = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    gatepost.database.run("UPDATE grants SET expires_at = clock_timestamp() + interval '100 seconds'");
+    let last = CONF1.refresh(&gatepost, refresh(&absolute)).json();
+    assert!(last["expires_in"].as_i64().unwrap() <= 100, "no access token outlives its grant: {last}");
+    gatepost.database.run("UPDATE grants SET expires_at = clock_timestamp() - interval '1 second'");
+    assert_error(&CONF1.refresh(&gatepost, refresh(&last)), 400, "invalid_grant");
+}
+
+#[test]
+fn what_a_token_stands_on_is_looked_at_each_time() {
+    let (gatepost, mut browser) = start();
+    let mut narrower = document();
+    client(&mut narrower, "conf1")["scope"] = json!("openid profile offline_access");
+    let mut no_grant = document();
+    client(&mut no_grant, "conf1")["grant_types"] = json!(["authorization_code", "client_credentials"]);
+    client(&mut no_grant, "conf1")["scope"] = json!("openid profile orders.read");
+    let mut disabled = document();
+    client(&mut disabled, "conf1")["enabled"] = json!(false);
+    let held = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    for (changed, status, error) in
+        [(&narrower, 400, "invalid_grant"), (&no_grant, 400, "unauthorized_client"), (&disabled, 401, "invalid_client")]
+    {
+        gatepost.apply(changed);
+        assert_error(&CONF1.refresh(&gatepost, refresh(&held)), status, error);
+    }
+    gatepost.apply(&document());
+    assert_error(&CONF1.refresh(&gatepost, refresh(&held)), 400, "invalid_grant");
+    for undo in [
+        "UPDATE users SET enabled = false",
+        "UPDATE users SET tokens_valid_after = clock_timestamp()",
+        "UPDATE clients SET tokens_valid_after = clock_timestamp()",
+        "UPDATE installation SET tokens_valid_after = clock_timestamp()",
+        "INSERT INTO consents (sub, client_id, scopes, claims, revoked_before) \
+         SELECT sub, 'conf1', '{}', '{}', clock_timestamp() FROM users WHERE username = 'alice'",
+        "DELETE FROM grants",
+        "UPDATE grants SET generation = -1",
+    ] {
+        gatepost.database.run(
+            "UPDATE users SET enabled = true, tokens_valid_after = 'epoch'; DELETE FROM consents; \
+             UPDATE clients SET tokens_valid_after = 'epoch'; UPDATE installation SET tokens_valid_after = 'epoch'",
+        );
+        let mut browser = signed_in(&gatepost);
+        let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+        let next = CONF1.refresh(&gatepost, refresh(&tokens)).json();
+        gatepost.database.run(undo);
+        assert_error(&CONF1.refresh(&gatepost, refresh(&next)), 400, "invalid_grant");
+    }
+}
+
+#[test]
+fn claims_asked_for_by_name_and_new_attributes_reach_the_refreshed_tokens() {
+    let (gatepost, mut browser) = start();
+    let claims = json!({"userinfo": {"email": null}, "id_token": {"given_name": null}}).to_string();
+    let changes = [("scope", "openid profile email offline_access"), ("claims", claims.as_str())];
+    let first = CONF1.tokens_with(&gatepost, &mut browser, &changes);
+    gatepost.database.run(r#"UPDATE users SET claims = claims || '{"given_name": "Alicia"}' WHERE username = 'alice'"#);
+    let second = CONF1.refresh(&gatepost, refresh(&first)).json();
+    let (_, id_token) = decode_jwt(member(&second, "id_token"));
+    assert_eq!(id_token["given_name"], "Alicia");
+    let told: Value = userinfo(&gatepost, access(&second)).json();
+    assert_eq!((&told["email"], &told["given_name"]), (&json!("alice@example.com"), &json!("Alicia")));
+}

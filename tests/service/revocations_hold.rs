@@ -1,0 +1,143 @@
+//! What was acknowledged as revoked stays so: while others use it, after a server process is killed, and at a process
+//! whose machine has another time.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::flow::{signed_in, userinfo};
+use crate::support::gatepost::Gatepost;
+use crate::support::offline::{CONF1, CONF2, access, assert_error, document, refresh};
+
+const OFFLINE: &str = "openid profile orders.read offline_access";
+
+/// 32 users of a token, until they are told to stop. A use that began after `acknowledged` and succeeded is a failure.
+fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
+    let (acknowledged, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let bearer = format!("Bearer {token}");
+    thread::scope(|scope| {
+        let users: Vec<_> = (0..32)
+            .map(|number| {
+                let (server, bearer) = (servers[number % servers.len()], bearer.as_str());
+                let (acknowledged, done) = (&acknowledged, &done);
+                scope.spawn(move || {
+                    let mut connection = server.connect();
+                    let (mut lived, mut refused) = (0, 0);
+                    while !done.load(Ordering::SeqCst) || refused == 0 {
+                        let after = acknowledged.load(Ordering::SeqCst);
+                        let answer = connection.send("GET", "/connect/userinfo", &[("Authorization", bearer)], b"");
+                        assert!(!after || answer.status != 200, "alive after its revocation was acknowledged");
+                        lived += i32::from(answer.status == 200);
+                        refused += i32::from(answer.status == 401);
+                    }
+                    (lived, refused)
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(200));
+        revoke();
+        acknowledged.store(true, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(200));
+        done.store(true, Ordering::SeqCst);
+        let seen: Vec<(i32, i32)> = users.into_iter().map(|user| user.join().unwrap()).collect();
+        assert!(seen.iter().any(|(lived, _)| *lived > 0), "nobody used it before");
+        assert!(seen.iter().all(|(_, refused)| *refused > 0), "{seen:?}");
+    });
+}
+
+fn assert_dead(gatepost: &Gatepost, tokens: &Value) {
+    assert_eq!(userinfo(gatepost, access(tokens)).status, 401);
+    assert_error(&CONF2.refresh(gatepost, refresh(tokens)), 400, "invalid_grant");
+}
+
+#[test]
+fn under_use_and_after_the_server_process_was_killed() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let alone = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let family = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+    hold_under_use(&[&gatepost], access(&alone), || CONF1.revoke(&gatepost, access(&alone)));
+    hold_under_use(&[&gatepost], access(&family), || CONF2.revoke(&gatepost, refresh(&family)));
+    for _ in 0..3 {
+        let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+        let old = gatepost.server_processes();
+        CONF2.revoke(&gatepost, refresh(&tokens));
+        kill_at_once(old[0]);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while gatepost.server_processes().iter().any(|process| old.contains(process)) || !gatepost.is_ready() {
+            assert!(Instant::now() < deadline, "no new server process");
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert_dead(&gatepost, &tokens);
+        assert_dead(&gatepost, &family);
+        assert_eq!(userinfo(&gatepost, access(&alone)).status, 401);
+    }
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&alone)).status, 200, "an access token took nothing along");
+}
+
+fn kill_at_once(process: u32) {
+    let killed = Command::new("sh").arg("-c").arg(format!("kill -9 {process}")).status().unwrap();
+    assert!(killed.success());
+}
+
+#[test]
+fn at_processes_whose_machines_differ_by_five_seconds() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let mut servers = Vec::new();
+    for seconds in [5, -5] {
+        let mut other = gatepost.beside();
+        let shift = other.private_file(&format!("shift{seconds}.c"), &clock_shifted_by(seconds));
+        let library = shift.with_extension("so");
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&shift).status().unwrap();
+        assert!(built.success());
+        other.set("LD_PRELOAD", library.to_str().unwrap());
+        other.serve();
+        let off = (second_of_day(&other) - second_of_day(&gatepost) + 86_400) % 86_400;
+        assert!((off - (seconds + 86_400) % 86_400).abs() <= 1, "its machine's clock is {off} s off, not {seconds}");
+        servers.push(other);
+    }
+    let [ahead, behind] = [&servers[0], &servers[1]];
+    for (issuer, revoker) in [(ahead, behind), (behind, ahead), (ahead, &gatepost)] {
+        let mut browser = signed_in(&gatepost);
+        let tokens = CONF2.tokens(issuer, &mut browser, OFFLINE);
+        let next = CONF2.refresh(issuer, refresh(&tokens)).json();
+        // All three tell time by the database, so the moment of issue is the same for all.
+        let told = CONF2.introspect(revoker, access(&next));
+        let issued = told["iat"].as_i64().unwrap();
+        assert!((issued - gatepost.database.now().seconds()).abs() <= 2, "{told}");
+        hold_under_use(&[issuer, revoker], access(&next), || CONF2.revoke(revoker, refresh(&tokens)));
+        for server in [&gatepost, ahead, behind] {
+            assert_dead(server, &next);
+        }
+        let of_user = CONF2.tokens(issuer, &mut browser, OFFLINE);
+        hold_under_use(&[issuer, revoker], access(&of_user), || {
+            gatepost.run_well(&["user", "revoke", "alice"], "");
+        });
+        for server in [&gatepost, ahead, behind] {
+            assert_dead(server, &of_user);
+        }
+        // Until then whatever is signed in is dead, too.
+        thread::sleep(Duration::from_millis(2_100));
+    }
+}
+
+/// By the machine's own clock, which the `Date` header goes by.
+fn second_of_day(gatepost: &Gatepost) -> i32 {
+    let answer = gatepost.get("/healthz");
+    let time = answer.header("date").unwrap().split(' ').nth(4).unwrap().to_owned();
+    time.split(':').fold(0, |sum, part| sum * 60 + part.parse::<i32>().unwrap())
+}
+
+/// Machine time, so many seconds off, for whoever asks the C library.
+fn clock_shifted_by(seconds: i32) -> String {
+    format!(
+        "#define _GNU_SOURCE\n#include <time.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n\
+         int clock_gettime(clockid_t clock, struct timespec *now) {{\n\
+         int result = syscall(SYS_clock_gettime, clock, now);\n\
+         if (result == 0 && clock == CLOCK_REALTIME) now->tv_sec += {seconds};\n\
+         return result;\n}}\n"
+    )
+}

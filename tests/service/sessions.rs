@@ -1,0 +1,214 @@
+//! One browser, several tabs, and time: whatever is open when a session begins, changes or ends leads somewhere sensible,
+//! and nothing goes round in circles. `Browser::follow` fails a test after ten redirects.
+
+use crate::support::flow::{authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
+use crate::support::http::{Answer, Browser};
+
+fn conf1(changes: &[(&str, &str)]) -> String {
+    authorize_path("conf1", RP1, changes)
+}
+
+/// `conf2` asks for consent.
+fn conf2(changes: &[(&str, &str)]) -> String {
+    authorize_path("conf2", RP2, changes)
+}
+
+fn asks_to_sign_in(page: &Answer) -> bool {
+    page.status == 200 && page.text().contains("name=\"password\"")
+}
+
+fn asks_consent(page: &Answer) -> bool {
+    page.status == 200 && page.text().contains("asks for access")
+}
+
+fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    browser.post(&page.action(), &[("form_token", &token), ("decision", decision)])
+}
+
+fn sign_out(browser: &mut Browser) {
+    let page = browser.get("/logout");
+    assert!(choose(browser, &page, "sign_out").text().contains("You are signed out"));
+}
+
+fn id_token(gatepost: &Gatepost, answer: &Answer) -> serde_json::Value {
+    decode_jwt(redeem(gatepost, &answer.query()["code"]).json()["id_token"].as_str().unwrap()).1
+}
+
+#[test]
+fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let first = browser.visit(&conf1(&[("state", "first")]));
+    let second = browser.visit(&conf1(&[("state", "second")]));
+    let third = browser.visit(&conf2(&[("state", "third")]));
+    let account = browser.visit("/account");
+    let answer = sign_in(&mut browser, &second, "alice", ALICE_PASSWORD);
+    assert_eq!(answer.query()["state"], "second");
+    // The others need only be loaded again; each goes on with its own request.
+    assert_eq!(browser.visit(&first.action()).query()["state"], "first");
+    assert!(asks_consent(&browser.visit(&third.action())));
+    assert!(browser.visit(&account.action()).text().contains("<h1>Your account</h1>"));
+    // Sent all the same, their forms sign nobody in by what was drawn before; the page that comes back does.
+    for (waiting, state) in [(&first, "first"), (&third, "third")] {
+        let again = sign_in(&mut browser, waiting, "alice", ALICE_PASSWORD);
+        assert!(asks_to_sign_in(&again) && again.text().contains("no longer up to date"), "{}", again.text());
+        let answer = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
+        let answer = browser.follow(answer);
+        if state == "first" {
+            assert_eq!(answer.query()["state"], "first");
+        } else {
+            assert!(asks_consent(&answer));
+        }
+    }
+    assert_eq!(gatepost.database.count("sessions"), 1, "it is one session all along");
+}
+
+#[test]
+fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let login = browser.visit(&conf2(&[]));
+    let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+    let consent = browser.follow(answer);
+    let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
+    let first = answer.query()["code"].clone();
+    // Back to the consent page and back to the sign-in: what is decided needs no page, and each answer has a code of its own.
+    for address in [consent.action(), login.action()] {
+        let answer = browser.visit(&address);
+        assert_ne!(answer.query()["code"], first, "{address}");
+    }
+    // The forms of both pages, sent a second time.
+    let again = decide(&mut browser, &consent, "deny", &[], false);
+    assert_eq!(again.query()["error"], "access_denied");
+    assert!(asks_to_sign_in(&sign_in(&mut browser, &login, "alice", ALICE_PASSWORD)));
+    assert_eq!(gatepost.database.count("sessions"), 1);
+}
+
+#[test]
+fn a_page_that_expired_says_so_and_the_way_in_is_open() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    let mut browser = gatepost.browser();
+    let login = browser.visit(&conf1(&[]));
+    let account = browser.visit("/account");
+    gatepost.travel(3_600);
+    for page in [&login, &account] {
+        let sent = sign_in(&mut browser, page, "alice", ALICE_PASSWORD);
+        sent.assert_error_page(400, "GP1503", "sent");
+        browser.get(&page.action()).assert_error_page(400, "GP1503", "loaded again");
+    }
+    assert_eq!(gatepost.database.count("sessions"), 0);
+    let login = browser.visit(&conf1(&[]));
+    assert!(sign_in(&mut browser, &login, "alice", ALICE_PASSWORD).query().contains_key("code"));
+}
+
+#[test]
+fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_it() {
+    let gatepost = Gatepost::start();
+    for end in [
+        "UPDATE sessions SET ended_at = now()",
+        "UPDATE sessions SET expires_at = now()",
+        "DELETE FROM sessions",
+        "UPDATE users SET tokens_valid_after = clock_timestamp()",
+    ] {
+        for prompt in ["", "consent", "select_account", "login"] {
+            let mut browser = gatepost.browser();
+            let login = browser.visit(&conf2(&[("prompt", prompt)]));
+            let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+            let consent = browser.follow(answer);
+            assert!(asks_consent(&consent), "{prompt}");
+            gatepost.database.run(end);
+            let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
+            let login = browser.follow(answer);
+            assert!(asks_to_sign_in(&login), "{end} {prompt}: {}", login.text());
+            assert_eq!(gatepost.database.count("consents"), 0);
+            let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+            let consent = browser.follow(answer);
+            assert!(asks_consent(&consent), "{end} {prompt}: {}", consent.text());
+            let answer = decide(&mut browser, &consent, "allow", &["profile"], false);
+            assert!(answer.query().contains_key("code"), "{end} {prompt}");
+        }
+    }
+}
+
+#[test]
+fn signing_out_in_one_tab_is_met_by_all_others() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
+    let consent = browser.visit(&conf2(&[]));
+    let account = browser.get("/account");
+    assert!(chooser.text().contains("Continue as") && asks_consent(&consent));
+    sign_out(&mut browser);
+    let answers = [
+        choose(&mut browser, &chooser, "continue"),
+        decide(&mut browser, &consent, "allow", &["profile"], true),
+        choose(&mut browser, &account, "end_others"),
+    ];
+    for answer in answers {
+        let page = browser.follow(answer);
+        assert!(asks_to_sign_in(&page), "{}", page.text());
+        assert!(!page.text().contains("Alice"), "who is gone is not named");
+    }
+    // Loaded again they lead to the sign-in as well, and from there to where they belong.
+    let login = browser.visit(&chooser.action());
+    let answer = sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
+    assert!(answer.query().contains_key("code"));
+    let consent = browser.visit(&consent.action());
+    assert!(asks_consent(&consent) && consent.text().contains("<bdi>Bob</bdi>"));
+}
+
+#[test]
+fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let alice = code(&mut browser, &conf1(&[]));
+    let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
+    let another = choose(&mut browser, &chooser, "another");
+    assert!(asks_to_sign_in(&another) && !another.text().contains("Alice"));
+    let answer = sign_in(&mut browser, &another, "bob", BOB_PASSWORD);
+    assert!(answer.query().contains_key("code"));
+    assert_eq!(redeem(&gatepost, &alice).json()["error"], "invalid_grant", "alice's session is over");
+    let open = "SELECT u.username FROM sessions s JOIN users u USING (sub) WHERE s.ended_at IS NULL";
+    let open = gatepost.database.client().query(open, &[]).unwrap();
+    assert_eq!(open.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["bob"]);
+    // Changing one's mind on the way to another account leaves the session as it was.
+    let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
+    let another = choose(&mut browser, &chooser, "another");
+    assert_eq!(choose(&mut browser, &another, "cancel").query()["error"], "access_denied");
+    assert!(browser.visit(&conf1(&[("prompt", "select_account")])).text().contains("<bdi>Bob</bdi>"));
+}
+
+#[test]
+fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let before = id_token(&gatepost, &browser.get(&conf1(&[])));
+    // Signed in nine hours ago.
+    let aged =
+        "UPDATE sessions SET auth_time = auth_time - interval '9 hours', created_at = created_at - interval '9 hours',
+                                    expires_at = expires_at - interval '9 hours'";
+    gatepost.database.run(aged);
+    let end = || -> i64 {
+        let asked = "SELECT extract(epoch FROM expires_at - now())::int8 FROM sessions WHERE ended_at IS NULL";
+        gatepost.database.client().query_one(asked, &[]).unwrap().get(0)
+    };
+    let cookies = browser.cookies.clone();
+    for changes in [[("prompt", "login")], [("max_age", "60")], [("max_age", "0")]] {
+        gatepost.database.run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+        let login = browser.visit(&conf1(&changes));
+        assert!(asks_to_sign_in(&login), "{changes:?}");
+        let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+        let after = id_token(&gatepost, &answer);
+        assert_eq!((&after["sid"], &after["sub"]), (&before["sid"], &before["sub"]), "{changes:?}");
+        assert!(after["auth_time"].as_i64() >= before["auth_time"].as_i64());
+        assert!((3_500..=3_600).contains(&end()), "an hour is left, however often one signs in: {}", end());
+    }
+    assert_ne!(browser.cookies, cookies);
+    gatepost.database.run("UPDATE sessions SET expires_at = now()");
+    assert_eq!(browser.get(&conf1(&[("prompt", "none")])).query()["error"], "login_required");
+    let login = browser.visit(&conf1(&[]));
+    let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+    assert_ne!(id_token(&gatepost, &answer)["sid"], before["sid"], "what ran out does not come back");
+}

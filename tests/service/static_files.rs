@@ -1,0 +1,56 @@
+//! What lies under `/static/`: embedded files, and the operator's brand.
+
+use crate::support::flow::authorize_path;
+use crate::support::gatepost::{Gatepost, RP1, document};
+
+#[test]
+fn pages_carry_the_operators_brand_and_its_files_are_served() {
+    let logo = std::env::temp_dir().join(format!("gatepost-logo-{}.svg", std::process::id()));
+    let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
+    std::fs::write(&logo, svg).unwrap();
+    let gatepost = Gatepost::start_with(
+        &document(),
+        &[
+            ("GATEPOST_BRAND_NAME", "Müller & Söhne"),
+            ("GATEPOST_BRAND_LOGO", &logo.display().to_string()),
+            ("GATEPOST_BRAND_COLOR", "#aa3300"),
+            ("GATEPOST_BRAND_PRIVACY_URL", "https://example.com/privacy"),
+        ],
+    );
+    let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
+    assert!(page.text().contains("src=\"/static/brand-logo\" alt=\"Müller &amp; Söhne\""), "{}", page.text());
+    assert!(page.text().contains("href=\"https://example.com/privacy\""));
+    let served = gatepost.get("/static/brand-logo");
+    assert_eq!((served.status, served.header("content-type")), (200, Some("image/svg+xml")));
+    assert_eq!(served.text(), svg);
+    assert!(served.header("content-security-policy").unwrap().contains("sandbox"));
+    assert!(gatepost.get("/static/brand.css").text().contains("#aa3300"));
+    std::fs::remove_file(&logo).unwrap();
+}
+
+#[test]
+fn only_what_is_in_the_table_is_served() {
+    let gatepost = Gatepost::start();
+    for name in ["app.css", "icon.svg", "form-post.js", "check-session.js"] {
+        let answer = gatepost.get(&format!("/static/{name}"));
+        assert_eq!(answer.status, 200, "{name}");
+        assert_eq!(answer.header("cache-control"), Some("public, max-age=86400"), "{name}");
+        assert_eq!(gatepost.connect().send("HEAD", &format!("/static/{name}"), &[], b"").status, 200, "{name}");
+    }
+    for path in [
+        "/static/",
+        "/static/brand.css",
+        "/static/brand-logo",
+        "/static/../Cargo.toml",
+        "/static/../../etc/passwd",
+        "/static/%2e%2e/Cargo.toml",
+        "/static/..%5cCargo.toml",
+        "/static//etc/passwd",
+        "/static/app.css%00",
+        "/static/app.css/",
+        "/static/APP.CSS",
+    ] {
+        assert_eq!(gatepost.get(path).status, 404, "{path}");
+    }
+    assert_eq!(gatepost.post("/static/app.css", &[], &[]).status, 405);
+}

@@ -1,0 +1,407 @@
+//! Redemption: one code, one grant, whoever comes and however often.
+
+use std::time::Duration;
+
+use gatepost::crypto::random;
+use gatepost::protocol::client::RefreshTokenUsage;
+use gatepost::protocol::device_code::DeviceDecision;
+use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
+use gatepost::protocol::instant::Day;
+use gatepost::protocol::refresh_token::RefreshHandle;
+use gatepost::protocol::token_subject::TokenSubject;
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice, NewDeviceGrant};
+use gatepost::store::grant_refresh::{self, NewRefresh, Refreshed};
+use gatepost::store::grants::{self, NewGrant, Redemption};
+use gatepost::store::sessions::{self, SessionRow};
+use gatepost::store::users::{self, NewUser};
+use gatepost::store::{Store, StoreError, consents};
+use serde_json::json;
+
+use crate::support::postgres::TestDatabase;
+
+/// A client, a user who signed in a second ago, and the store.
+struct Scene {
+    database: TestDatabase,
+    store: Store,
+    day: Day,
+    sid: Sid,
+}
+
+fn client_id() -> ClientId {
+    ClientId::new("web")
+}
+
+fn alice() -> Subject {
+    Subject::new("alice-sub")
+}
+
+fn scene() -> Scene {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
+    database.run("UPDATE clients SET tokens_valid_after = 'epoch'");
+    let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
+    let user = NewUser {
+        sub: alice(),
+        username: Some("alice".into()),
+        tenant: None,
+        password_hash: None,
+        enabled: true,
+        claims,
+    };
+    users::insert(&store, &user, &named("user_added")).unwrap();
+    let now = database.now();
+    let day = now.plus(Duration::from_secs(40_000)).day();
+    let sid = Sid::of_day(day, random::bytes());
+    let session = SessionRow {
+        day,
+        sid: sid.clone(),
+        sub: alice(),
+        auth_time: now,
+        amr: vec![String::from("pwd")],
+        acr: String::from("1"),
+        tenant: None,
+        identity_provider: String::from("local"),
+        upstream_issuer: None,
+        created_at: now,
+        expires_at: now.plus(Duration::from_secs(36_000)),
+        ended_at: None,
+    };
+    sessions::insert(&store, &session, &random::bytes(), None, &named("signed_in")).unwrap();
+    Scene { database, store, day, sid }
+}
+
+impl Scene {
+    /// A grant as a code issued now would carry it.
+    fn grant(&self) -> NewGrant {
+        let now = self.database.now();
+        let expires_at = now.plus(Duration::from_secs(30 * 86_400));
+        NewGrant {
+            id: GrantId { day: expires_at.day(), random: random::bytes() },
+            attempt: random::bytes(),
+            client_id: client_id(),
+            sub: alice(),
+            scopes: vec![String::from("openid")],
+            resources: Vec::new(),
+            claims: json!({}),
+            token_claims: serde_json::Map::new(),
+            session: Some((self.day, self.sid.clone())),
+            tenant: None,
+            identity_provider: None,
+            auth_time: now,
+            amr: vec![String::from("pwd")],
+            acr: String::from("1"),
+            offline: false,
+            issued_at: now,
+            expires_at,
+        }
+    }
+
+    fn redeem(&self, grant: &NewGrant) -> Redemption {
+        let fresh = NewGrant { attempt: random::bytes(), ..grant.clone() };
+        grants::redeem(&self.store, &fresh, &AuditEvent::default()).unwrap()
+    }
+
+    /// Rows and those among them that still live.
+    fn rows(&self) -> (i64, i64) {
+        let row = self
+            .database
+            .client()
+            .query_one("SELECT count(*), count(*) FILTER (WHERE revoked_at IS NULL) FROM grants", &[])
+            .unwrap();
+        (row.get(0), row.get(1))
+    }
+
+    fn events(&self, name: &str) -> i64 {
+        let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
+        self.database.client().query_one(counted, &[&name]).unwrap().get(0)
+    }
+}
+
+fn named(event: &str) -> AuditEvent<'_> {
+    AuditEvent { event, ..AuditEvent::default() }
+}
+
+fn is_issued(redemption: &Redemption) -> bool {
+    match redemption {
+        Redemption::Issued(_) => true,
+        Redemption::Replayed | Redemption::NoLongerStands => false,
+    }
+}
+
+#[test]
+fn the_first_redemption_is_issued_with_the_user_as_stored() {
+    let scene = scene();
+    let Redemption::Issued(user) = scene.redeem(&scene.grant()) else { panic!("not issued") };
+    assert_eq!((user.sub, user.username.as_deref()), (alice(), Some("alice")));
+    assert_eq!(user.claims.get("name"), Some(&json!("Alice")));
+    assert_eq!(scene.rows(), (1, 1));
+    assert_eq!(scene.events("code_redeemed"), 1);
+}
+
+#[test]
+fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
+    let scene = scene();
+    for round in 0..100 {
+        let grant = scene.grant();
+        let issued = std::thread::scope(|scope| {
+            let redemptions: Vec<_> = (0..16).map(|_| scope.spawn(|| is_issued(&scene.redeem(&grant)))).collect();
+            redemptions.into_iter().map(|thread| thread.join().unwrap()).filter(|issued| *issued).count()
+        });
+        assert_eq!(issued, 1, "round {round}");
+    }
+    assert_eq!(scene.rows(), (100, 0));
+    assert_eq!(scene.events("code_redeemed"), 100);
+    assert_eq!(scene.events("code_replayed"), 1_500);
+}
+
+#[test]
+fn a_second_redemption_revokes_what_the_first_gave() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.rows(), (1, 0));
+}
+
+#[test]
+fn the_same_attempt_twice_is_one_redemption() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    assert_eq!((scene.rows(), scene.events("code_redeemed")), ((1, 1), 1));
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap(), Redemption::Replayed);
+    assert_eq!((scene.events("code_redeemed"), scene.events("code_replayed")), (1, 1));
+}
+
+#[test]
+fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
+    let scene = scene();
+    let grant = NewGrant { session: None, ..scene.grant() };
+    let begin = |grant: &NewGrant| grants::begin(&scene.store, grant, &named("password_granted")).unwrap();
+    assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
+    assert!(begin(&grant).is_some(), "the same attempt, after its answer was lost");
+    assert_eq!((scene.rows(), scene.events("password_granted")), ((1, 1), 1));
+    scene.database.run("UPDATE users SET enabled = false");
+    assert_eq!(begin(&NewGrant { session: None, ..scene.grant() }), None);
+    assert_eq!((scene.rows(), scene.events("grant_refused")), ((2, 1), 1));
+}
+
+/// A device that alice has allowed.
+fn allowed_device(scene: &Scene) -> [u8; 32] {
+    let (device_code_hash, user_code_hash) = (random::bytes(), random::bytes());
+    let new = NewDevice {
+        device_code_hash,
+        user_code_hash,
+        client_id: &client_id(),
+        scopes: vec![String::from("openid")],
+        resources: &[],
+        acr_values: None,
+        interval: Duration::from_secs(5),
+        lifetime: Duration::from_secs(600),
+        most_pending: 10,
+    };
+    assert_eq!(device_authorizations::insert(&scene.store, &new).unwrap(), Entered::Waiting);
+    let again = NewDevice { device_code_hash: random::bytes(), ..new.clone() };
+    assert_eq!(device_authorizations::insert(&scene.store, &again).unwrap(), Entered::CodeTaken);
+    let grant = scene.grant();
+    let user = TokenSubject {
+        subject: alice(),
+        sid: None,
+        tenant: None,
+        identity_provider: None,
+        auth_time: grant.auth_time,
+        amr: grant.amr,
+        acr: grant.acr,
+    };
+    let decision =
+        NewDecision { decision: DeviceDecision::Allowed, user: &user, scopes: new.scopes, judged_at: grant.issued_at };
+    let decide = || device_authorizations::decide(&scene.store, &[user_code_hash], &decision, &named("device_allowed"));
+    assert_eq!((decide().unwrap(), decide().unwrap()), (true, false));
+    device_code_hash
+}
+
+#[test]
+fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
+    let scene = scene();
+    let hash = allowed_device(&scene);
+    let client_id = client_id();
+    let new = || {
+        let NewGrant { id, attempt, expires_at, .. } = scene.grant();
+        NewDeviceGrant { id, attempt, client_id: &client_id, offline: false, expires_at }
+    };
+    let redeem = |new: &NewDeviceGrant<'_>| {
+        // Under whichever line of the master secret it was entered.
+        match device_authorizations::redeem(&scene.store, &[[0; 32], hash], new, &AuditEvent::default()).unwrap() {
+            DeviceRedemption::Issued(user) => Some(user.sub),
+            DeviceRedemption::Spent => None,
+            DeviceRedemption::NoLongerStands => panic!("nothing was withdrawn"),
+        }
+    };
+    let first = new();
+    assert_eq!((redeem(&first), redeem(&first)), (Some(alice()), Some(alice())));
+    assert_eq!((redeem(&new()), redeem(&first)), (None, Some(alice())));
+    assert_eq!((scene.rows(), scene.events("device_allowed"), scene.events("device_code_redeemed")), ((1, 1), 1, 1));
+}
+
+#[test]
+fn the_same_attempt_twice_is_one_refresh() {
+    let scene = scene();
+    let grant = NewGrant { offline: true, ..scene.grant() };
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    let handle = RefreshHandle { grant: grant.id, generation: 0 };
+    let client_id = client_id();
+    let new = |usage| NewRefresh {
+        handle,
+        client_id: &client_id,
+        attempt: random::bytes(),
+        usage,
+        retry_window: Duration::from_secs(30),
+    };
+    for (usage, generation, told) in [(RefreshTokenUsage::Reuse, 0, 1), (RefreshTokenUsage::Rotate, 1, 2)] {
+        let new = new(usage);
+        for _ in 0..2 {
+            let refreshed = grant_refresh::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
+            assert!(matches!(refreshed, Refreshed::Issued { generation: next, .. } if next == generation));
+        }
+        assert_eq!((scene.events("refreshed"), scene.events("refresh_repeated")), (told, 0));
+    }
+}
+
+#[test]
+fn a_burnt_code_is_never_redeemed() {
+    let scene = scene();
+    let grant = scene.grant();
+    grants::burn(&scene.store, &grant, &AuditEvent::default()).unwrap();
+    assert_eq!(scene.rows(), (1, 0));
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.events("code_refused"), 1);
+}
+
+#[test]
+fn burning_a_redeemed_code_revokes_what_it_gave() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    let burning = NewGrant { attempt: random::bytes(), ..grant };
+    grants::burn(&scene.store, &burning, &AuditEvent::default()).unwrap();
+    assert_eq!(scene.rows(), (1, 0));
+}
+
+#[test]
+fn an_expired_code_that_was_never_redeemed_leaves_no_row() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(!grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default()).unwrap());
+    assert_eq!(scene.rows(), (0, 0));
+    assert_eq!(scene.events("code_replayed"), 0);
+}
+
+#[test]
+fn an_expired_code_that_was_redeemed_revokes_for_its_own_client_only() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    let stranger = ClientId::new("other");
+    assert!(!grants::revoke_replayed(&scene.store, grant.id, &stranger, &AuditEvent::default()).unwrap());
+    assert_eq!(scene.rows(), (1, 1));
+    assert!(grants::revoke_replayed(&scene.store, grant.id, &client_id(), &AuditEvent::default()).unwrap());
+    assert_eq!(scene.rows(), (1, 0));
+    assert_eq!(scene.events("code_replayed"), 1);
+}
+
+#[test]
+fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
+    #[allow(clippy::type_complexity, reason = "a table of names and deeds")]
+    let ways_to_end: [(&str, fn(&Scene)); 10] = [
+        ("session ended", |scene| {
+            assert!(sessions::end(&scene.store, scene.day, &scene.sid, &named("signed_out")).unwrap());
+        }),
+        ("session gone", |scene| scene.database.run("DELETE FROM sessions")),
+        ("session of another user", |scene| scene.database.run("UPDATE sessions SET sub = 'bob'")),
+        ("user disabled", |scene| scene.database.run("UPDATE users SET enabled = false")),
+        ("user gone", |scene| scene.database.run("DELETE FROM users")),
+        ("user revoked", |scene| {
+            scene.database.run("UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'")
+        }),
+        ("client disabled", |scene| {
+            scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), false)).unwrap();
+        }),
+        ("client gone", |scene| {
+            let removed = scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
+            assert_eq!(removed.len(), 1);
+        }),
+        ("consent withdrawn", |scene| {
+            consents::withdraw(&scene.store, &alice(), &client_id(), &named("consent_withdrawn")).unwrap();
+        }),
+        ("everything revoked", |scene| {
+            scene.database.run("UPDATE installation SET tokens_valid_after = clock_timestamp()")
+        }),
+    ];
+    for (name, end) in ways_to_end {
+        let scene = scene();
+        let grant = scene.grant();
+        end(&scene);
+        assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands, "{name}");
+        assert_eq!(scene.rows(), (1, 0), "{name}: spent, and nothing alive");
+        assert_eq!(scene.redeem(&grant), Redemption::Replayed, "{name}");
+    }
+}
+
+#[test]
+fn a_replay_after_the_session_ended_still_revokes() {
+    let scene = scene();
+    let grant = scene.grant();
+    assert!(is_issued(&scene.redeem(&grant)));
+    scene.database.run("UPDATE sessions SET ended_at = clock_timestamp(); UPDATE users SET enabled = false");
+    assert_eq!(scene.redeem(&grant), Redemption::Replayed);
+    assert_eq!(scene.rows(), (1, 0));
+}
+
+#[test]
+fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
+    let scene = scene();
+    // A new client's mark is the beginning of its second, so that JWTs of that second count.
+    let grant = NewGrant { issued_at: scene.database.now().minus(Duration::from_secs(1)), ..scene.grant() };
+    scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
+    scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
+    assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands);
+}
+
+#[test]
+fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
+    let scene = scene();
+    let given = consents::GivenConsent {
+        sub: &alice(),
+        client_id: &client_id(),
+        scopes: &[String::from("openid")],
+        claims: &[],
+        expires_at: None,
+        is_required: true,
+    };
+    assert!(is_issued(&scene.redeem(&scene.grant())));
+    consents::give(&scene.store, &given, &named("consent_given")).unwrap();
+    assert!(is_issued(&scene.redeem(&scene.grant())));
+}
+
+#[test]
+fn a_redemption_is_one_transaction() {
+    let scene = scene();
+    assert!(is_issued(&grants::redeem(&scene.store, &scene.grant(), &named("code_redeemed")).unwrap()));
+    let told = "audit_events WHERE event = 'code_redeemed'";
+    assert_eq!((scene.database.count("grants"), scene.database.count(told)), (1, 1));
+    let transactions = format!("(SELECT xmin::text FROM grants UNION SELECT xmin::text FROM {told}) transactions");
+    assert_eq!(scene.database.count(&transactions), 1);
+}
+
+#[test]
+fn an_unmigrated_installation_is_an_error_not_an_issue() {
+    let scene = scene();
+    scene.database.run("DELETE FROM installation");
+    let answer = grants::redeem(&scene.store, &scene.grant(), &AuditEvent::default());
+    assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
+}

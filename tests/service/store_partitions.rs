@@ -1,0 +1,133 @@
+//! Partitions come ahead of need and go when everything in them has expired.
+
+use std::time::Duration;
+
+use gatepost::protocol::instant::Day;
+use gatepost::store::StoreError;
+use gatepost::store::audit_events::{self, AuditEvent};
+use gatepost::store::partitions::{self, Horizons};
+use gatepost::store::revoked_tokens;
+
+use crate::support::postgres::{HORIZONS, TestDatabase};
+
+fn event() -> AuditEvent<'static> {
+    AuditEvent { event: "tested", ..AuditEvent::default() }
+}
+
+fn partitions_of(database: &TestDatabase, table: &str) -> i64 {
+    let counted = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)";
+    database.client().query_one(counted, &[&table]).unwrap().get(0)
+}
+
+#[test]
+fn a_fresh_installation_has_room_for_everything_and_few_partitions() {
+    let database = TestDatabase::migrated();
+    assert!(partitions::are_ahead(&database.store(), &HORIZONS, database.today()).unwrap());
+    for table in ["grants", "sessions", "session_clients", "revoked_tokens", "used_assertions", "audit_events"] {
+        assert!((1..=13).contains(&partitions_of(&database, table)), "{table}");
+    }
+    audit_events::insert(&database.store(), &event()).unwrap();
+    // And the row that opens the chain.
+    assert_eq!(database.count("audit_events"), 2);
+}
+
+#[test]
+fn without_partitions_nothing_is_ready() {
+    let database = TestDatabase::empty();
+    gatepost::store::migrate::migrate(&mut database.client()).unwrap();
+    assert!(!partitions::are_ahead(&database.store(), &HORIZONS, database.today()).unwrap());
+}
+
+#[test]
+fn as_days_pass_new_ones_come_and_old_ones_go() {
+    let database = TestDatabase::migrated();
+    let (store, today) = (database.store(), database.today());
+    revoked_tokens::insert(&store, today, b"old", &event()).unwrap();
+    revoked_tokens::insert(&store, Day(today.0 + 2), b"new", &event()).unwrap();
+    let unchanged = partitions::maintain(&store, &HORIZONS, today).unwrap();
+    assert!(unchanged.made.is_empty() && unchanged.dropped.is_empty(), "{unchanged:?}");
+    let later = Day(today.0 + 2);
+    let maintained = partitions::maintain(&store, &HORIZONS, later).unwrap();
+    assert!(maintained.made.iter().any(|name| name.starts_with("revoked_tokens_")), "{maintained:?}");
+    assert!(maintained.dropped.contains(&format!("revoked_tokens_{}_{}", today.0, today.0 + 1)), "{maintained:?}");
+    assert_eq!(database.count("revoked_tokens"), 1);
+    assert!(partitions::are_ahead(&store, &HORIZONS, later).unwrap());
+    // Long after, everything old is gone and there is room again.
+    let much_later = Day(today.0 + 500);
+    partitions::maintain(&store, &HORIZONS, much_later).unwrap();
+    assert!(partitions::are_ahead(&store, &HORIZONS, much_later).unwrap());
+    assert_eq!(database.count("revoked_tokens"), 0);
+}
+
+#[test]
+fn one_process_at_a_time_looks_after_them() {
+    let database = TestDatabase::migrated();
+    let mut other = database.client();
+    let mut leading = other.transaction().unwrap();
+    leading.query("SELECT only_row FROM leader FOR UPDATE", &[]).unwrap();
+    let later = Day(database.today().0 + 30);
+    let left = partitions::maintain(&database.store(), &HORIZONS, later).unwrap();
+    assert!(left.left_to_another && left.made.is_empty() && left.dropped.is_empty(), "{left:?}");
+    leading.rollback().unwrap();
+    assert!(!partitions::maintain(&database.store(), &HORIZONS, later).unwrap().made.is_empty());
+}
+
+#[test]
+fn a_detachment_that_was_interrupted_is_finished_later() {
+    let database = TestDatabase::migrated();
+    let (store, today) = (database.store(), database.today());
+    // Somebody reads the table in a long transaction: detaching waits for them, longer than it may.
+    let mut reader = database.client();
+    let mut reading = reader.transaction().unwrap();
+    reading.query("SELECT * FROM revoked_tokens", &[]).unwrap();
+    let later = Day(today.0 + 2);
+    let maintained = partitions::maintain(&store, &HORIZONS, later).unwrap();
+    let name = format!("revoked_tokens_{}_{}", today.0, today.0 + 1);
+    assert!(maintained.postponed.contains(&name), "{maintained:?}");
+    reading.rollback().unwrap();
+    // Other tests' snapshots may be in the way for a moment.
+    let dropped = |_| partitions::maintain(&store, &HORIZONS, later).unwrap().dropped.contains(&name);
+    assert!((0..50).any(dropped));
+}
+
+#[test]
+fn a_lengthened_lifetime_brings_its_room_along() {
+    let database = TestDatabase::migrated();
+    let (store, today) = (database.store(), database.today());
+    let longer = Horizons { grants: Duration::from_secs(365 * 86_400), ..HORIZONS };
+    assert!(!partitions::are_ahead(&store, &longer, today).unwrap());
+    let failed: Result<(), StoreError> = store.change_registry(|writer| {
+        writer.make_partitions(&longer, today)?;
+        Err(StoreError::Refused(String::from("changed our mind")))
+    });
+    assert!(failed.is_err());
+    assert!(!partitions::are_ahead(&store, &longer, today).unwrap());
+    store.change_registry(|writer| writer.make_partitions(&longer, today)).unwrap();
+    assert!(partitions::are_ahead(&store, &longer, today).unwrap());
+    assert!(partitions_of(&database, "grants") <= 20);
+}
+
+#[test]
+fn events_are_read_through_as_of_one_moment() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    audit_events::insert(&store, &event()).unwrap();
+    // More than are read at once, and a chain that comes meanwhile and sorts behind them.
+    let copy = |chain: &str, upto: i64| {
+        database.run(&format!(
+            "INSERT INTO audit_events (day, at, chain, seq, previous, hash, event, detail)
+             SELECT day, at, '{chain}', n, previous, hash, event, detail FROM audit_events, generate_series(1, {upto}) n
+             WHERE seq = 0 AND chain <> '{chain}'"
+        ));
+    };
+    copy("8", 5_000);
+    let mut seen = 0;
+    audit_events::read_through(&store, |_| {
+        if seen == 0 {
+            copy("9", 1);
+        }
+        seen += 1;
+    })
+    .unwrap();
+    assert_eq!(seen, 5_002);
+}

@@ -1,0 +1,190 @@
+//! Connections: lost, frozen, slow and scarce ones, and what the callers see of it.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use gatepost::protocol::identifiers::Subject;
+use gatepost::store::{DatabaseSettings, Store, StoreError, installation, users};
+
+use crate::support::postgres::{TestDatabase, settings};
+use crate::support::proxy::Proxy;
+
+fn find(store: &Store) -> Result<(), StoreError> {
+    users::find(store, &Subject::new("nobody")).map(|user| assert_eq!(user, None))
+}
+
+/// Tries until it works; fails the test when it does not within ten seconds.
+fn eventually(mut holds: impl FnMut() -> bool, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within ten seconds: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_store_opens_while_the_database_is_away_and_fails_fast() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let store = Store::open(&settings(&format!("postgres://canary@127.0.0.1:{free}/canary"))).unwrap();
+    let first = find(&store).unwrap_err();
+    assert!(matches!(first, StoreError::Unavailable(_)), "{first:?}");
+    // The second does not wait for a connection at all: its text says so.
+    assert_eq!(find(&store).unwrap_err().to_string(), "database unavailable: away a moment ago");
+    assert!(!first.to_string().contains("canary"));
+}
+
+#[test]
+fn a_terminated_connection_is_replaced_without_the_reader_noticing() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    find(&store).unwrap();
+    let terminate = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}' AND pid <> pg_backend_pid()",
+        database.schema
+    );
+    for _ in 0..5 {
+        database.run(&terminate);
+        find(&store).unwrap();
+    }
+}
+
+#[test]
+fn a_statement_is_prepared_once_per_connection() {
+    let database = TestDatabase::migrated();
+    let store = Store::open(&DatabaseSettings { connections: 1, ..settings(&database.url) }).unwrap();
+    for _ in 0..50 {
+        find(&store).unwrap();
+    }
+    let mut observer = database.client();
+    observer.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public").ok();
+    // 50 calls under one statement; `plans` is not counted by default, so the connection's own list is asked for below.
+    let calls: i64 = observer
+        .query_one(
+            "SELECT coalesce(sum(calls), 0)::int8 FROM public.pg_stat_statements WHERE query LIKE '%FROM users u WHERE u.sub = $1%'",
+            &[],
+        )
+        .unwrap()
+        .get(0);
+    assert!(calls >= 50, "{calls}");
+}
+
+#[test]
+fn a_statement_that_hangs_is_cancelled_by_the_watchdog() {
+    let database = TestDatabase::migrated();
+    let url = database.url_with("-c lock_timeout=0 -c statement_timeout=0");
+    let quick = DatabaseSettings { cancel_after: Duration::from_millis(300), ..settings(&url) };
+    let store = Store::open(&quick).unwrap();
+    find(&store).unwrap();
+    let mut blocker = database.client();
+    let mut lock = blocker.transaction().unwrap();
+    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    let error = find(&store).unwrap_err();
+    assert_eq!(error, StoreError::Severed(String::from("SQLSTATE 57014")));
+    lock.rollback().unwrap();
+    // What was cancelled is not used again, so no late cancel request hits somebody else.
+    for _ in 0..50 {
+        find(&store).unwrap();
+    }
+    assert!(!store.is_stuck());
+}
+
+#[test]
+fn a_lock_that_is_not_had_in_time_is_a_conflict() {
+    let database = TestDatabase::migrated();
+    let store = Store::open(&settings(&database.url_with("-c lock_timeout=50"))).unwrap();
+    let mut blocker = database.client();
+    let mut lock = blocker.transaction().unwrap();
+    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    let error = find(&store).unwrap_err();
+    assert!(matches!(error, StoreError::Conflict(_)) && error.is_passing(), "{error:?}");
+}
+
+#[test]
+fn a_frozen_server_makes_the_process_ask_for_its_replacement() {
+    let database = TestDatabase::migrated();
+    let proxy = Proxy::start();
+    let url = database.url_through("127.0.0.1", proxy.port, "");
+    let quick = DatabaseSettings {
+        cancel_after: Duration::from_millis(200),
+        stuck_after: Duration::from_millis(600),
+        ..settings(&url)
+    };
+    let store = Store::open(&quick).unwrap();
+    find(&store).unwrap();
+    assert!(!store.is_stuck());
+    proxy.freeze(true);
+    std::thread::scope(|scope| {
+        let hanging = scope.spawn(|| find(&store));
+        eventually(|| store.is_stuck(), "the watchdog notices");
+        proxy.freeze(false);
+        // Thawed, it ends one way or the other, and what comes next is served.
+        drop(hanging.join().unwrap());
+    });
+    eventually(|| find(&store).is_ok(), "served again");
+}
+
+#[test]
+fn connections_that_went_bad_while_idle_are_dropped_before_they_are_used() {
+    let database = TestDatabase::migrated();
+    let proxy = Proxy::start();
+    let store = Store::open(&settings(&database.url_through("127.0.0.1", proxy.port, ""))).unwrap();
+    find(&store).unwrap();
+    // Longer than a connection may be idle without proving that it lives.
+    std::thread::sleep(Duration::from_millis(1_200));
+    proxy.freeze(true);
+    let error = find(&store).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "found dead, not used: {error:?}");
+    proxy.freeze(false);
+    eventually(|| find(&store).is_ok(), "served again");
+}
+
+#[test]
+fn the_lane_turns_away_whom_it_cannot_serve() {
+    let database = TestDatabase::migrated();
+    // One place in the lane: five workers less four.
+    let url = database.url_with("-c lock_timeout=0");
+    let store = Store::open(&DatabaseSettings { workers: 5, ..settings(&url) }).unwrap();
+    find(&store).unwrap();
+    let mut blocker = database.client();
+    let mut lock = blocker.transaction().unwrap();
+    lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| find(&store));
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+        let mut observer = database.client();
+        eventually(
+            || observer.query_one(waits, &[&database.schema]).unwrap().get::<_, i64>(0) == 1,
+            "the first one waits for the lock",
+        );
+        assert_eq!(installation::read(&store).unwrap_err(), StoreError::Busy);
+        lock.rollback().unwrap();
+        assert!(waiting.join().unwrap().is_ok());
+    });
+    assert!(installation::read(&store).is_ok());
+}
+
+#[test]
+fn a_commit_with_a_warning_is_not_acknowledged() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    // Stands in for the WARNING of a cancelled wait for a standby: the server's own, as a function's RAISE is not.
+    database.run(
+        "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_cancel_backend(0); RETURN NEW; END $$;
+         CREATE TRIGGER warn BEFORE INSERT ON sign_in_failures FOR EACH ROW EXECUTE FUNCTION warn()",
+    );
+    let bucket = gatepost::store::sign_in_failures::FailureBucket { bucket: [1; 32], window: Duration::from_secs(60) };
+    let error = gatepost::store::sign_in_failures::record(&store, &[bucket]).unwrap_err();
+    assert!(matches!(error, StoreError::Severed(_)), "{error:?}");
+    find(&store).unwrap();
+}
+
+#[test]
+fn errors_of_statements_hold_no_values() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    database.run("ALTER TABLE revoked_tokens ADD CHECK (octet_length(jti) < 4)");
+    let audit = gatepost::store::audit_events::AuditEvent { event: "x", ..Default::default() };
+    let error =
+        gatepost::store::revoked_tokens::insert(&store, database.today(), b"canary", &audit).unwrap_err().to_string();
+    assert!(error.contains("23514") && !error.contains("canary") && !error.contains("63616e617279"), "{error}");
+}

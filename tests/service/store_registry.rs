@@ -1,0 +1,222 @@
+//! The registry: changes are whole, versioned and audited.
+
+use std::time::Duration;
+
+use gatepost::protocol::client::SigningAlgorithm;
+use gatepost::protocol::identifiers::ClientId;
+use gatepost::protocol::instant::Instant;
+use gatepost::protocol::secret::SecretBytes;
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::catalogue::{self, CatalogueKind, CatalogueRow};
+use gatepost::store::clients::{self, SecretRow};
+use gatepost::store::registry_writer::RegistryWriter;
+use gatepost::store::signing_keys::{self, SigningKeyRow};
+use gatepost::store::{StoreError, installation};
+use serde_json::json;
+
+use crate::support::postgres::TestDatabase;
+
+fn web() -> ClientId {
+    ClientId::new("web")
+}
+
+fn secret(number: u8) -> SecretRow {
+    SecretRow {
+        id: [number; 16],
+        sealed_digest: SecretBytes::new([number; 40]),
+        description: format!("secret {number}"),
+        expires_at: Some(Instant::from_seconds(4_000_000_000)),
+    }
+}
+
+fn entry(kind: CatalogueKind, name: &str) -> CatalogueRow {
+    CatalogueRow {
+        kind,
+        name: name.to_owned(),
+        document: json!({"name": name}),
+        sealed_secret: None,
+        secrets: Vec::new(),
+    }
+}
+
+fn version(database: &TestDatabase) -> i64 {
+    installation::read(&database.store()).unwrap().registry_version
+}
+
+#[test]
+fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let metadata = json!({"client_name": "Web", "scope": "openid"});
+    store
+        .change_registry(|writer| {
+            writer.upsert_client(&web(), &metadata, true)?;
+            writer.upsert_client_secret(&web(), &secret(1))?;
+            writer.upsert_client_secret(&web(), &secret(2))?;
+            writer.upsert_client(&ClientId::new("other"), &json!({}), false)
+        })
+        .unwrap();
+    let found = clients::find(&store, &web()).unwrap();
+    assert_eq!(found.registry_version, version(&database));
+    let client = found.value.unwrap();
+    assert_eq!((client.metadata, client.enabled), (metadata, true));
+    assert_eq!(client.secrets, [secret(1), secret(2)]);
+    let all = clients::list(&store).unwrap();
+    assert_eq!(all.iter().map(|client| client.secrets.len()).collect::<Vec<_>>(), [0, 2]);
+    let unknown = clients::find(&store, &ClientId::new("WEB")).unwrap();
+    assert_eq!((unknown.registry_version, unknown.value), (found.registry_version, None));
+}
+
+#[test]
+fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let before = version(&database);
+    let failed: Result<(), StoreError> = store.change_registry(|writer| {
+        writer.upsert_client(&web(), &json!({}), true)?;
+        writer.audit(&AuditEvent { event: "client_changed", ..AuditEvent::default() })?;
+        Err(StoreError::Refused(String::from("contradiction")))
+    });
+    assert!(failed.is_err());
+    store.change_registry(|writer| writer.clients()).unwrap();
+    assert_eq!((version(&database), database.count("clients"), database.count("audit_events")), (before, 0, 0));
+}
+
+#[test]
+fn changes_happen_one_after_the_other() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let before = version(&database);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                store
+                    .change_registry(|writer| {
+                        let count = writer.clients()?.len();
+                        writer.upsert_client(&ClientId::new(format!("client {count}")), &json!({}), true)
+                    })
+                    .unwrap();
+            });
+        }
+    });
+    assert_eq!((version(&database), database.count("clients")), (before + 8, 8));
+}
+
+#[test]
+fn disabling_ends_what_was_issued_and_another_change_does_not() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let upsert = |enabled| store.change_registry(|writer| writer.upsert_client(&web(), &json!({}), enabled)).unwrap();
+    let mark = || clients::find(&store, &web()).unwrap().value.unwrap().tokens_valid_after;
+    upsert(true);
+    let registered = mark();
+    assert!(registered <= database.now());
+    upsert(true);
+    assert_eq!(mark(), registered);
+    upsert(false);
+    let disabled = mark();
+    assert!(disabled > database.now());
+    upsert(true);
+    assert_eq!(mark(), disabled);
+}
+
+#[test]
+fn the_catalogue_comes_whole_and_scopes_share_their_names() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    assert!(catalogue::load(&store).unwrap().value.entries.is_empty());
+    store
+        .change_registry(|writer| {
+            writer.upsert_entry(&entry(CatalogueKind::IdentityScope, "profile"))?;
+            writer.upsert_entry(&entry(CatalogueKind::Resource, "orders"))?;
+            writer.upsert_resource_secret("orders", &secret(3))?;
+            writer.upsert_client(&web(), &json!({"allow_plain_pkce": true}), true)
+        })
+        .unwrap();
+    let loaded = catalogue::load(&store).unwrap();
+    assert_eq!(loaded.registry_version, version(&database));
+    assert!(loaded.value.plain_pkce);
+    let names: Vec<_> =
+        loaded.value.entries.iter().map(|entry| (entry.kind, entry.name.as_str(), entry.secrets.len())).collect();
+    assert_eq!(names, [(CatalogueKind::IdentityScope, "profile", 0), (CatalogueKind::Resource, "orders", 1)]);
+    let doubled = store.change_registry(|writer| writer.upsert_entry(&entry(CatalogueKind::ResourceScope, "profile")));
+    assert!(matches!(doubled, Err(StoreError::Taken(_))), "{doubled:?}");
+    assert!(store.change_registry(|writer| writer.remove_entry(CatalogueKind::Resource, "orders")).unwrap().is_some());
+    assert_eq!(database.count("resource_secrets"), 0);
+    assert!(store.change_registry(|writer| writer.remove_entry(CatalogueKind::Resource, "orders")).unwrap().is_none());
+}
+
+#[test]
+fn longest_lifetimes_are_those_registered() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    assert_eq!(clients::longest_lifetimes(&store).unwrap(), clients::LongestLifetimes::default());
+    let longest = store
+        .change_registry(|writer| {
+            writer.upsert_client(&web(), &json!({"refresh_token_lifetime": 7_776_000}), true)?;
+            writer.upsert_client(
+                &ClientId::new("b"),
+                &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
+                true,
+            )?;
+            writer.longest_lifetimes()
+        })
+        .unwrap();
+    let seconds = |lifetime: Option<std::time::Duration>| lifetime.map(|lifetime| lifetime.as_secs());
+    assert_eq!((seconds(longest.refresh_token), seconds(longest.access_token)), (Some(7_776_000), Some(60)));
+}
+
+#[test]
+fn a_key_is_stored_rescheduled_erased_and_forgotten() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let at = Instant::from_seconds;
+    let mut key = SigningKeyRow {
+        kid: String::from("k1"),
+        algorithm: SigningAlgorithm::Es256,
+        wrapped_private: Some(SecretBytes::new(*b"wrapped")),
+        public_jwk: json!({"kty": "EC"}),
+        announced_at: at(1),
+        activates_at: at(2),
+        retires_at: at(3),
+        unpublished_at: at(4),
+        forgotten_at: at(5),
+    };
+    assert!(signing_keys::load(&store).unwrap().value.is_empty());
+    store.change_registry(|writer| writer.insert_signing_key(&key)).unwrap();
+    assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
+    assert!(matches!(store.change_registry(|writer| writer.insert_signing_key(&key)), Err(StoreError::Taken(_))));
+    (key.retires_at, key.wrapped_private) = (at(4), None);
+    store
+        .change_registry(|writer| {
+            writer.reschedule_signing_key(&key)?;
+            writer.rewrap_signing_key("k1", None)
+        })
+        .unwrap();
+    assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
+    key.retires_at = at(1);
+    assert!(store.change_registry(|writer| writer.reschedule_signing_key(&key)).is_err(), "retired before it signs");
+    assert!(store.change_registry(|writer| writer.remove_signing_key("k1")).unwrap());
+}
+
+#[test]
+fn a_long_change_ends_what_was_issued_while_it_was_under_way() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    store.change_registry(|writer| writer.upsert_client(&web(), &json!({}), true)).unwrap();
+    let disable = |writer: &mut RegistryWriter<'_>| {
+        writer.upsert_client(&web(), &json!({}), false)?;
+        std::thread::sleep(Duration::from_secs(4));
+        Ok::<(), StoreError>(())
+    };
+    store.change_registry(disable).unwrap();
+    let ended = clients::find(&store, &web()).unwrap().value.unwrap().tokens_valid_after;
+    assert!(ended > database.now().plus(Duration::from_secs(1)), "{ended:?}");
+    // One that ends nothing moves no mark.
+    store.change_registry(|writer| writer.upsert_client(&web(), &json!({"a": 1}), false)).unwrap();
+    std::thread::sleep(Duration::from_secs(6));
+    store.change_registry(|writer| writer.upsert_client(&web(), &json!({"a": 2}), false)).unwrap();
+    let later = clients::find(&store, &web()).unwrap().value.unwrap().tokens_valid_after;
+    assert!(later < database.now(), "{later:?}");
+}

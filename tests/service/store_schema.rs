@@ -1,0 +1,193 @@
+//! The schema: migrations, levels, and every statement of the store against it.
+
+use gatepost::store::migrate::{self, Migration};
+use gatepost::store::{StoreError, all_queries, installation};
+
+use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
+
+#[test]
+fn every_query_prepares_against_the_migrated_schema() {
+    let database = TestDatabase::migrated();
+    let mut client = database.client();
+    let queries = all_queries();
+    assert!(queries.len() > 40, "{}", queries.len());
+    for (name, sql) in queries {
+        let prepared = client.prepare(sql);
+        assert!(prepared.is_ok(), "{name}: {:?}", prepared.err());
+    }
+}
+
+#[test]
+fn the_list_of_queries_names_every_statement_in_the_store() {
+    let listed = all_queries();
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines().filter(|line| line.contains("const ") && line.contains(": &str =")) {
+            let name = line.split("const ").nth(1).unwrap().split(':').next().unwrap();
+            let is_listed = listed.iter().any(|(query, _)| *query == format!("{module}::{name}"));
+            // Run once by `migrate`, which its own tests do.
+            let is_no_statement = name == "RAISE";
+            let is_migration = module == "migrate" && ["MIGRATION_LOCK", "CREATE_TABLE", "FITNESS"].contains(&name);
+            assert!(is_listed || is_migration || is_no_statement, "{module}::{name} is in no QUERIES list");
+        }
+    }
+}
+
+#[test]
+fn what_refers_to_a_row_is_found_by_an_index_when_that_row_goes() {
+    let database = TestDatabase::migrated();
+    let unindexed = "
+        SELECT c.conrelid::regclass::text || '.' || c.conname FROM pg_constraint c
+        WHERE c.contype = 'f' AND c.connamespace = current_schema()::regnamespace AND NOT EXISTS (
+            SELECT FROM pg_index i
+            WHERE i.indrelid = c.conrelid AND (i.indkey::int2[])[0:cardinality(c.conkey) - 1] = c.conkey)";
+    let rows = database.client().query(unindexed, &[]).unwrap();
+    let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(names, [""; 0]);
+    let keys =
+        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND connamespace = current_schema()::regnamespace";
+    assert!(database.client().query_one(keys, &[]).unwrap().get::<_, i64>(0) > 3);
+}
+
+#[test]
+fn migrating_twice_applies_nothing_the_second_time() {
+    let database = TestDatabase::empty();
+    let mut client = database.client();
+    assert_eq!(migrate::migrate(&mut client).unwrap().len(), migrate::MIGRATIONS.len());
+    assert!(migrate::migrate(&mut client).unwrap().is_empty());
+    assert!(migrate::check_level(&database.store()).is_ok());
+}
+
+#[test]
+fn five_migrations_at_once_make_one_schema() {
+    let database = TestDatabase::empty();
+    let applied: Vec<usize> = std::thread::scope(|scope| {
+        let migrations: Vec<_> =
+            (0..5).map(|_| scope.spawn(|| migrate::migrate(&mut database.client()).unwrap().len())).collect();
+        migrations.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(applied.iter().sum::<usize>(), migrate::MIGRATIONS.len());
+}
+
+#[test]
+fn five_installations_at_once_agree_on_one_id() {
+    let database = TestDatabase::empty();
+    migrate::migrate(&mut database.client()).unwrap();
+    let ids: Vec<[u8; 16]> = std::thread::scope(|scope| {
+        let database = &database;
+        let installations: Vec<_> = (0..5_u8)
+            .map(|number| {
+                scope.spawn(move || installation::ensure(&mut database.client(), [number; 16], ISSUER).unwrap().id)
+            })
+            .collect();
+        installations.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+}
+
+#[test]
+fn an_edited_migration_is_refused() {
+    let database = TestDatabase::empty();
+    let mut client = database.client();
+    migrate::migrate(&mut client).unwrap();
+    let edited = [Migration { level: 1, name: "0001_foundation.sql", sql: "-- compatible_from: 1\nSELECT 1" }];
+    let refused = migrate::apply(&mut client, &edited).unwrap_err();
+    assert!(refused.to_string().starts_with("schema level 1 was applied with another text than"), "{refused}");
+}
+
+#[test]
+fn a_later_programs_schema_that_needs_that_program_is_left_alone() {
+    let database = TestDatabase::migrated();
+    let own = migrate::MIGRATIONS.len() as i32;
+    let later = |compatible_from: i32| {
+        database.run(&format!(
+            "DELETE FROM schema_migrations WHERE level > {own};
+             INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ({own} + 1, 'x', '', {compatible_from})"
+        ));
+        (migrate::migrate(&mut database.client()), migrate::rehearse(&mut database.client(), migrate::MIGRATIONS))
+    };
+    assert_eq!(later(own), (Ok(Vec::new()), Ok(Vec::new())));
+    let (migrated, rehearsed) = later(own + 1);
+    for refused in [migrated.unwrap_err(), rehearsed.unwrap_err()] {
+        assert!(refused.to_string().contains("put the newer one in its place"), "{refused}");
+    }
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing_behind() {
+    let database = TestDatabase::empty();
+    let mut client = database.client();
+    let failing = [
+        Migration { level: 1, name: "0001_a.sql", sql: "-- compatible_from: 1\nCREATE TABLE a (x int4)" },
+        Migration { level: 2, name: "0002_b.sql", sql: "-- compatible_from: 1\nCREATE TABLE b (x int4); SELECT 1/0" },
+    ];
+    assert!(migrate::apply(&mut client, &failing).is_err());
+    let left: i64 = client
+        .query_one("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", &[&database.schema])
+        .unwrap()
+        .get(0);
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_rehearsal_tells_of_time_and_locks_and_leaves_nothing_behind() {
+    let database = TestDatabase::migrated();
+    let mut client = database.client();
+    let next = Migration {
+        level: migrate::MIGRATIONS.len() as i32 + 1,
+        name: "9999_next.sql",
+        sql: "-- compatible_from: 1\nCREATE TABLE novelty (x int4); ALTER TABLE users ADD COLUMN shoe_size int4;
+              CREATE INDEX ON consents (granted_at); SELECT pg_sleep(0.02)",
+    };
+    let migrations = [migrate::MIGRATIONS, &[next]].concat();
+    let rehearsed = migrate::rehearse(&mut client, &migrations).unwrap();
+    let [told] = rehearsed.as_slice() else { panic!("{rehearsed:?}") };
+    assert_eq!((told.name, told.took.as_millis() >= 20), ("9999_next.sql", true));
+    let locks = [("consents", "ShareLock"), ("users", "AccessExclusiveLock")];
+    assert_eq!(told.locks, locks.map(|(table, mode)| (table.to_owned(), mode.to_owned())));
+    assert!(client.query("SELECT shoe_size FROM users", &[]).is_err());
+    assert_eq!(migrate::rehearse(&mut client, migrate::MIGRATIONS).unwrap(), []);
+    // The binary of before goes on serving what the next one made.
+    migrate::apply(&mut client, &migrations).unwrap();
+    assert!(migrate::check_level(&database.store()).is_ok());
+}
+
+#[test]
+fn a_migration_must_name_the_level_it_works_with() {
+    let database = TestDatabase::empty();
+    let unnamed = [Migration { level: 1, name: "0001_a.sql", sql: "CREATE TABLE a (x int4)" }];
+    assert!(matches!(migrate::apply(&mut database.client(), &unnamed), Err(StoreError::Refused(_))));
+}
+
+#[test]
+fn an_unmigrated_or_newer_database_is_not_served() {
+    let database = TestDatabase::empty();
+    let store = database.store();
+    let refused = migrate::check_level(&store).unwrap_err().to_string();
+    assert!(refused.contains("run `gatepost migrate`"), "{refused}");
+    migrate::migrate(&mut database.client()).unwrap();
+    database.run("INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (9, 'x', '', 1)");
+    assert!(migrate::check_level(&store).is_ok());
+    database.run("UPDATE schema_migrations SET compatible_from = 9 WHERE level = 9");
+    assert!(matches!(migrate::check_level(&store), Err(StoreError::Refused(_))));
+}
+
+#[test]
+fn another_issuer_is_refused_and_both_are_named() {
+    let database = TestDatabase::migrated();
+    let refused = installation::ensure(&mut database.client(), INSTALLATION_ID, "https://other.example").unwrap_err();
+    let text = refused.to_string();
+    assert!(text.contains(ISSUER) && text.contains("https://other.example"), "{text}");
+    assert_eq!(installation::find(&database.store()).unwrap().unwrap().id, INSTALLATION_ID);
+}
+
+#[test]
+fn the_version_is_read_together_with_the_databases_clock() {
+    let database = TestDatabase::migrated();
+    let (before, reading, after) = (database.now(), installation::read(&database.store()).unwrap(), database.now());
+    assert!(before <= reading.now && reading.now <= after);
+    assert_eq!(reading.registry_version, 1);
+}

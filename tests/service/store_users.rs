@@ -1,0 +1,337 @@
+//! Users, sessions, consents, failures, and what a token stands on.
+
+use std::time::Duration;
+
+use gatepost::crypto::random;
+use gatepost::protocol::access_token::{AccessToken, AccessTokenUser, Jti};
+use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use gatepost::protocol::scope::ScopeSet;
+use gatepost::protocol::secret::SecretText;
+
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::sessions::{self, SessionRenewal, SessionRow};
+use gatepost::store::sign_in_failures::{self, FailureBucket};
+use gatepost::store::token_standing;
+use gatepost::store::users::{self, NewUser};
+use gatepost::store::{Store, StoreError, consents, revoked_tokens};
+use serde_json::{Map, json};
+
+use crate::support::postgres::TestDatabase;
+
+fn event() -> AuditEvent<'static> {
+    AuditEvent { event: "tested", ..AuditEvent::default() }
+}
+
+fn new_user(sub: &str, username: &str, tenant: Option<&str>) -> NewUser {
+    NewUser {
+        sub: Subject::new(sub),
+        username: Some(username.to_owned()),
+        tenant: tenant.map(TenantName::new),
+        password_hash: Some(SecretText::new("hash")),
+        enabled: true,
+        claims: Map::new(),
+    }
+}
+
+fn add(store: &Store, sub: &str, username: &str) -> Result<(), StoreError> {
+    users::insert(store, &new_user(sub, username, None), &event())
+}
+
+fn found(store: &Store, username: &str) -> Option<String> {
+    let account = users::find_for_sign_in(store, None, username).unwrap();
+    account.user.map(|user| user.sub.as_str().to_owned())
+}
+
+#[test]
+fn spellings_of_one_name_find_one_account() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    // Composed and decomposed, ligature, full width, capitals, dotted capital I.
+    for (sub, stored, spellings) in [
+        ("1", "Ren\u{e9}e", &["rene\u{301}e", "REN\u{c9}E", "Rene\u{301}e"][..]),
+        ("2", "\u{fb01}ona", &["fiona", "FIONA", "\u{fb01}ONA"][..]),
+        ("3", "alice", &["\u{ff41}\u{ff4c}\u{ff49}\u{ff43}\u{ff45}", "ALICE"][..]),
+        ("4", "\u{416}\u{435}\u{43d}\u{44f}", &["\u{436}\u{435}\u{43d}\u{44f}"][..]),
+    ] {
+        add(&store, sub, stored).unwrap();
+        for spelling in spellings {
+            assert_eq!(found(&store, spelling).as_deref(), Some(sub), "{spelling:?}");
+            assert!(matches!(add(&store, "other", spelling), Err(StoreError::Taken(_))), "{spelling:?}");
+        }
+    }
+}
+
+#[test]
+fn look_alikes_are_other_accounts() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    add(&store, "latin", "alice").unwrap();
+    // Cyrillic a, a zero-width space, a right-to-left mark.
+    for other in ["\u{430}lice", "ali\u{200b}ce", "\u{200f}alice", "alice ", ""] {
+        assert_eq!(found(&store, other), None, "{other:?}");
+    }
+}
+
+#[test]
+fn an_unknown_name_has_its_canonical_form_too() {
+    let database = TestDatabase::migrated();
+    let account = users::find_for_sign_in(&database.store(), None, "\u{ff2e}OBODY").unwrap();
+    assert_eq!((account.username_key.as_str(), account.user), ("nobody", None));
+}
+
+#[test]
+fn the_same_name_in_two_tenants_is_two_people() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    for (sub, tenant) in [("none", None), ("acme", Some("acme")), ("beta", Some("beta"))] {
+        users::insert(&store, &new_user(sub, "alice", tenant), &event()).unwrap();
+    }
+    let acme = TenantName::new("acme");
+    let account = users::find_for_sign_in(&store, Some(&acme), "Alice").unwrap().user.unwrap();
+    assert_eq!((account.sub.as_str(), account.tenant), ("acme", Some(acme)));
+    assert_eq!(found(&store, "alice").as_deref(), Some("none"));
+    let unknown = users::find_for_sign_in(&store, Some(&TenantName::new("gamma")), "alice").unwrap();
+    assert_eq!(unknown.user, None);
+}
+
+#[test]
+fn a_removed_subject_is_never_given_again() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    add(&store, "s", "alice").unwrap();
+    assert!(store.change_registry(|writer| writer.remove_user(&Subject::new("s"))).unwrap());
+    assert!(matches!(add(&store, "s", "alice"), Err(StoreError::Taken(_))));
+    add(&store, "s2", "alice").unwrap();
+    assert_eq!(found(&store, "alice").as_deref(), Some("s2"));
+}
+
+#[test]
+fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    add(&store, "s", "alice").unwrap();
+    let sub = Subject::new("s");
+    let (old, new) = (SecretText::new("hash"), SecretText::new("hash2"));
+    users::rehash(&store, &sub, &old, &new).unwrap();
+    let user = users::find(&store, &sub).unwrap().unwrap();
+    assert_eq!((user.password_hash, user.tokens_valid_after.micros()), (Some(new.clone()), 0));
+    // Somebody changed it meanwhile: the late rehash changes nothing.
+    users::rehash(&store, &sub, &old, &SecretText::new("late")).unwrap();
+    assert_eq!(users::find(&store, &sub).unwrap().unwrap().password_hash, Some(new));
+    assert!(users::set_password(&store, &sub, &SecretText::new("hash3"), &event()).unwrap());
+    assert!(users::find(&store, &sub).unwrap().unwrap().tokens_valid_after > database.now());
+    assert!(!users::set_password(&store, &Subject::new("nobody"), &old, &event()).unwrap());
+    // And the row that opens the chain.
+    assert_eq!(database.count("audit_events"), 3);
+}
+
+/// A user with a session.
+fn session(database: &TestDatabase, store: &Store) -> (SessionRow, [u8; 32]) {
+    add(store, "s", "alice").unwrap();
+    let now = database.now();
+    let day = now.plus(Duration::from_secs(40_000)).day();
+    let session = SessionRow {
+        day,
+        sid: Sid::of_day(day, random::bytes()),
+        sub: Subject::new("s"),
+        auth_time: now,
+        amr: vec![String::from("pwd")],
+        acr: String::from("1"),
+        tenant: Some(TenantName::new("acme")),
+        identity_provider: String::from("local"),
+        upstream_issuer: None,
+        created_at: now,
+        expires_at: now.plus(Duration::from_secs(36_000)),
+        ended_at: None,
+    };
+    let handle_hash = random::bytes();
+    sessions::insert(store, &session, &handle_hash, None, &event()).unwrap();
+    (session, handle_hash)
+}
+
+#[test]
+fn a_session_is_found_by_its_handle_alone_as_it_was_stored() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let (session, handle_hash) = session(&database, &store);
+    let found = sessions::find(&store, session.day, &handle_hash).unwrap().unwrap();
+    assert_eq!(found.session, session);
+    assert_eq!(found.user.unwrap().username.as_deref(), Some("alice"));
+    assert_eq!(sessions::find(&store, session.day, &[0; 32]).unwrap(), None);
+    let tomorrow = gatepost::protocol::instant::Day(session.day.0 + 1);
+    assert_eq!(sessions::find(&store, tomorrow, &handle_hash).unwrap(), None);
+}
+
+#[test]
+fn a_session_whose_user_is_gone_is_found_without_one() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let (session, handle_hash) = session(&database, &store);
+    database.run("DELETE FROM users");
+    assert_eq!(sessions::find(&store, session.day, &handle_hash).unwrap().unwrap().user, None);
+}
+
+#[test]
+fn a_session_ends_once() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let (session, handle_hash) = session(&database, &store);
+    assert!(sessions::end(&store, session.day, &session.sid, &event()).unwrap());
+    assert!(!sessions::end(&store, session.day, &session.sid, &event()).unwrap());
+    assert!(sessions::find(&store, session.day, &handle_hash).unwrap().unwrap().session.ended_at.is_some());
+    assert!(!sessions::end(&store, session.day, &Sid::new("other"), &event()).unwrap());
+}
+
+#[test]
+fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let (session, old_hash) = session(&database, &store);
+    let renewal = SessionRenewal {
+        handle_hash: random::bytes(),
+        auth_time: database.now(),
+        amr: &[String::from("pwd")],
+        acr: "1",
+        identity_provider: "local",
+        upstream: None,
+    };
+    assert!(sessions::renew(&store, &session, &renewal, &event()).unwrap());
+    assert_eq!(sessions::find(&store, session.day, &old_hash).unwrap(), None);
+    let renewed = sessions::find(&store, session.day, &renewal.handle_hash).unwrap().unwrap().session;
+    assert_eq!((renewed.sid, renewed.auth_time), (session.sid.clone(), renewal.auth_time));
+    let begun_anew = SessionRow { created_at: session.created_at.minus(Duration::from_micros(1)), ..session.clone() };
+    assert!(!sessions::renew(&store, &begun_anew, &renewal, &event()).unwrap());
+    sessions::end(&store, session.day, &session.sid, &event()).unwrap();
+    assert!(!sessions::renew(&store, &session, &renewal, &event()).unwrap());
+}
+
+#[test]
+fn a_withdrawn_consent_keeps_its_mark_when_consent_is_given_again() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    add(&store, "s", "alice").unwrap();
+    let (sub, client_id) = (Subject::new("s"), ClientId::new("web"));
+    store.change_registry(|writer| writer.upsert_client(&client_id, &json!({}), true)).unwrap();
+    assert_eq!(consents::find(&store, &sub, &client_id).unwrap(), None);
+    let scopes = [String::from("openid")];
+    let given = consents::GivenConsent {
+        sub: &sub,
+        client_id: &client_id,
+        scopes: &scopes,
+        claims: &[],
+        expires_at: None,
+        is_required: true,
+    };
+    consents::give(&store, &given, &event()).unwrap();
+    assert_eq!(consents::find(&store, &sub, &client_id).unwrap().unwrap().scopes, scopes);
+    consents::withdraw(&store, &sub, &client_id, &event()).unwrap();
+    let withdrawn = consents::find(&store, &sub, &client_id).unwrap().unwrap();
+    assert!(withdrawn.scopes.is_empty() && withdrawn.revoked_before > database.now());
+    consents::give(&store, &given, &event()).unwrap();
+    let again = consents::find(&store, &sub, &client_id).unwrap().unwrap();
+    assert_eq!((again.scopes, again.revoked_before), (scopes.to_vec(), withdrawn.revoked_before));
+}
+
+#[test]
+fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let (session, _) = session(&database, &store);
+    let client_id = ClientId::new("web");
+    store.change_registry(|writer| writer.upsert_client(&client_id, &json!({}), true)).unwrap();
+    let token = token_of(&session, &client_id, &database);
+    let standing = token_standing::find(&store, &token).unwrap();
+    let facts = &standing.facts;
+    assert!(!facts.token_revoked && facts.grant.is_none() && facts.consent_revoked_before.is_none());
+    assert!(facts.client.unwrap().enabled && !facts.session.unwrap().ended);
+    assert_eq!(standing.user.unwrap().sub, session.sub);
+    revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
+    revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
+    sessions::end(&store, session.day, &session.sid, &event()).unwrap();
+    let facts = token_standing::find(&store, &token).unwrap().facts;
+    assert!(facts.token_revoked && facts.session.unwrap().ended);
+    let of_bob = AccessToken {
+        user: token.user.clone().map(|user| AccessTokenUser { subject: Subject::new("bob"), ..user }),
+        ..token.clone()
+    };
+    let strangers = token_standing::find(&store, &of_bob).unwrap();
+    assert!(strangers.user.is_none() && strangers.facts.session.is_none());
+    let of_nobody = AccessToken { client_id: ClientId::new("gone"), user: None, ..token };
+    let standing = token_standing::find(&store, &of_nobody).unwrap();
+    assert!(standing.facts.client.is_none() && standing.user.is_none() && standing.facts.session.is_none());
+}
+
+fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase) -> AccessToken {
+    let now = database.now();
+    AccessToken {
+        jti: Jti { grant: Some(GrantId { day: database.today(), random: random::bytes() }), random: random::bytes() },
+        client_id: client_id.clone(),
+        user: Some(AccessTokenUser {
+            subject: session.sub.clone(),
+            sid: Some(session.sid.clone()),
+            tenant: None,
+            auth_time: session.auth_time,
+            amr: session.amr.clone(),
+        }),
+        scope: ScopeSet::parse("openid").unwrap(),
+        audience: vec![String::from("api")],
+        userinfo_claims: Vec::new(),
+        claims: serde_json::Map::new(),
+        delegation: None,
+        issued_at: now,
+        expires_at: now.plus(Duration::from_secs(60)),
+    }
+}
+
+#[test]
+fn failures_are_counted_exactly_also_at_once() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let bucket = |byte| FailureBucket { bucket: [byte; 32], window: Duration::from_secs(600) };
+    std::thread::scope(|scope| {
+        for thread in 0..8_u8 {
+            let store = &store;
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    // Crosswise, where it could dead-lock.
+                    let pair = if thread % 2 == 0 { [bucket(1), bucket(2)] } else { [bucket(2), bucket(1)] };
+                    sign_in_failures::record(store, &pair).unwrap();
+                }
+            });
+        }
+    });
+    let counts = sign_in_failures::find(&store, &[[1; 32], [2; 32], [3; 32]]).unwrap();
+    assert_eq!(counts.iter().map(|count| count.failures).collect::<Vec<_>>(), [80, 80]);
+    sign_in_failures::clear(&store, &[1; 32]).unwrap();
+    assert_eq!(sign_in_failures::find(&store, &[[1; 32]]).unwrap(), []);
+}
+
+#[test]
+fn a_window_that_is_over_begins_anew() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let bucket = FailureBucket { bucket: [1; 32], window: Duration::from_secs(600) };
+    sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap();
+    assert_eq!(sign_in_failures::record(&store, std::slice::from_ref(&bucket)).unwrap()[0].failures, 2);
+    database.run("UPDATE sign_in_failures SET expires_at = clock_timestamp()");
+    assert_eq!(sign_in_failures::find(&store, &[[1; 32]]).unwrap(), []);
+    let count = sign_in_failures::record(&store, &[bucket]).unwrap().remove(0);
+    assert_eq!(count.failures, 1);
+    assert!(count.expires_at > database.now());
+}
+
+#[test]
+fn failures_do_not_fill_the_database() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    database.run(
+        "INSERT INTO sign_in_failures SELECT sha256(n::text::bytea), 1, clock_timestamp(), clock_timestamp() + n * interval '1 second'
+         FROM generate_series(-700, 1000) AS n",
+    );
+    let removed: u64 = std::iter::from_fn(|| Some(sign_in_failures::clean(&store, 100_000).unwrap()))
+        .take_while(|count| *count > 0)
+        .sum();
+    assert_eq!((removed, database.count("sign_in_failures")), (701, 1000));
+    while sign_in_failures::clean(&store, 600).unwrap() > 0 {}
+    assert!(database.count("sign_in_failures") <= 600);
+}

@@ -1,0 +1,437 @@
+//! `grant_type=authorization_code`: what a code gives, once, to its own client, and to nobody else.
+
+use std::sync::{Arc, Barrier};
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    LEFT_OUT, VERIFIER, assert_refused, authorize_path, changed, code, decide, issued, redeem, redeem_as, redeem_with,
+    signed_in, text, userinfo, with_clients,
+};
+use crate::support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
+use crate::support::http::{Answer, Browser};
+
+fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
+    authorize_path(client_id, RP1, changes)
+}
+
+fn grants(gatepost: &Gatepost, condition: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM grants WHERE {condition}");
+    gatepost.database.client().query_one(&sql, &[]).unwrap().get(0)
+}
+
+#[test]
+fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usable() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let code = code(&mut browser, &path("conf1", &[]));
+    let overlong_uri = format!("{RP1}?{}", "a".repeat(2_000));
+    let overlong_code = format!("gpc_{}", "a".repeat(8_200));
+    let unregistered = "a".repeat(301);
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("code", LEFT_OUT)], "invalid_request"),
+        (&[("code", "")], "invalid_request"),
+        (&[("code", &code), ("code", &code)], "invalid_request"),
+        (&[("code", &code), ("code", "")], "invalid_request"),
+        (&[("code", &overlong_code)], "invalid_grant"),
+        (&[("redirect_uri", LEFT_OUT)], "invalid_request"),
+        (&[("redirect_uri", "")], "invalid_request"),
+        (&[("redirect_uri", RP1), ("redirect_uri", RP1)], "invalid_request"),
+        (&[("redirect_uri", &overlong_uri)], "invalid_request"),
+        (&[("code_verifier", VERIFIER), ("code_verifier", VERIFIER)], "invalid_request"),
+        (&[("scope", "openid"), ("scope", "openid")], "invalid_request"),
+        (&[("grant_type", LEFT_OUT)], "invalid_request"),
+        (&[("grant_type", "")], "invalid_request"),
+        (&[("grant_type", &unregistered)], "invalid_request"),
+        (&[("grant_type", "authorization_code"), ("grant_type", "authorization_code")], "invalid_request"),
+        (&[("grant_type", "Authorization_code")], "unsupported_grant_type"),
+        (&[("Code", &code), ("code", LEFT_OUT)], "invalid_request"),
+    ];
+    for (changes, error) in cases {
+        assert_refused(&redeem_with(&gatepost, "conf1", &code, changes), 400, error, &format!("{changes:?}"));
+    }
+    assert_eq!(gatepost.database.count("grants"), 0);
+    // Unknown parameters and a scope do no harm, repeated or not.
+    let answer = redeem_with(&gatepost, "conf1", &code, &[("scope", "nope"), ("x", "1"), ("x", "2")]);
+    assert_eq!(text(&issued(&answer), "scope"), "openid profile");
+}
+
+#[test]
+fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let (short, long, longer) = (&VERIFIER[..42], "a".repeat(129), "a".repeat(9_000));
+    let (plus, kelvin, line, nul) =
+        (format!("{VERIFIER}+"), VERIFIER.replace('c', "\u{212a}"), format!("{VERIFIER}\n"), format!("{VERIFIER} "));
+    let challenge = crate::support::flow::challenge();
+    let cases: Vec<(&str, &str)> = vec![
+        ("redirect_uri", "https://rp1.example/other?a=b"),
+        ("redirect_uri", "https://rp1.example/cb/"),
+        ("redirect_uri", "https://rp1.example/cb?"),
+        ("redirect_uri", "https://rp1.example:443/cb"),
+        ("redirect_uri", "HTTPS://rp1.example/cb"),
+        ("redirect_uri", "https://rp1.example/%63b"),
+        ("redirect_uri", " https://rp1.example/cb"),
+        ("redirect_uri", RP2),
+        ("code_verifier", LEFT_OUT),
+        ("code_verifier", ""),
+        ("code_verifier", "another-code-verifier-of-more-than-43-characters"),
+        ("code_verifier", &challenge),
+        ("code_verifier", short),
+        ("code_verifier", &long),
+        ("code_verifier", &longer),
+        ("code_verifier", &plus),
+        ("code_verifier", &kelvin),
+        ("code_verifier", &line),
+        ("code_verifier", &nul),
+    ];
+    let mut descriptions = Vec::new();
+    for (index, case) in cases.iter().enumerate() {
+        let code = code(&mut browser, &path("conf1", &[]));
+        let answer = redeem_with(&gatepost, "conf1", &code, &[*case]);
+        assert_refused(&answer, 400, "invalid_grant", &format!("{case:?}"));
+        descriptions.push(answer.json()["error_description"].clone());
+        assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), index as i64 + 1, "{case:?}");
+        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", &format!("right after {case:?}"));
+    }
+    descriptions.dedup();
+    assert_eq!(descriptions.len(), 1, "one public text for all of them: {descriptions:?}");
+    assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0);
+}
+
+#[test]
+fn a_wrong_attempt_after_redemption_revokes_what_the_redemption_gave() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    for case in [("redirect_uri", RP2), ("code_verifier", LEFT_OUT)] {
+        let code = code(&mut browser, &path("conf1", &[]));
+        let first = issued(&redeem(&gatepost, &code));
+        assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
+        assert_refused(&redeem_with(&gatepost, "conf1", &code, &[case]), 400, "invalid_grant", case.0);
+        assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401, "{case:?}");
+    }
+}
+
+#[test]
+fn a_verifier_where_no_challenge_was_sent_is_refused() {
+    let document = with_clients(document(), &[("plain", json!({"require_pkce": false}))]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let without = path("plain", &[("code_challenge", ""), ("code_challenge_method", "")]);
+    for verifier in [VERIFIER, ""] {
+        let code = code(&mut browser, &without);
+        assert_refused(
+            &redeem_with(&gatepost, "plain", &code, &[("code_verifier", verifier)]),
+            400,
+            "invalid_grant",
+            verifier,
+        );
+        let answer = redeem_with(&gatepost, "plain", &code, &[("code_verifier", LEFT_OUT)]);
+        assert_refused(&answer, 400, "invalid_grant", "spent");
+    }
+    let fresh = code(&mut browser, &without);
+    issued(&redeem_with(&gatepost, "plain", &fresh, &[("code_verifier", LEFT_OUT)]));
+    // Sent by choice, the challenge binds all the same.
+    let bound = code(&mut browser, &path("plain", &[]));
+    assert_refused(
+        &redeem_with(&gatepost, "plain", &bound, &[("code_verifier", LEFT_OUT)]),
+        400,
+        "invalid_grant",
+        "bound",
+    );
+}
+
+#[test]
+fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
+    let document = with_clients(document(), &[("twin", json!({}))]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let code = code(&mut browser, &path("conf1", &[]));
+    for redirect_uri in [RP1, RP2] {
+        let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), redirect_uri, &code);
+        assert_refused(&answer, 400, "invalid_grant", redirect_uri);
+    }
+    assert_refused(
+        &redeem_with(&gatepost, "twin", &code, &[]),
+        400,
+        "invalid_grant",
+        "same redirect_uri, other client",
+    );
+    let public = [("client_id", "pub1"), ("grant_type", "authorization_code"), ("code", &code)];
+    let answer = gatepost.post(
+        "/connect/token",
+        &[],
+        &[&public[..], &[("redirect_uri", RP1), ("code_verifier", VERIFIER)]].concat(),
+    );
+    assert_refused(&answer, 400, "invalid_grant", "public client");
+    assert_eq!(gatepost.database.count("grants"), 0);
+    let first = issued(&redeem(&gatepost, &code));
+    // Nor can a stranger end what it gave.
+    assert_refused(&redeem_with(&gatepost, "twin", &code, &[]), 400, "invalid_grant", "afterwards");
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
+}
+
+#[test]
+fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
+    let document = with_clients(document(), &[("brief", json!({"authorization_code_lifetime": 1}))]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let late = code(&mut browser, &path("brief", &[]));
+    sleep(Duration::from_millis(1_100));
+    assert_refused(&redeem_with(&gatepost, "brief", &late, &[]), 400, "invalid_grant", "expired");
+    assert_refused(
+        &redeem_with(&gatepost, "brief", &late, &[("redirect_uri", RP2)]),
+        400,
+        "invalid_grant",
+        "and wrong",
+    );
+    assert_eq!(gatepost.database.count("grants"), 0);
+    let prompt = code(&mut browser, &path("brief", &[]));
+    let first = issued(&redeem_with(&gatepost, "brief", &prompt, &[]));
+    sleep(Duration::from_millis(1_100));
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
+    assert_refused(&redeem_with(&gatepost, "brief", &prompt, &[]), 400, "invalid_grant", "replayed after expiry");
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401);
+}
+
+#[test]
+fn a_code_dies_with_what_it_stands_on() {
+    let gatepost = Gatepost::start();
+    let broken = [
+        ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
+        ("DELETE FROM sessions", "SELECT 1"),
+        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
+        (
+            "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+            "UPDATE users SET tokens_valid_after = 'epoch'",
+        ),
+        (
+            "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+            "UPDATE clients SET tokens_valid_after = 'epoch'",
+        ),
+        (
+            "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+            "UPDATE installation SET tokens_valid_after = 'epoch'",
+        ),
+    ];
+    for (index, (end, mend)) in broken.into_iter().enumerate() {
+        let mut browser = signed_in(&gatepost);
+        let code = code(&mut browser, &path("conf1", &[]));
+        gatepost.database.run(end);
+        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", end);
+        gatepost.database.run(mend);
+        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", &format!("spent by: {end}"));
+        assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), index as i64 + 1, "{end}");
+    }
+    let mut browser = signed_in(&gatepost);
+    let orphan = code(&mut browser, &path("conf1", &[]));
+    gatepost.database.run("DELETE FROM users WHERE username = 'alice'");
+    assert_refused(&redeem(&gatepost, &orphan), 400, "invalid_grant", "user removed");
+    assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0);
+}
+
+#[test]
+fn a_withdrawn_consent_takes_the_code_in_flight_along() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let code = consented(&mut browser);
+    gatepost.database.run("UPDATE consents SET revoked_before = clock_timestamp()");
+    let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &code);
+    assert_refused(&answer, 400, "invalid_grant", "consent withdrawn");
+    assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), 1);
+}
+
+fn consented(browser: &mut Browser) -> String {
+    let page = browser.visit(&authorize_path("conf2", RP2, &[]));
+    decide(browser, &page, "allow", &["profile"], true).query().remove("code").unwrap()
+}
+
+#[test]
+fn what_the_registration_no_longer_allows_is_not_redeemed() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let asked = path("conf1", &[("scope", "openid profile orders.read")]);
+    let (narrowed, ungranted, disabled) =
+        (code(&mut browser, &asked), code(&mut browser, &asked), code(&mut browser, &asked));
+    let with = |changes: Value| {
+        let mut changed = document();
+        for (name, value) in changes.as_object().unwrap() {
+            changed["clients"][0][name] = value.clone();
+        }
+        gatepost.apply(&changed);
+    };
+    with(json!({"scope": "openid profile"}));
+    assert_refused(&redeem(&gatepost, &narrowed), 400, "invalid_grant", "scope taken away");
+    with(json!({"grant_types": ["client_credentials"], "response_types": []}));
+    assert_refused(&redeem(&gatepost, &ungranted), 400, "unauthorized_client", "grant type taken away");
+    with(json!({"enabled": false}));
+    assert_refused(&redeem(&gatepost, &disabled), 401, "invalid_client", "client disabled");
+    gatepost.apply(&document());
+    assert_refused(&redeem(&gatepost, &narrowed), 400, "invalid_grant", "spent");
+}
+
+#[test]
+fn a_restart_forgets_neither_codes_nor_what_was_redeemed() {
+    let mut gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let (used, held) = (code(&mut browser, &path("conf1", &[])), code(&mut browser, &path("conf1", &[])));
+    let first = issued(&redeem(&gatepost, &used));
+    gatepost.stop();
+    gatepost.serve();
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 200);
+    assert_refused(&redeem(&gatepost, &used), 400, "invalid_grant", "redeemed before");
+    assert_eq!(userinfo(&gatepost, text(&first, "access_token")).status, 401);
+    issued(&redeem(&gatepost, &held));
+}
+
+#[test]
+fn one_kind_of_handle_is_never_taken_for_another() {
+    let document = with_clients(document(), &[("byref", json!({"access_token_type": "reference"}))]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let first = code(&mut browser, &path("byref", &[]));
+    let tokens_by_reference = issued(&redeem_with(&gatepost, "byref", &first, &[]));
+    let second = code(&mut browser, &path("conf1", &[]));
+    let jwts = issued(&redeem(&gatepost, &second));
+    let (reference, jwt) = (text(&tokens_by_reference, "access_token"), text(&jwts, "access_token"));
+    assert!(reference.starts_with("gpa_"));
+    let fresh = code(&mut browser, &path("byref", &[]));
+    let sealed = fresh.trim_start_matches("gpc_");
+    let cookie = browser.cookies.values().next().unwrap().clone();
+    let renamed = [
+        format!("gpc_{}", reference.trim_start_matches("gpa_")),
+        format!("gpr_{sealed}"),
+        format!("gpd_{sealed}"),
+        sealed.to_owned(),
+        format!("{fresh}A"),
+        fresh[..fresh.len() - 1].to_owned(),
+        format!("GPC_{sealed}"),
+        format!("{fresh}="),
+        format!(" {fresh}"),
+        format!("gpc_{}", sealed.chars().rev().collect::<String>()),
+        String::from("gpc_"),
+        String::from("garbage"),
+        String::from("gpc_\u{e9}"),
+        cookie,
+    ];
+    let others = [reference, jwt, text(&jwts, "id_token")];
+    for wrong in others.into_iter().chain(renamed.iter().map(String::as_str)) {
+        assert_refused(&redeem_with(&gatepost, "byref", wrong, &[]), 400, "invalid_grant", wrong);
+    }
+    let as_token = format!("gpa_{sealed}");
+    for wrong in [fresh.as_str(), &as_token, text(&jwts, "id_token"), &format!("{reference}A"), &renamed[0]] {
+        let answer = userinfo(&gatepost, wrong);
+        assert_refused(&answer, 401, "invalid_token", wrong);
+    }
+    issued(&redeem_with(&gatepost, "byref", &fresh, &[]));
+}
+
+#[test]
+fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revoked() {
+    const CLIENTS: usize = 16;
+    let gatepost = Arc::new(Gatepost::start());
+    let mut browser = signed_in(&gatepost);
+    for round in 0..100 {
+        let code = code(&mut browser, &path("conf1", &[]));
+        let gate = Arc::new(Barrier::new(CLIENTS));
+        let redeemers: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let (gatepost, gate, code) = (Arc::clone(&gatepost), Arc::clone(&gate), code.clone());
+                thread::spawn(move || {
+                    gate.wait();
+                    redeem(&gatepost, &code)
+                })
+            })
+            .collect();
+        let answers: Vec<Answer> = redeemers.into_iter().map(|redeemer| redeemer.join().unwrap()).collect();
+        let issued: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+        assert_eq!(issued.len(), 1, "round {round}");
+        for refused in answers.iter().filter(|answer| answer.status != 200) {
+            assert_refused(refused, 400, "invalid_grant", &format!("round {round}"));
+        }
+        assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0, "round {round}");
+        assert_eq!(userinfo(&gatepost, text(&issued[0].json(), "access_token")).status, 401, "round {round}");
+    }
+    assert_eq!(gatepost.database.count("grants"), 100);
+}
+
+#[test]
+fn a_public_client_redeems_by_its_name_and_verifier_alone() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let fresh = |browser: &mut Browser| code(browser, &authorize_path("pub1", RPS, &[("scope", "openid")]));
+    let usual = |code: &str, changes: &[(&str, &str)]| {
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("client_id", "pub1"),
+            ("code", code),
+            ("redirect_uri", RPS),
+            ("code_verifier", VERIFIER),
+        ];
+        gatepost.post("/connect/token", &[], &changed(&form, changes))
+    };
+    let code = fresh(&mut browser);
+    assert_refused(&usual(&code, &[("client_id", LEFT_OUT)]), 400, "invalid_client", "nobody");
+    assert_refused(&usual(&code, &[("client_id", "conf1")]), 400, "invalid_client", "a confidential name");
+    assert_refused(&usual(&code, &[("client_secret", "x")]), 400, "invalid_client", "a secret");
+    issued(&usual(&code, &[]));
+    let code = fresh(&mut browser);
+    assert_refused(&usual(&code, &[("code_verifier", LEFT_OUT)]), 400, "invalid_grant", "no verifier");
+    assert_refused(&usual(&code, &[]), 400, "invalid_grant", "spent");
+}
+
+#[test]
+fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
+    let document = with_clients(document(), &[("old", json!({"allow_plain_pkce": true}))]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let (shortest, longest) = ("v".repeat(43), "-._~".repeat(32));
+    for verifier in [VERIFIER, &shortest, &longest] {
+        let asked = path("old", &[("code_challenge", verifier), ("code_challenge_method", "")]);
+        let right = code(&mut browser, &asked);
+        issued(&redeem_with(&gatepost, "old", &right, &[("code_verifier", verifier)]));
+        let wrong = code(&mut browser, &asked);
+        let other = format!("{}x", &verifier[..42]);
+        assert_refused(
+            &redeem_with(&gatepost, "old", &wrong, &[("code_verifier", &other)]),
+            400,
+            "invalid_grant",
+            verifier,
+        );
+    }
+    // The challenge of one method is not the verifier of the other.
+    let hashed = crate::support::flow::challenge();
+    let plain = code(&mut browser, &path("old", &[("code_challenge", &hashed), ("code_challenge_method", "plain")]));
+    assert_refused(&redeem_with(&gatepost, "old", &plain, &[]), 400, "invalid_grant", "the text behind the hash");
+    let s256 = code(&mut browser, &path("old", &[]));
+    let answer = redeem_with(&gatepost, "old", &s256, &[("code_verifier", &hashed)]);
+    assert_refused(&answer, 400, "invalid_grant", "the hash itself");
+    let refused = browser.get(&path("conf1", &[("code_challenge_method", "plain")]));
+    assert_eq!(refused.query()["error"], "invalid_request");
+}
+
+#[test]
+fn verifiers_of_43_and_128_characters_pass() {
+    use base64::Engine;
+    use sha2::{Digest, Sha256};
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    for verifier in ["v".repeat(43), "-._~".repeat(32)] {
+        let challenge = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+        let code = code(&mut browser, &path("conf1", &[("code_challenge", &challenge)]));
+        issued(&redeem_with(&gatepost, "conf1", &code, &[("code_verifier", &verifier)]));
+    }
+}
+
+#[test]
+fn a_replay_revokes_whatever_else_is_wrong_with_it() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let used = code(&mut browser, &path("conf1", &[]));
+    let tokens = issued(&redeem(&gatepost, &used));
+    let again = redeem_with(&gatepost, "conf1", &used, &[("resource", "https://nobody.example")]);
+    assert_refused(&again, 400, "invalid_target", "a foreign resource");
+    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+}

@@ -1,0 +1,218 @@
+//! `grant_type=client_credentials`: a confidential client speaks for itself, and nothing is written for it.
+
+use serde_json::json;
+
+use crate::support::flow::{
+    assert_refused, authorize_path, basic, code, names, redeem, signed_in, userinfo, with_clients,
+};
+use crate::support::gatepost::{CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, document};
+use crate::support::http::Answer;
+use crate::support::jwt::verified;
+
+fn ask_as(gatepost: &Gatepost, client_id: &str, secret: &str, form: &[(&str, &str)]) -> Answer {
+    let authorization = basic(client_id, secret);
+    let form = [&[("grant_type", "client_credentials")], form].concat();
+    gatepost.post("/connect/token", &[("Authorization", &authorization)], &form)
+}
+
+fn ask(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
+    ask_as(gatepost, client_id, CONF1_SECRET, form)
+}
+
+fn token(answer: &Answer) -> String {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()["access_token"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_client_gets_an_access_token_and_nothing_else() {
+    let gatepost = Gatepost::start();
+    let answer = ask(&gatepost, "conf1", &[]);
+    let token = token(&answer);
+    let response = answer.json();
+    assert_eq!(names(&response), ["access_token", "expires_in", "scope", "token_type"]);
+    assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")));
+    assert_eq!((&response["token_type"], &response["expires_in"]), (&json!("Bearer"), &json!(3600)));
+    assert_eq!(response["scope"], "orders.read orders.write stock.read", "all resource scopes, no identity scope");
+    let (header, claims) = verified(&gatepost, &token);
+    assert_eq!((&header["typ"], &header["alg"]), (&json!("at+jwt"), &json!("RS256")));
+    assert_eq!(names(&claims), ["aud", "client_id", "exp", "iat", "iss", "jti", "nbf", "scope"]);
+    assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
+    assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
+    // There is nobody to tell anything about.
+    assert_refused(&userinfo(&gatepost, &token), 403, "insufficient_scope", "userinfo");
+}
+
+#[test]
+fn a_scope_narrows_and_a_wrong_one_is_refused() {
+    let with = [
+        ("speechless", json!({"scope": "openid profile", "grant_types": ["authorization_code", "client_credentials"]})),
+        (
+            "reader",
+            json!({"scope": "orders.read offline_access openid",
+                   "grant_types": ["authorization_code", "client_credentials", "refresh_token"]}),
+        ),
+    ];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &with), &[]);
+    for (asked, granted) in [
+        ("orders.read", "orders.read"),
+        ("stock.read orders.read", "stock.read orders.read"),
+        ("orders.read orders.read", "orders.read"),
+        ("", "orders.read orders.write stock.read"),
+    ] {
+        let answer = ask(&gatepost, "conf1", &[("scope", asked)]);
+        token(&answer);
+        assert_eq!(answer.json()["scope"], granted, "{asked}");
+    }
+    let many = "orders.read ".repeat(160);
+    let unknown = (0..300).map(|number| format!("s{number}")).collect::<Vec<_>>().join(" ");
+    for scope in [
+        "nope",
+        "orders.read nope",
+        "openid",
+        "openid orders.read",
+        "orders.read profile",
+        "roles",
+        "offline_access",
+        "orders.read offline_access",
+        "ORDERS.READ",
+        "orders.read,stock.read",
+        "orders.read\tstock.read",
+        "orders.read\n",
+        "\"orders.read\"",
+        "orders\\read",
+        "ord\u{e9}rs",
+        " ",
+        &unknown,
+    ] {
+        assert_refused(&ask(&gatepost, "conf1", &[("scope", scope)]), 400, "invalid_scope", scope);
+    }
+    assert_eq!(ask(&gatepost, "conf1", &[("scope", many.trim_end())]).json()["scope"], "orders.read");
+    let overlong = "a".repeat(2_001);
+    assert_refused(&ask(&gatepost, "conf1", &[("scope", &overlong)]), 400, "invalid_request", "overlong");
+    let twice = [("scope", "orders.read"), ("scope", "orders.read")];
+    assert_refused(&ask(&gatepost, "conf1", &twice), 400, "invalid_request", "repeated");
+    // Registered, but not to this client; and a client that has nothing this grant may carry.
+    assert_refused(&ask(&gatepost, "reader", &[("scope", "stock.read")]), 400, "invalid_scope", "not its own");
+    for scope in ["offline_access", "openid", "orders.read openid"] {
+        assert_refused(&ask(&gatepost, "reader", &[("scope", scope)]), 400, "invalid_scope", scope);
+    }
+    assert_eq!(ask(&gatepost, "reader", &[]).json()["scope"], "orders.read");
+    assert_refused(&ask(&gatepost, "speechless", &[]), 400, "invalid_scope", "nothing left");
+}
+
+#[test]
+fn only_confidential_clients_that_registered_the_grant_may_use_it() {
+    let gatepost = Gatepost::start();
+    let answer = ask_as(&gatepost, "conf2", CONF2_SECRET, &[]);
+    assert_refused(&answer, 400, "unauthorized_client", "not registered");
+    for client_id in ["pub1", "native"] {
+        let form = [("grant_type", "client_credentials"), ("client_id", client_id)];
+        assert_refused(&gatepost.post("/connect/token", &[], &form), 400, "unauthorized_client", client_id);
+    }
+    let output = gatepost.run(
+        &["apply", "-"],
+        &json!({"clients": [{"client_id": "open", "token_endpoint_auth_method": "none", "response_types": [],
+                             "grant_types": ["client_credentials"], "scope": "orders.read"}]})
+        .to_string(),
+    );
+    assert!(!output.status.success(), "a public client cannot be registered for it");
+}
+
+#[test]
+fn a_reference_token_is_a_handle_of_its_own() {
+    let gatepost = Gatepost::start();
+    let (first, second) = (token(&ask(&gatepost, "service", &[])), token(&ask(&gatepost, "service", &[])));
+    assert!(first.starts_with("gpa_") && first.len() > 60, "{first}");
+    assert_ne!(first, second);
+    assert_refused(&userinfo(&gatepost, &first), 403, "insufficient_scope", "userinfo");
+    // Its client going away ends it.
+    gatepost.database.run("UPDATE clients SET enabled = false WHERE client_id = 'service'");
+    assert_refused(&userinfo(&gatepost, &first), 401, "invalid_token", "disabled client");
+}
+
+#[test]
+fn a_client_is_its_own_subject_only_by_registration_and_never_a_user() {
+    let mut document = with_clients(
+        document(),
+        &[
+            ("alter-ego", json!({"client_credentials_sub": true, "claims": {"department": "it", "role": "batch"}})),
+            ("brief", json!({"access_token_lifetime": 30})),
+        ],
+    );
+    let users = document["users"].as_array_mut().unwrap();
+    users.push(json!({"sub": "alter-ego", "username": "carol", "claims": {"name": "Carol"}}));
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let own = token(&ask(&gatepost, "alter-ego", &[]));
+    let (_, claims) = verified(&gatepost, &own);
+    assert_eq!(
+        names(&claims),
+        ["aud", "client_id", "department", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sub"]
+    );
+    assert_eq!((&claims["sub"], &claims["role"]), (&json!("alter-ego"), &json!(["batch"])));
+    assert_refused(&userinfo(&gatepost, &own), 403, "insufficient_scope", "the user of that name is somebody else");
+    let answer = ask(&gatepost, "brief", &[]);
+    let (_, claims) = verified(&gatepost, &token(&answer));
+    assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 30);
+    assert_eq!((&answer.json()["expires_in"], claims.get("sub")), (&json!(30), None));
+}
+
+#[test]
+fn a_resource_narrows_the_token() {
+    const STOCK: &str = "https://stock.example";
+    let gatepost = Gatepost::start();
+    let answer = ask(&gatepost, "conf1", &[("resource", STOCK)]);
+    let (_, claims) = verified(&gatepost, &token(&answer));
+    assert_eq!((&claims["aud"], &claims["scope"]), (&json!(STOCK), &json!("stock.read")));
+    assert_eq!(answer.json()["scope"], "stock.read");
+    for (scope, resource) in [
+        ("orders.read", STOCK),
+        ("stock.read", "https://elsewhere.example"),
+        ("stock.read", "stock.example"),
+        ("stock.read", "https://stock.example/"),
+        ("stock.read", "HTTPS://stock.example"),
+    ] {
+        let answer = ask(&gatepost, "conf1", &[("scope", scope), ("resource", resource)]);
+        assert_refused(&answer, 400, "invalid_target", resource);
+    }
+    let overlong = format!("https://{}.example", "a".repeat(2_000));
+    assert_refused(&ask(&gatepost, "conf1", &[("resource", &overlong)]), 400, "invalid_request", "overlong");
+    assert_refused(&ask(&gatepost, "conf1", &[("resource", STOCK); 11]), 400, "invalid_request", "eleven");
+}
+
+#[test]
+fn nothing_is_written_to_the_database() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
+    // Counts every row that is written, rolled back or not; expired sign-in failures are swept by the clock.
+    gatepost.database.run(
+        "CREATE SEQUENCE writes;
+         CREATE FUNCTION count_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''writes''); RETURN NULL; END';
+         DO $$ DECLARE name text; BEGIN
+             FOR name IN SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
+                         AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+                         AND c.relname <> 'sign_in_failures' LOOP
+                 EXECUTE format('CREATE TRIGGER count_write AFTER INSERT OR UPDATE OR DELETE ON %I
+                                 FOR EACH ROW EXECUTE FUNCTION count_write()', name);
+             END LOOP; END $$",
+    );
+    let writes = || -> i64 {
+        let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM writes";
+        gatepost.database.client().query_one(sql, &[]).unwrap().get(0)
+    };
+    for _ in 0..20 {
+        token(&ask(&gatepost, "conf1", &[]));
+        token(&ask(&gatepost, "service", &[]));
+        assert_refused(&ask(&gatepost, "conf1", &[("scope", "nope")]), 400, "invalid_scope", "refused");
+    }
+    assert_eq!(writes(), 0);
+    assert_eq!(redeem(&gatepost, &code).status, 200);
+    assert_ne!(writes(), 0, "a redemption is counted, so the count is to be believed");
+    // Wrong secrets are for the audit log: ten of a minute, behind a row that opens the chain.
+    let before = writes();
+    for _ in 0..20 {
+        assert_refused(&ask_as(&gatepost, "service", "wrong", &[]), 401, "invalid_client", "wrong secret");
+    }
+    assert!(writes() - before <= 22, "at most two minutes' worth");
+}

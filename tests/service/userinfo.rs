@@ -1,0 +1,366 @@
+//! `/connect/userinfo`: how it is asked, and which tokens open it.
+
+use std::net::TcpListener;
+use std::thread::sleep;
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeyPair, KeySize};
+use aws_lc_rs::signature::RSA_PKCS1_SHA256;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::support::flow::{
+    access_token, assert_refused, basic, damaged, decode_jwt, signed_in, tokens, userinfo, with_clients,
+};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
+use crate::support::http::{Answer, encode};
+use crate::support::jwt::{base64url, forge, published_keys};
+
+const PATH: &str = "/connect/userinfo";
+
+fn send(gatepost: &Gatepost, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    gatepost.connect().send(method, path, headers, body.as_bytes())
+}
+
+/// A refusal whose challenge names the same error as its body.
+fn assert_challenged(answer: &Answer, status: u16, error: &str, case: &str) {
+    assert_refused(answer, status, error, case);
+    let challenge = answer.header("www-authenticate").unwrap_or_else(|| panic!("{case}: no challenge"));
+    assert!(challenge.starts_with(&format!("Bearer realm=\"gatepost\", error=\"{error}\"")), "{case}: {challenge}");
+    assert_eq!(challenge.contains("scope=\"openid\""), error == "insufficient_scope", "{case}: {challenge}");
+}
+
+fn assert_dead(gatepost: &Gatepost, token: &str, case: &str) {
+    assert_challenged(&userinfo(gatepost, token), 401, "invalid_token", case);
+}
+
+/// Method, headers, body.
+type Sent<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
+#[test]
+fn a_token_is_taken_from_the_header_or_a_form_body() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid profile");
+    let bearer = format!("Bearer {token}");
+    let body = encode(&[("access_token", &token)]);
+    let lower = format!("bearer {token}");
+    let spaced = format!("BEARER   {token}");
+    let charset = ("Content-Type", "application/x-www-form-urlencoded; charset=utf-8");
+    let requests: [Sent; 8] = [
+        ("GET", &[("Authorization", &bearer)], ""),
+        ("GET", &[("Authorization", &lower)], ""),
+        ("GET", &[("Authorization", &spaced)], ""),
+        ("POST", &[("Authorization", &bearer)], ""),
+        ("POST", &[("Authorization", &bearer), ("Content-Type", "application/json")], ""),
+        ("POST", &[("Authorization", &bearer), FORM], "x=1"),
+        ("POST", &[FORM], &body),
+        ("POST", &[charset], &body),
+    ];
+    for (method, headers, body) in requests {
+        let answer = send(&gatepost, method, PATH, headers, body);
+        assert_eq!(answer.status, 200, "{method} {headers:?}: {}", answer.text());
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!((answer.header("cache-control"), answer.header("pragma")), (Some("no-store"), Some("no-cache")));
+        assert_eq!(answer.header("www-authenticate"), None);
+        assert_eq!(answer.json()["name"], "Alice Smith", "{method} {headers:?}");
+    }
+    assert_eq!(send(&gatepost, "HEAD", PATH, &[("Authorization", &bearer)], "").status, 200);
+}
+
+#[test]
+fn without_a_token_there_is_a_bare_challenge() {
+    let gatepost = Gatepost::start();
+    let basic = basic("conf1", CONF1_SECRET);
+    let requests: [Sent; 9] = [
+        ("GET", &[], ""),
+        ("HEAD", &[], ""),
+        ("POST", &[], ""),
+        ("POST", &[FORM], "x=1"),
+        ("POST", &[FORM], "access_token="),
+        ("GET", &[("Authorization", "Bearer")], ""),
+        ("GET", &[("Authorization", "Bearer ")], ""),
+        ("GET", &[("Authorization", &basic)], ""),
+        ("GET", &[("Authorization", "")], ""),
+    ];
+    for (method, headers, body) in requests {
+        let answer = send(&gatepost, method, PATH, headers, body);
+        assert_eq!((answer.status, answer.body.len()), (401, 0), "{method} {headers:?} {body}");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"gatepost\""), "{method} {headers:?}");
+    }
+}
+
+#[test]
+fn a_token_in_the_query_or_two_tokens_are_refused() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid");
+    let bearer = format!("Bearer {token}");
+    let (header, body) = (("Authorization", bearer.as_str()), encode(&[("access_token", &token)]));
+    let in_query = format!("{PATH}?{body}");
+    let twice = format!("{body}&{body}");
+    let not_b64 = format!("Bearer {token} x");
+    let requests: [(&str, Sent); 9] = [
+        (&in_query, ("GET", &[], "")),
+        (&in_query, ("GET", &[header], "")),
+        (&in_query, ("POST", &[header], "")),
+        ("/connect/userinfo?access_token=", ("GET", &[header], "")),
+        (PATH, ("POST", &[header, FORM], &body)),
+        (PATH, ("POST", &[FORM], &twice)),
+        (PATH, ("GET", &[header, header], "")),
+        (PATH, ("GET", &[("Authorization", &not_b64)], "")),
+        (PATH, ("GET", &[("Authorization", "Bearer \"x\"")], "")),
+    ];
+    for (path, (method, headers, body)) in requests {
+        let answer = send(&gatepost, method, path, headers, body);
+        assert_challenged(&answer, 400, "invalid_request", &format!("{method} {path} {headers:?} {body}"));
+    }
+    for malformed in ["access_token=%ff", "access_token=%", "x=%zz", "access_token=%00"] {
+        let answer = send(&gatepost, "POST", PATH, &[FORM], malformed);
+        assert_refused(&answer, 400, "invalid_request", malformed);
+    }
+    for content_type in ["application/json", "text/plain", "multipart/form-data; boundary=x"] {
+        let answer = send(&gatepost, "POST", PATH, &[("Content-Type", content_type)], &body);
+        assert_refused(&answer, 415, "invalid_request", content_type);
+    }
+    assert_refused(&send(&gatepost, "POST", PATH, &[], &body), 415, "invalid_request", "no type");
+}
+
+#[test]
+fn nothing_forged_is_believed() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let all = tokens(&gatepost, &mut browser, "conf1", "openid profile");
+    let token = all["access_token"].as_str().unwrap();
+    let (header, claims) = decode_jwt(token);
+    let keys = published_keys(&gatepost);
+    let key = keys.iter().find(|key| key["kid"] == header["kid"]).unwrap();
+    let with = |name: &str, value: Value| {
+        let mut header = header.clone();
+        header[name] = value;
+        header
+    };
+    let own = KeyPair::generate(KeySize::Rsa2048).unwrap();
+    let by_own_key = |input: &[u8]| {
+        let mut signature = vec![0; own.public_modulus_len()];
+        own.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), input, &mut signature).unwrap();
+        signature
+    };
+    let by_hmac = |secret: Vec<u8>| {
+        move |input: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), input).as_ref().to_vec()
+    };
+    let unsigned = |_: &[u8]| Vec::new();
+    let mut forged: Vec<String> = Vec::new();
+    for none in ["none", "None", "NONE", "nOnE", ""] {
+        forged.push(forge(&with("alg", json!(none)), &claims, unsigned));
+        forged.push(forge(&with("alg", json!(none)), &claims, |_| vec![0]));
+    }
+    forged.push(forge(&header, &claims, unsigned));
+    let modulus = base64url(key["n"].as_str().unwrap());
+    for secret in
+        [modulus, key["n"].as_str().unwrap().as_bytes().to_vec(), key.to_string().into_bytes(), Vec::from(b"x")]
+    {
+        forged.push(forge(&with("alg", json!("HS256")), &claims, by_hmac(secret.clone())));
+        forged.push(forge(&header, &claims, by_hmac(secret)));
+    }
+    forged.push(forge(&header, &claims, by_own_key));
+    for alg in ["RS512", "PS256", "ES256", "EdDSA", "rs256"] {
+        forged.push(forge(&with("alg", json!(alg)), &claims, by_own_key));
+    }
+    let long = "k".repeat(4_000);
+    for kid in [
+        json!("../../dev/null"),
+        json!("' or 1=1--"),
+        json!(long),
+        json!(""),
+        json!(null),
+        json!(1),
+        json!([]),
+        json!({"a": 1}),
+    ] {
+        forged.push(forge(&with("kid", kid), &claims, by_own_key));
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = format!("http://{}/jwks", listener.local_addr().unwrap());
+    let jwk = json!({"kty": "RSA", "e": "AQAB", "n": key["n"], "kid": header["kid"]});
+    for (name, value) in
+        [("jku", json!(address)), ("x5u", json!(address)), ("jwk", jwk), ("crit", json!(["exp"])), ("crit", json!([]))]
+    {
+        forged.push(forge(&with(name, value), &claims, by_own_key));
+    }
+    for token in &forged {
+        assert_dead(&gatepost, token, token);
+    }
+    assert!(listener.accept().is_err(), "somebody fetched the forger's keys");
+    assert_eq!(userinfo(&gatepost, token).status, 200);
+}
+
+#[test]
+fn a_true_signature_is_good_for_what_it_signed_alone() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let all = tokens(&gatepost, &mut browser, "conf1", "openid profile");
+    let token = all["access_token"].as_str().unwrap();
+    let (mut header, claims) = decode_jwt(token);
+    let parts: Vec<&str> = token.split('.').collect();
+    let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    header["typ"] = json!("JWT");
+    let mut other = claims.clone();
+    other["scope"] = json!("openid profile email");
+    let flipped = damaged(parts[2]);
+    let forged = [
+        format!("{}.{}.{}", encoded(&header), parts[1], parts[2]),
+        format!("{}.{}.{}", parts[0], encoded(&other), parts[2]),
+        format!("{}.{}.{flipped}", parts[0], parts[1]),
+        format!("{}.{}", parts[0], parts[1]),
+        format!("{}.{}.", parts[0], parts[1]),
+        format!("{token}.{}", parts[2]),
+        format!("{}.{}.{}", parts[0], parts[1], &parts[2][..parts[2].len() / 2]),
+        format!("{token}="),
+        all["id_token"].as_str().unwrap().to_owned(),
+        String::from("garbage"),
+        String::from("a.b.c"),
+        String::from("..."),
+        String::from("gpa_"),
+        format!("gpa_{}", "A".repeat(200)),
+        "a".repeat(8_193),
+    ];
+    for token in &forged {
+        assert_dead(&gatepost, token, token);
+    }
+    assert_eq!(userinfo(&gatepost, token).status, 200);
+    assert!(!gatepost.log().contains(parts[2]), "a token in the log");
+}
+
+#[test]
+fn tokens_of_another_installation_are_strangers() {
+    let (here, there) = (Gatepost::start(), Gatepost::start());
+    for client_id in ["conf1", "byref"] {
+        let clients = [("byref", json!({"access_token_type": "reference"}))];
+        there.apply(&with_clients(document(), &clients));
+        let mut browser = signed_in(&there);
+        let foreign = tokens(&there, &mut browser, client_id, "openid")["access_token"].as_str().unwrap().to_owned();
+        assert_eq!(userinfo(&there, &foreign).status, 200);
+        assert_dead(&here, &foreign, client_id);
+    }
+}
+
+#[test]
+fn a_token_without_openid_or_without_a_user_is_not_enough() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let without = access_token(&gatepost, &mut browser, "orders.read");
+    assert_challenged(&userinfo(&gatepost, &without), 403, "insufficient_scope", "no openid");
+    for client_id in ["conf1", "service"] {
+        let form = [("grant_type", "client_credentials")];
+        let answer = gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], &form);
+        let own = answer.json()["access_token"].as_str().unwrap().to_owned();
+        assert_challenged(&userinfo(&gatepost, &own), 403, "insufficient_scope", "a client's own token");
+    }
+    let elsewhere = access_token(&gatepost, &mut browser, "openid orders.read");
+    assert_eq!(userinfo(&gatepost, &elsewhere).status, 200, "whatever its audience");
+}
+
+#[test]
+fn an_expired_token_is_refused_in_either_form() {
+    let clients = [
+        ("brief", json!({"access_token_lifetime": 1})),
+        ("briefref", json!({"access_token_lifetime": 1, "access_token_type": "reference"})),
+    ];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let mut browser = signed_in(&gatepost);
+    let issued: Vec<Value> =
+        clients.iter().map(|(client_id, _)| tokens(&gatepost, &mut browser, client_id, "openid")).collect();
+    sleep(Duration::from_millis(1_100));
+    for tokens in issued {
+        assert!(tokens["expires_in"].as_i64().unwrap() <= 1);
+        assert_dead(&gatepost, tokens["access_token"].as_str().unwrap(), "expired");
+    }
+}
+
+#[test]
+fn a_token_dies_with_what_it_stands_on() {
+    let clients = [("byref", json!({"access_token_type": "reference"}))];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let broken = [
+        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
+        ("UPDATE clients SET enabled = false", "UPDATE clients SET enabled = true"),
+        ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
+        ("UPDATE grants SET revoked_at = clock_timestamp()", "UPDATE grants SET revoked_at = NULL"),
+        (
+            "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+            "UPDATE users SET tokens_valid_after = 'epoch'",
+        ),
+        (
+            "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+            "UPDATE clients SET tokens_valid_after = 'epoch'",
+        ),
+        (
+            "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+            "UPDATE installation SET tokens_valid_after = 'epoch'",
+        ),
+        (
+            "INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
+             SELECT sub, client_id, '{}', '{}', clock_timestamp() FROM users, clients",
+            "DELETE FROM consents",
+        ),
+        ("DELETE FROM sessions", "SELECT 1"),
+        ("DELETE FROM grants", "SELECT 1"),
+        ("DELETE FROM users", "SELECT 1"),
+    ];
+    let mut browser = signed_in(&gatepost);
+    for (end, mend) in broken {
+        if end.starts_with("DELETE") {
+            browser = signed_in(&gatepost);
+        }
+        for client_id in ["conf1", "byref"] {
+            let all = tokens(&gatepost, &mut browser, client_id, "openid");
+            let token = all["access_token"].as_str().unwrap();
+            assert_eq!(userinfo(&gatepost, token).status, 200, "before {end}");
+            if client_id == "byref" || !end.starts_with("DELETE") {
+                gatepost.database.run(end);
+                assert_dead(&gatepost, token, end);
+                gatepost.database.run(mend);
+            }
+        }
+    }
+    // Who comes under the same name is somebody else.
+    gatepost.apply(&document());
+    let mut browser = signed_in(&gatepost);
+    assert_eq!(userinfo(&gatepost, &access_token(&gatepost, &mut browser, "openid")).status, 200);
+}
+
+#[test]
+fn a_revoked_token_takes_no_other_along() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let (first, second) =
+        (access_token(&gatepost, &mut browser, "openid"), access_token(&gatepost, &mut browser, "openid"));
+    let (_, claims) = decode_jwt(&first);
+    let (day, jti) = (claims["exp"].as_i64().unwrap() / 86_400, base64url(claims["jti"].as_str().unwrap()));
+    let day = i32::try_from(day).unwrap();
+    let revoke = "INSERT INTO revoked_tokens (day, jti) VALUES ($1, $2)";
+    gatepost.database.client().execute(revoke, &[&day, &jti]).unwrap();
+    assert_dead(&gatepost, &first, "revoked");
+    assert_eq!(userinfo(&gatepost, &second).status, 200);
+}
+
+#[test]
+fn a_recreated_user_is_another_subject() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid");
+    let sub = userinfo(&gatepost, &token).json()["sub"].clone();
+    gatepost.database.run("DELETE FROM users WHERE username = 'alice'");
+    gatepost.apply(&document());
+    assert_dead(&gatepost, &token, "the old alice");
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid");
+    assert_ne!(userinfo(&gatepost, &token).json()["sub"], sub);
+}

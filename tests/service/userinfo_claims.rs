@@ -1,0 +1,135 @@
+//! What userinfo tells: claims by scope, in their shapes, as they are now.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+
+use crate::support::flow::{access_token, decode_jwt, signed_in, tokens, userinfo};
+use crate::support::gatepost::{Gatepost, document};
+
+#[test]
+fn changed_claims_show_at_once() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let token = access_token(&gatepost, &mut browser, "openid roles");
+    let role = || userinfo(&gatepost, &token).json().get("role").cloned();
+    assert_eq!(role(), Some(json!(["admin"])));
+    gatepost.database.run("UPDATE users SET claims = jsonb_set(claims, '{role}', '[\"clerk\", \"auditor\"]')");
+    assert_eq!(role(), Some(json!(["clerk", "auditor"])));
+    for none in ["'[]'", "'\"\"'", "'null'", "'[\"\"]'", "'7'"] {
+        gatepost.database.run(&format!("UPDATE users SET claims = jsonb_set(claims, '{{role}}', {none})"));
+        assert_eq!(role(), None, "{none}");
+    }
+    gatepost.database.run("UPDATE users SET claims = claims - 'role'");
+    assert_eq!(role(), None);
+}
+
+#[test]
+fn scopes_release_their_claims_in_their_standard_shapes() {
+    let mut document = document();
+    document["clients"][0]["scope"] = json!("openid profile email address phone roles orders.read");
+    document["users"][0]["claims"] = json!({
+            "name": "Alice Smith", "given_name": "Alice", "family_name": "Smith", "middle_name": "B.", "nickname": "al",
+            "preferred_username": "alice", "profile": "https://alice.example", "picture": "https://alice.example/p.png",
+            "website": "https://alice.example", "gender": "female", "birthdate": "1980-02-29", "zoneinfo": "Europe/Berlin",
+            "locale": "de-DE", "updated_at": 1_700_000_000,
+            "email": "alice@example.com", "email_verified": true,
+            "phone_number": "+49 30 1234567", "phone_number_verified": false,
+            "address": {"street_address": "Main St 1", "locality": "Berlin", "postal_code": "10115", "country": "DE"},
+            "role": "admin", "department": "sales"
+    });
+    let gatepost = Gatepost::start_with(&document, &[]);
+    // As an identity provider might send them.
+    gatepost.database.run(
+        "UPDATE users SET claims = claims || '{\"email_verified\": \"true\", \"updated_at\": \"1700000000\"}' \
+         WHERE username = 'alice'",
+    );
+    let mut browser = signed_in(&gatepost);
+    let mut told = |scope: &str| {
+        let mut told = userinfo(&gatepost, &access_token(&gatepost, &mut browser, scope)).json();
+        assert!(told["sub"].as_str().is_some_and(|sub| sub.len() >= 22));
+        told.as_object_mut().unwrap().remove("sub");
+        told
+    };
+    assert_eq!(told("openid"), json!({}));
+    assert_eq!(told("openid orders.read"), json!({}), "claims of a resource are for the resource");
+    assert_eq!(told("openid email"), json!({"email": "alice@example.com", "email_verified": true}));
+    assert_eq!(told("openid phone"), json!({"phone_number": "+49 30 1234567", "phone_number_verified": false}));
+    let address = json!({"street_address": "Main St 1", "locality": "Berlin", "postal_code": "10115", "country": "DE"});
+    assert_eq!(told("openid address"), json!({"address": address}));
+    assert_eq!(told("openid roles"), json!({"role": ["admin"]}));
+    let profile = json!({
+        "name": "Alice Smith", "given_name": "Alice", "family_name": "Smith", "middle_name": "B.", "nickname": "al",
+        "preferred_username": "alice", "profile": "https://alice.example", "picture": "https://alice.example/p.png",
+        "website": "https://alice.example", "gender": "female", "birthdate": "1980-02-29", "zoneinfo": "Europe/Berlin",
+        "locale": "de-DE", "updated_at": 1_700_000_000
+    });
+    assert_eq!(told("openid profile"), profile);
+    // What does not fit its shape is left out rather than sent wrong.
+    gatepost.database.run(
+        "UPDATE users SET claims = '{\"name\": 7, \"given_name\": \"\", \"family_name\": null, \"email\": [], \
+         \"email_verified\": \"maybe\", \"updated_at\": \"soon\", \"address\": 5, \"role\": {}}'",
+    );
+    assert_eq!(told("openid profile email address roles"), json!({}));
+}
+
+#[test]
+fn a_users_attributes_never_speak_for_the_protocol() {
+    let reserved = [
+        "sub",
+        "iss",
+        "aud",
+        "exp",
+        "iat",
+        "nbf",
+        "jti",
+        "nonce",
+        "acr",
+        "amr",
+        "auth_time",
+        "azp",
+        "sid",
+        "client_id",
+        "scope",
+        "at_hash",
+        "c_hash",
+        "tenant",
+        "idp",
+    ];
+    let gatepost = Gatepost::start();
+    // As an older import might have left them, and with a scope that would release them all.
+    let attributes: Value =
+        reserved.iter().map(|name| (name.to_string(), json!("forged"))).collect::<Map<_, _>>().into();
+    let update = "UPDATE users SET claims = claims || $1";
+    gatepost.database.client().execute(update, &[&postgres::types::Json(&attributes)]).unwrap();
+    let release = "UPDATE catalogue_entries SET document = jsonb_set(document, '{claims}', $1)";
+    let claims = json!(reserved.iter().chain(&["role"]).collect::<Vec<_>>());
+    gatepost.database.client().execute(release, &[&postgres::types::Json(&claims)]).unwrap();
+    gatepost.database.run("UPDATE installation SET registry_version = registry_version + 1");
+    sleep(Duration::from_millis(1_300));
+    let mut browser = signed_in(&gatepost);
+    let all = tokens(&gatepost, &mut browser, "conf1", "openid roles orders.read");
+    for name in ["access_token", "id_token"] {
+        let (_, claims) = decode_jwt(all[name].as_str().unwrap());
+        assert!(!claims.to_string().contains("forged"), "{name}: {claims}");
+    }
+    let told = userinfo(&gatepost, all["access_token"].as_str().unwrap()).json();
+    assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["role", "sub"], "{told}");
+    assert!(!told.to_string().contains("forged"));
+}
+
+#[test]
+fn every_answer_about_one_person_names_the_same_subject() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let all = tokens(&gatepost, &mut browser, "conf1", "openid");
+    let token = all["access_token"].as_str().unwrap();
+    let subjects =
+        [decode_jwt(token).1, decode_jwt(all["id_token"].as_str().unwrap()).1, userinfo(&gatepost, token).json()];
+    assert!(subjects.iter().all(|claims| claims["sub"] == subjects[0]["sub"]), "{subjects:?}");
+    let sub = subjects[0]["sub"].as_str().unwrap();
+    assert_eq!(URL_SAFE_NO_PAD.decode(sub).unwrap().len(), 16, "128 random bits: {sub}");
+}
