@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e bench lint check clean-dev
+.PHONY: help run test e2e systemd bench lint check clean-dev
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -9,14 +9,20 @@ run: ## Build, and start everything for trying out (gatepost dev)
 	@tests/need rust compiler postgres
 	@cargo run -- dev
 
-test: ## Run all Rust tests, against a throw-away Postgres
-	@tests/need rust compiler postgres
-	@tests/with-postgres cargo test --no-fail-fast
+# Twice as many at once as two cores have: most tests wait for a server.
+test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test service login::")
+	@tests/need rust compiler postgres shells
+	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} tests/with-postgres cargo test --no-fail-fast $(TEST)
 
 e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
-	@tests/need rust compiler postgres chromium node python openssl nginx systemd
+	@tests/need rust compiler postgres chromium node python openssl nginx systemd curl certutil
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
+
+systemd: ## Start the shipped units under a real systemd, in namespaces of its own (as root, on Linux that allows them)
+	@tests/need rust compiler postgres systemd curl
+	@cargo build
+	@tests/under-systemd
 
 bench: ## Load a release build and print the table of the README (options: BENCH="--seconds 10")
 	@tests/need rust compiler postgres openssl

@@ -4,35 +4,21 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, afterEach, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { alice, authorizeAsAlice, decideForDevice, demo, device, direct, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
-import { run } from "./gatepost.mjs";
+import { preparePython, python } from "./python.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const environment = join(here, ".venv");
-
-// Made once, and anew when other versions are asked for.
-async function preparePython() {
-  const requirements = join(here, "requirements.txt");
-  const made = join(environment, "made-from.txt");
-  const wanted = await readFile(requirements, "utf8");
-  if (existsSync(made) && (await readFile(made, "utf8")) === wanted) return;
-  run("python3", ["-m", "venv", "--clear", environment]);
-  run(join(environment, "bin/pip"), ["install", "--quiet", "--disable-pip-version-check", "-r", requirements]);
-  await writeFile(made, wanted);
-}
 
 // Answers a function that has the library do something: (name, arguments) => its answer.
 function startAuthlib() {
-  const python = spawn(join(environment, "bin/python"), ["-W", "ignore", join(here, "authlib_client.py")], { stdio: ["pipe", "pipe", "inherit"] });
-  const lines = createInterface({ input: python.stdout })[Symbol.asyncIterator]();
+  const library = spawn(python, ["-W", "ignore", join(here, "authlib_client.py")], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: library.stdout })[Symbol.asyncIterator]();
   const ask = async (name, wish = {}) => {
-    python.stdin.write(`${JSON.stringify({ do: name, ...wish })}\n`);
+    library.stdin.write(`${JSON.stringify({ do: name, ...wish })}\n`);
     const { value, done } = await lines.next();
     assert.ok(!done, "the Python process has ended");
     const answer = JSON.parse(value);
@@ -40,8 +26,8 @@ function startAuthlib() {
     return answer;
   };
   ask.end = async () => {
-    python.stdin.end();
-    if (python.exitCode === null) await once(python, "exit");
+    library.stdin.end();
+    if (library.exitCode === null) await once(library, "exit");
   };
   return ask;
 }

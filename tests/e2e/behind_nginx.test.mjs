@@ -3,65 +3,20 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
-import { Agent, request as httpsRequest } from "node:https";
-import { createServer } from "node:net";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
 import { connect } from "node:tls";
 import { launch, visitor } from "./browser.mjs";
-import { binary, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
+import { binary, environment, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
+import { ask as askAt, certified, freePort, mainConfiguration, nginxProgram, shippedConfiguration } from "./nginx.mjs";
 
-// Not on everybody's path.
-const nginxProgram = existsSync("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx";
 const password = "through-the-looking-glass";
 
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-// The shipped file with its marked lines changed, inside the `http` block that a distribution brings.
-async function nginxConfiguration(directory, port, plainPort) {
-  const shipped = await readFile(join(root, "deploy/nginx.conf"), "utf8");
-  const changes = [
-    [/listen 80;\n\s*listen \[::\]:80;/g, `listen 127.0.0.1:${plainPort};`],
-    [/listen 443 ssl http2;\n\s*listen \[::\]:443 ssl http2;/g, `listen 127.0.0.1:${port} ssl http2;`],
-    [/server_name login\.example\.com;/g, "server_name localhost;"],
-    [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, join(directory, "cert.pem")],
-    [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, join(directory, "key.pem")],
-    [/unix:\/run\/gatepost\/http\.sock/g, `unix:${join(directory, "http.sock")}`],
-  ];
-  const changed = changes.reduce((text, [from, to]) => {
-    assert.match(text, from);
-    return text.replace(from, to);
-  }, shipped);
-  const places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-  return [
-    "daemon off;",
-    process.getuid() === 0 ? "user root;" : "",
-    `pid ${join(directory, "nginx.pid")};`,
-    // As deploy/nginx.conf says.
-    "worker_rlimit_nofile 16384;",
-    "events { worker_connections 16384; }",
-    "http {",
-    `error_log ${join(directory, "nginx-error.log")};`,
-    "access_log off;",
-    ...places.map((place) => `${place}_temp_path ${join(directory, place)};`),
-    changed,
-    "}",
-  ].join("\n");
-}
-
 describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
-  let directory, dev, gatepost, nginx, browser, issuer, port, plainPort;
+  let directory, dev, gatepost, nginx, browser, issuer, port, plainPort, certificate;
   const log = { gatepost: "" };
 
   before(async () => {
@@ -69,8 +24,7 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
     dev = await startDev(directory);
     [port, plainPort] = [await freePort(), await freePort()];
     issuer = `https://localhost:${port}`;
-    run("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-      "-subj", "/CN=localhost", "-keyout", join(directory, "key.pem"), "-out", join(directory, "cert.pem")], { stdio: "pipe" });
+    certificate = await certified(directory, "localhost");
     await startGatepost();
     await startNginx();
     browser = await launch();
@@ -100,7 +54,7 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
       "GATEPOST_ADMIN_LISTEN=",
     ];
     await writeFile(settings, lines.join("\n"), { mode: 0o600 });
-    const options = { cwd: directory };
+    const options = { cwd: directory, env: environment() };
     run(binary, ["migrate", "--env-file", settings], options);
     const document = {
       clients: [{
@@ -121,7 +75,13 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
 
   async function startNginx() {
     const file = join(directory, "nginx.conf");
-    await writeFile(file, await nginxConfiguration(directory, port, plainPort));
+    const shipped = await shippedConfiguration(port, plainPort, [
+      [/server_name login\.example\.com;/g, "server_name localhost;"],
+      [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, certificate.chain],
+      [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, certificate.key],
+      [/unix:\/run\/gatepost\/http\.sock/g, `unix:${join(directory, "http.sock")}`],
+    ]);
+    await writeFile(file, mainConfiguration(directory, "root", shipped));
     run(nginxProgram, ["-t", "-q", "-p", directory, "-c", file]);
     nginx = spawn(nginxProgram, ["-p", directory, "-c", file], { stdio: "inherit" });
     for (let tries = 0; ; tries += 1) {
@@ -132,19 +92,7 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
     }
   }
 
-  function ask(method, path, headers = {}, body = undefined) {
-    return new Promise((resolve, reject) => {
-      const agent = new Agent({ rejectUnauthorized: false, maxHeaderSize: 65_536 });
-      const options = { method, headers, agent, host: "127.0.0.1", port, path, servername: "localhost" };
-      const asked = httpsRequest(options, (answer) => {
-        let text = "";
-        answer.setEncoding("utf8").on("data", (part) => (text += part));
-        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text }));
-      });
-      asked.on("error", reject);
-      asked.end(body);
-    });
-  }
+  const ask = (...request) => askAt({ port, name: "localhost", ca: certificate.ca }, ...request);
 
   // Sends bytes as they are; answers what came back until the connection ended.
   function send(bytes) {
@@ -269,31 +217,50 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
     return times.sort((a, b) => a - b);
   }
 
-  const p99 = (times) => `${times.length} answers, p99 ${times[Math.floor(times.length * 0.99)].toFixed(0)} ms`;
+  // The same, and how long Gatepost itself took of it, by its log.
+  async function measured(going) {
+    const begun = log.gatepost.length;
+    const visits = await goodTraffic(going);
+    const lines = log.gatepost.slice(begun).matchAll(/ status=200 .*?ms=([\d.]+)/g);
+    return { visits, served: [...lines].map(([, ms]) => Number(ms)).sort((a, b) => a - b) };
+  }
 
-  test("under siege, good traffic goes on without an error", { timeout: 60_000 }, async (t) => {
-    const calm = Date.now() + 3_000;
-    const base = await goodTraffic(() => Date.now() < calm);
+  const forSeconds = (seconds) => {
+    const until = Date.now() + seconds * 1_000;
+    return () => Date.now() < until;
+  };
+  const p99 = (times) => times[Math.floor(times.length * 0.99)];
+  const described = ({ visits, served }) =>
+    `${visits.length} answers, p99 ${p99(visits).toFixed(0)} ms, of it Gatepost's own ${p99(served).toFixed(0)} ms`;
+
+  // The attackers get what the machine has to spare, as if they came from other machines: what slows good traffic down is
+  // then the work that they make for nginx and for Gatepost. Other work on the same cores can spoil a measurement, so the
+  // best of a few counts.
+  test("under siege, good traffic goes on without an error, its p99 at most twice its base", { timeout: 200_000 }, async (t) => {
+    const base = await measured(forSeconds(5));
     const wanted = { heads: 1_000, bodies: 200, readers: 200, silent: 9_500, kept: 500 };
-    const siege = spawn(process.execPath, [join(root, "tests/e2e/siege.mjs"), port, ...Object.values(wanted)].map(String), {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
+    const besieger = [process.execPath, join(root, "tests/e2e/siege.mjs"), port, ...Object.values(wanted)].map(String);
+    const siege = spawn("chrt", ["--idle", "0", ...besieger], { stdio: ["pipe", "pipe", "inherit"] });
     const told = [];
     createInterface({ input: siege.stdout }).on("line", (line) => told.push(JSON.parse(line)));
     const ended = once(siege, "exit");
-    const latest = Date.now() + 25_000;
-    let until = latest;
-    let laid;
+    const patient = forSeconds(90);
+    const laid = [];
+    const holds = ({ visits, served }) => p99(visits) <= 2 * p99(base.visits) && p99(served) <= 2 * Math.max(p99(base.served), 5);
     try {
-      const coming = await goodTraffic(() => told.length === 0 && siege.exitCode === null && Date.now() < latest);
+      const coming = await measured(() => told.length === 0 && siege.exitCode === null && patient());
       assert.equal(told.length, 1, "the siege does not come to stand");
-      until = Date.now() + 5_000;
-      laid = await goodTraffic(() => Date.now() < until);
-      t.diagnostic(`calm: ${p99(base)}; while they come: ${p99(coming)}; under siege: ${p99(laid)}`);
+      t.diagnostic(`calm: ${described(base)}`);
+      t.diagnostic(`while they come: ${described(coming)}`);
+      while (laid.length < 6 && !laid.some(holds)) {
+        laid.push(await measured(forSeconds(5)));
+        t.diagnostic(`under siege: ${described(laid.at(-1))}`);
+      }
     } finally {
       siege.stdin.end();
       await ended;
     }
+    assert.ok(laid.some(holds), `${described(base)}; ${laid.map(described).join("; ")}`);
     const [, last] = told;
     t.diagnostic(`at the end: ${JSON.stringify(last)}`);
     // What one address may have open with a whole head is bounded: the rest of its slow bodies is turned away.
@@ -301,8 +268,6 @@ describe("behind the shipped nginx configuration", { timeout: 300_000 }, () => {
     assert.equal(last["more bodies"].refused, 0, "another address is not counted with it");
     assert.equal(last.readers.refused, 0);
     assert.doesNotMatch(log.gatepost, /path=\/connect\/introspect/, "a body that is not whole never reaches Gatepost");
-    const after = Date.now() + 1_000;
-    t.diagnostic(`afterwards: ${p99(await goodTraffic(() => Date.now() < after))}`);
   });
 
   test("a restart behind the open socket of nginx loses no safe request", async () => {

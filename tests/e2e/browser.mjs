@@ -1,10 +1,12 @@
 // Debian's own Chromium, and the steps that every scenario is made of.
 
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import axe from "axe-core";
 import { chromium } from "playwright-core";
 
 const screenshots = fileURLToPath(new URL("screenshots", import.meta.url));
@@ -23,9 +25,9 @@ const args = [
 export const alice = { username: "alice", password: "looking-glass" };
 export const bob = { username: "bob", password: "caterpillar" };
 
-// A missing browser fails here, and with it every scenario.
-export async function launch() {
-  return chromium.launch({ executablePath: chromiumPath(), headless: true, args });
+// A missing browser fails here, and with it every scenario. `more` are arguments of its own, `env` its environment.
+export async function launch(more = [], env = process.env) {
+  return chromium.launch({ executablePath: chromiumPath(), headless: true, args: [...args, ...more], env });
 }
 
 function chromiumPath() {
@@ -71,7 +73,7 @@ export async function beginSignIn(page, demo) {
 export async function enterPassword(page, { username, password }) {
   await page.locator("input[name=username]").fill(username);
   await page.locator("input[name=password]").fill(password);
-  await page.locator("button[type=submit]:not([name=decision])").click();
+  await page.locator("form:has([name=password]) button[type=submit]:not([name=decision])").click();
 }
 
 export async function decide(page, decision) {
@@ -103,4 +105,15 @@ export async function isLoginPage(page) {
 
 export async function screenshot(page, name) {
   await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+}
+
+// Nothing that axe calls serious, nothing wider than the screen.
+export async function looked(page, name) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+  assert.deepEqual(serious.map(({ id, nodes }) => `${name}: ${id} ${nodes[0].html}`), []);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(overflow <= 0, `${name} is ${overflow} px too wide`);
+  await screenshot(page, name);
 }

@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import axe from "axe-core";
-import { alice, decide, enterPassword, launch, screenshot, visitor } from "./browser.mjs";
-import { newProject, removeProject, startDev } from "./gatepost.mjs";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { alice, decide, enterPassword, looked, visitor } from "./browser.mjs";
+import { browser, dev, setScene } from "./scene.mjs";
 
 // Node 18, Debian 12's, has them, but not as globals.
 globalThis.crypto ??= webcrypto;
@@ -15,20 +14,13 @@ const library = await import("openid-client");
 const telephone = { viewport: { width: 360, height: 740 } };
 
 describe("a device", { timeout: 300_000 }, () => {
-  let dev, browser, directory, configuration, someone;
+  let configuration, someone;
 
-  before(async () => {
-    directory = await newProject();
-    browser = await launch();
-    dev = await startDev(directory);
-    const options = { execute: [library.allowInsecureRequests] };
-    configuration = await library.discovery(new URL(dev.provider), "demo-device", undefined, library.None(), options);
-  });
-
-  after(async () => {
-    await browser?.close();
-    await dev?.stop();
-    await removeProject(directory);
+  setScene({
+    prepare: async () => {
+      const options = { execute: [library.allowInsecureRequests] };
+      configuration = await library.discovery(new URL(dev.provider), "demo-device", undefined, library.None(), options);
+    },
   });
 
   beforeEach(() => {
@@ -46,17 +38,6 @@ describe("a device", { timeout: 300_000 }, () => {
     const tokens = library.pollDeviceAuthorizationGrant(configuration, shown);
     tokens.catch(() => {});
     return { shown, tokens };
-  }
-
-  // Nothing that axe calls serious, nothing wider than the screen.
-  async function looked(page, name) {
-    await page.evaluate(axe.source);
-    const { violations } = await page.evaluate(() => globalThis.axe.run());
-    const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-    assert.deepEqual(serious.map(({ id, nodes }) => `${name}: ${id} ${nodes[0].html}`), []);
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(overflow <= 0, `${name} is ${overflow} px too wide`);
-    await screenshot(page, name);
   }
 
   test("is let in by a person who types its code on a telephone", async () => {

@@ -22,7 +22,7 @@ setTimeout(() => {
 }, wholePatience).unref();
 
 // Settings of the person who runs the tests must not decide them.
-function environment() {
+export function environment() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("GATEPOST_")));
 }
 
@@ -87,7 +87,7 @@ export async function register(directory, document) {
 
 // Runs a command to its end; answers what it printed.
 export function run(command, args, options = {}) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", ...options });
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", env: environment(), ...options });
   if (error || status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
   return stdout;
 }

@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import axe from "axe-core";
-import { alice, beginSignIn, bob, decide, enterPassword, launch, screenshot, visitor } from "./browser.mjs";
-import { newProject, removeProject, startDev } from "./gatepost.mjs";
+import { alice, beginSignIn, bob, decide, enterPassword, screenshot, visitor } from "./browser.mjs";
 import { authorization } from "./relying_party.mjs";
+import { browser, dev, directory, setScene, startAnew } from "./scene.mjs";
 
 const looks = [];
 for (const colorScheme of ["light", "dark"]) {
@@ -22,19 +22,7 @@ const logoColor = [200, 30, 90];
 const logo = `<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><rect width="120" height="40" fill="rgb(${logoColor})"/></svg>`;
 
 describe("every page", { timeout: 200_000 }, () => {
-  let dev, browser, directory;
-
-  before(async () => {
-    directory = await newProject();
-    browser = await launch();
-    dev = await startDev(directory);
-  });
-
-  after(async () => {
-    await browser?.close();
-    await dev?.stop();
-    await removeProject(directory);
-  });
+  setScene();
 
   test("in English", (walk) =>
     walked(walk, "en-GB", async (page, step) => {
@@ -183,9 +171,8 @@ describe("every page", { timeout: 200_000 }, () => {
   // Starts the same provider anew under a brand.
   async function brand({ color }) {
     const port = ["--listen", new URL(dev.provider).port];
-    await dev.stop();
     await writeFile(join(directory, "logo.svg"), logo);
-    dev = await startDev(directory, port, {
+    await startAnew(port, {
       GATEPOST_BRAND_NAME: "Acme & Söhne",
       GATEPOST_BRAND_LOGO: join(directory, "logo.svg"),
       GATEPOST_BRAND_COLOR: color,

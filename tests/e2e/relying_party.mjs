@@ -36,7 +36,7 @@ export async function redeemed(dev, request, parameters) {
   assert.equal(parameters.get("iss"), dev.provider);
   const response = await fetch(`${dev.provider}/connect/token`, {
     method: "POST",
-    headers: { Authorization: `Basic ${btoa(`demo:${secret}`)}` },
+    headers: { Authorization: `Basic ${btoa(`${request.query.get("client_id")}:${secret}`)}` },
     body: new URLSearchParams({
       grant_type: "authorization_code",
       code: parameters.get("code"),

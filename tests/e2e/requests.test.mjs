@@ -2,38 +2,21 @@
 
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { alice, bob, decide, enterPassword, isLoginPage, launch, signIn, visitor } from "./browser.mjs";
-import { newProject, removeProject, startDev } from "./gatepost.mjs";
+import { describe, test } from "node:test";
+import { alice, bob, decide, enterPassword, isLoginPage, signIn, visitor } from "./browser.mjs";
 import { answer, authorization, redeemed } from "./relying_party.mjs";
+import { browser, dev, letSomebodyIn, setScene, someone } from "./scene.mjs";
 
 describe("what a client asks for", { timeout: 300_000 }, () => {
-  let dev, browser, directory, someone;
-
-  before(async () => {
-    directory = await newProject();
-    browser = await launch();
-    dev = await startDev(directory);
-    // Once for all: alice's consent is remembered.
-    const first = await visitor(browser);
-    await signIn(first.page, dev.demo);
-    await first.context.close();
+  setScene({
+    prepare: async () => {
+      // Once for all: alice's consent is remembered.
+      const first = await visitor(browser);
+      await signIn(first.page, dev.demo);
+      await first.context.close();
+    },
   });
-
-  after(async () => {
-    await browser?.close();
-    await dev?.stop();
-    await removeProject(directory);
-  });
-
-  beforeEach(async () => {
-    someone = await visitor(browser);
-  });
-
-  afterEach(async () => {
-    await someone.context.close();
-    assert.deepEqual(someone.complaints, []);
-  });
+  letSomebodyIn();
 
   test("fragment: the answer stands behind the hash, where no server sees it", async () => {
     const { page } = someone;

@@ -1,7 +1,7 @@
 // A person signs in to the demo application, in every way they may go about it.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import {
   alice,
   beginSignIn,
@@ -11,36 +11,14 @@ import {
   decodedToken,
   enterPassword,
   isLoginPage,
-  launch,
   signIn,
   visitor,
 } from "./browser.mjs";
-import { newProject, removeProject, startDev } from "./gatepost.mjs";
+import { browser, dev, letSomebodyIn, setScene, someone } from "./scene.mjs";
 
 describe("signing in to the demo application", { timeout: 300_000 }, () => {
-  let dev, browser, directory, someone;
-
-  before(async () => {
-    directory = await newProject();
-    browser = await launch();
-    dev = await startDev(directory);
-  });
-
-  after(async () => {
-    await browser?.close();
-    const code = await dev?.stop();
-    await removeProject(directory);
-    assert.equal(code, 0, dev?.output);
-  });
-
-  beforeEach(async () => {
-    someone = await visitor(browser);
-  });
-
-  afterEach(async () => {
-    await someone.context.close();
-    assert.deepEqual(someone.complaints, []);
-  });
+  setScene();
+  letSomebodyIn();
 
   // Consents are remembered per user: the scenarios that meet the consent page for the first time come first.
 

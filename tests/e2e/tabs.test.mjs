@@ -1,37 +1,17 @@
 // One person, one browser, many tabs: pages that were open when somebody signed in, signed out or became somebody else.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { alice, bob, decide, enterPassword, isLoginPage, launch, visitor } from "./browser.mjs";
-import { newProject, removeProject, startDev } from "./gatepost.mjs";
+import { describe, test } from "node:test";
+import { alice, bob, decide, enterPassword, isLoginPage, visitor } from "./browser.mjs";
 import { answer, authorization, redeemed } from "./relying_party.mjs";
+import { browser, dev, letSomebodyIn, setScene, someone } from "./scene.mjs";
 
 const consentHeading = { name: /asks for access/ };
 const accountHeading = { name: "Your account" };
 
 describe("one browser with many tabs", { timeout: 300_000 }, () => {
-  let dev, browser, directory, someone;
-
-  before(async () => {
-    directory = await newProject();
-    browser = await launch();
-    dev = await startDev(directory);
-  });
-
-  after(async () => {
-    await browser?.close();
-    await dev?.stop();
-    await removeProject(directory);
-  });
-
-  beforeEach(async () => {
-    someone = await visitor(browser);
-  });
-
-  afterEach(async () => {
-    await someone.context.close();
-    assert.deepEqual(someone.complaints, []);
-  });
+  setScene();
+  letSomebodyIn();
 
   // A new tab at an authorization request of its own; consent is asked each time, so that order does not matter.
   async function tab(parameters = {}) {
