@@ -77,7 +77,12 @@ fn is_named(command: &Command, words: &[String]) -> bool {
 fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed, Failure> {
     let mut typed = Typed::default();
     let mut parser = lexopt::Parser::from_args(arguments);
-    while let Some(argument) = parser.next().map_err(usage)? {
+    loop {
+        if let Some(word) = dashed_kid(&typed.words, &mut parser, commands) {
+            typed.words.push(text(word)?);
+            continue;
+        }
+        let Some(argument) = parser.next().map_err(usage)? else { break };
         let name = match argument {
             Arg::Value(word) => {
                 typed.words.push(text(word)?);
@@ -95,6 +100,20 @@ fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed
         typed.help = true;
     }
     Ok(typed)
+}
+
+/// The next word, where the command awaits a key's name and this is one: the thumbprint of one key in sixty-four
+/// (43 characters) begins with a dash. Any other value that does goes behind `--`, as a flag mistyped must name nothing.
+fn dashed_kid(words: &[String], parser: &mut lexopt::Parser, commands: &[&'static Command]) -> Option<OsString> {
+    let command = named(words, commands)?;
+    let typed = words.len() - command.name.split(' ').count();
+    if expected_values(command).nth(typed)? != "KID" {
+        return None;
+    }
+    let mut rest = parser.try_raw_args()?;
+    let word = rest.peek()?.to_str()?;
+    let is_kid = word.starts_with('-') && word.len() == 43 && !word.contains('=');
+    if is_kid { rest.next() } else { None }
 }
 
 impl Typed {
@@ -155,8 +174,12 @@ impl Invocation {
     }
 }
 
+fn expected_values(command: &Command) -> impl Iterator<Item = &'static str> {
+    command.values.iter().copied().filter(|value| !is_flag(value))
+}
+
 fn check_values(command: &Command, values: &[String]) -> Result<(), Failure> {
-    let expected: Vec<&str> = command.values.iter().copied().filter(|value| !is_flag(value)).collect();
+    let expected: Vec<&str> = expected_values(command).collect();
     if let Some(missing) = expected.get(values.len()) {
         return Err(Failure::Usage(format!("`gatepost {}` needs {missing}; try --help", command.name)));
     }
@@ -218,7 +241,10 @@ fn no_flag(name: &str, command: Option<&'static Command>, commands: &[&'static C
     let options = meant.iter().flat_map(|command| command.options).map(|option| option.name);
     let general = ["--help", "--version", "--env-file"].into_iter();
     let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general));
-    let hint = known.map_or_else(|| String::from("; try --help"), |known| format!("; the nearest is {known}"));
+    let hint = known.map_or_else(
+        || String::from("; try --help, and -- before a value like that"),
+        |known| format!("; the nearest is {known}"),
+    );
     Failure::Usage(format!("\"{}\" is not a flag{hint}", name.escape_debug()))
 }
 

@@ -201,6 +201,24 @@ mod tests {
     }
 
     #[test]
+    fn a_value_may_begin_with_a_dash_where_it_cannot_be_a_flag() {
+        let kid = "-NJ3TFWiBKhL3yu6uMsrkingQMSSbMelZTzEmq0ARYU";
+        for (words, value) in [
+            (&["key", "retire", kid][..], kid),
+            (&["key", "retire", "--listen", "x", kid], kid),
+            (&["user", "remove", "--", "-x"], "-x"),
+            (&["apply", "-"], "-"),
+        ] {
+            let Ok(Wanted::Command(invocation)) = wanted(words) else { panic!("{words:?} is refused") };
+            assert_eq!(invocation.value(0), value);
+        }
+        for words in [&["key", "retire", kid, kid][..], &["user", "remove", kid], &[kid, "key", "retire"]] {
+            assert!(usage_error(words).contains("is not a flag"), "{words:?}");
+        }
+        assert!(usage_error(&["key", "retire", "-x"]).contains("-- before a value"));
+    }
+
+    #[test]
     fn what_a_command_cannot_do_without_is_shown_without_brackets() {
         for command in [&user::LINK, &user::UNLINK] {
             let usage = command.usage();
