@@ -2,7 +2,7 @@
 //! several machines judge by the same instants.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::protocol::instant::Instant;
 
@@ -42,9 +42,14 @@ impl Clock {
         Instant::from_micros(self.told_micros.fetch_max(reading, Ordering::Relaxed).max(reading))
     }
 
-    /// Takes over the database's reading of its clock; answers how far off this clock was, in microseconds.
-    pub fn adjust(&self, database_now: Instant) -> i64 {
+    /// Takes over the database's reading of its clock, which may be wrong by `uncertainty` in either direction: what is
+    /// within that is no news, and would only make the clock waver under load. Answers how far off this clock was, in
+    /// microseconds.
+    pub fn adjust(&self, database_now: Instant, uncertainty: Duration) -> i64 {
         let offset = database_now.micros().saturating_sub(self.reading_micros());
+        if u128::from(offset.unsigned_abs()) <= uncertainty.as_micros() {
+            return 0;
+        }
         self.base_micros.store(database_now.micros().saturating_sub(self.elapsed_micros()), Ordering::Relaxed);
         if offset < -SET_BACK_MICROS {
             self.told_micros.store(database_now.micros(), Ordering::Relaxed);
@@ -74,25 +79,33 @@ impl Default for Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn small_corrections_never_turn_it_back_and_large_ones_do() {
         let clock = Clock::new();
         let told = clock.now();
-        clock.adjust(told.minus(Duration::from_millis(200)));
+        clock.adjust(told.minus(Duration::from_millis(200)), Duration::ZERO);
         assert!(clock.now() >= told);
-        clock.adjust(told.minus(Duration::from_secs(3_600)));
+        clock.adjust(told.minus(Duration::from_secs(3_600)), Duration::ZERO);
         assert!(clock.now() < told.minus(Duration::from_secs(3_000)));
+    }
+
+    #[test]
+    fn a_reading_that_took_long_moves_it_only_by_what_it_proves() {
+        let clock = Clock::new();
+        let told = clock.now();
+        assert_eq!(clock.adjust(told.plus(Duration::from_secs(9)), Duration::from_secs(10)), 0);
+        assert!(clock.now().since(told) < Duration::from_secs(5));
+        assert!(clock.adjust(told.plus(Duration::from_secs(60)), Duration::from_secs(10)) > 0);
+        assert!(clock.now().since(told) >= Duration::from_secs(60));
     }
 
     #[test]
     fn follows_the_database_after_adjustment() {
         let clock = Clock::new();
         let ahead = clock.now().plus(Duration::from_secs(3_600));
-        assert!((clock.adjust(ahead) - 3_600_000_000).abs() < 1_000_000);
+        assert!((clock.adjust(ahead, Duration::ZERO) - 3_600_000_000).abs() < 1_000_000);
         assert!(clock.now().since(ahead) < Duration::from_secs(1) && clock.now() >= ahead);
     }
 }

@@ -53,7 +53,7 @@ impl Operator {
         let found = found.ok_or_else(|| Failure::Refused(String::from("no installation: run `gatepost migrate`")))?;
         let moved = |error: crate::store::StoreError| Failure::Configuration(error.to_string());
         installation::check_issuer(&found, operator.config.base_url.as_str()).map_err(moved)?;
-        operator.store.clock().adjust(operator.now()?);
+        operator.store.clock().adjust(operator.now()?, Duration::ZERO);
         Ok((operator, found))
     }
 

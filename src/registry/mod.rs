@@ -23,6 +23,7 @@ use crate::protocol::scope::Catalogue;
 use crate::protocol::secret::SecretText;
 use crate::protocol::weak_settings::WeakUse;
 use crate::store::clients::LongestLifetimes;
+use crate::store::installation::InstallationReading;
 use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys, weak_settings};
 
 use client_cache::ClientCache;
@@ -132,6 +133,19 @@ impl From<StoreError> for Unread {
     }
 }
 
+/// A correction of the clock that the log tells of: less than that is drift.
+const TOLD_MILLISECONDS: i64 = 500;
+
+/// Sets the clock by the database's, which was looked at about halfway between question and answer.
+fn follow(clock: &Clock, reading: &InstallationReading) {
+    let uncertainty = reading.took / 2;
+    let now = reading.now.plus(reading.asked.elapsed().saturating_sub(uncertainty));
+    let milliseconds = clock.adjust(now, uncertainty) / 1_000;
+    if milliseconds.abs() >= TOLD_MILLISECONDS {
+        log::info!("the clock was {milliseconds} ms behind the database's and goes by that now");
+    }
+}
+
 /// The cache. One per process.
 #[derive(Debug)]
 pub struct Registry {
@@ -157,8 +171,9 @@ impl Registry {
         sealers: Sealers,
     ) -> Result<Registry, StoreError> {
         let reading = installation::read(&store)?;
-        clock.adjust(reading.now);
+        follow(&clock, &reading);
         let snapshot = read_snapshot(&store, &sealers, clock.now()).map_err(|unread| unread.error)?;
+        log::debug!("registry version {} is in force", snapshot.version);
         Ok(Registry {
             version: AtomicI64::new(snapshot.version),
             snapshot: RwLock::new(Arc::new(snapshot)),
@@ -183,14 +198,14 @@ impl Registry {
     }
 
     fn read_anew(&self) -> Result<(), Unread> {
-        let asked = Monotonic::now();
         let reading = installation::read(&self.store)?;
-        // The database looked at its clock about halfway through.
-        self.clock.adjust(reading.now.plus(asked.elapsed() / 2));
+        follow(&self.clock, &reading);
         self.version.store(reading.registry_version, Ordering::Release);
         if self.snapshot().version != reading.registry_version {
             let snapshot = read_snapshot(&self.store, &self.sealers, self.clock.now())?;
+            let version = snapshot.version;
             *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+            log::debug!("registry version {version} is in force");
         }
         let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.confirmed_at.store(elapsed, Ordering::Release);

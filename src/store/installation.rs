@@ -1,5 +1,7 @@
 //! `installation`: the one row that says whose database this is, at which version the registry stands, and what time it is.
 
+use std::time::{Duration, Instant as Monotonic};
+
 use postgres::Client;
 
 use super::audit_events::AuditEvent;
@@ -14,8 +16,12 @@ use crate::protocol::instant::Instant;
 pub struct InstallationReading {
     /// Grows with every change to the registry.
     pub registry_version: i64,
-    /// The database's clock at the moment of the read.
+    /// The database's clock at some moment between question and answer.
     pub now: Instant,
+    /// When it was asked: waiting for a connection is not part of it.
+    pub asked: Monotonic,
+    /// How long the answer took.
+    pub took: Duration,
     /// Tokens issued at or before are dead (`gatepost revoke --everything`).
     pub tokens_valid_after: Instant,
 }
@@ -33,10 +39,16 @@ const READ: &str = "SELECT registry_version, tokens_valid_after, clock_timestamp
 
 /// Reads version and clock.
 pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
-    let row = store.read(|connection| connection.query_one(READ, &[]))?;
+    let (row, asked, took) = store.read(|connection| {
+        let asked = Monotonic::now();
+        let row = connection.query_one(READ, &[])?;
+        Ok((row, asked, asked.elapsed()))
+    })?;
     Ok(InstallationReading {
         registry_version: column(&row, "registry_version")?,
         now: column(&row, "now")?,
+        asked,
+        took,
         tokens_valid_after: column(&row, "tokens_valid_after")?,
     })
 }

@@ -2,6 +2,7 @@
 //! every process read anew, and with its audit events.
 
 use std::slice;
+use std::time::Duration;
 
 use postgres::types::{Json, ToSql};
 use postgres::{Row, Transaction};
@@ -43,7 +44,7 @@ impl Store {
         let alone = transaction.query_opt(BUMP, &[]).map_err(|error| busy(StoreError::from(error)))?;
         let alone =
             alone.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
-        self.clock().adjust(column(&alone, "now")?);
+        self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
         let mut writer = RegistryWriter {
             transaction,
             chain: self.chains().begin_tentatively(),
