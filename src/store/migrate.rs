@@ -24,8 +24,9 @@ pub struct Migration {
 pub const MIGRATIONS: &[Migration] =
     &[Migration { level: 1, name: "0001_foundation.sql", sql: include_str!("../../sql/0001_foundation.sql") }];
 
-/// Any fixed number: whoever migrates holds the advisory lock of this name for the length of the transaction.
-const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7307467)";
+/// Whoever migrates holds the advisory lock of this name (any fixed number, and the schema, as a database may hold several
+/// installations) for the length of the transaction.
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7307467, hashtext(current_schema()))";
 
 const CREATE_TABLE: &str = "
 CREATE TABLE IF NOT EXISTS schema_migrations (
