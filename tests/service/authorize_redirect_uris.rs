@@ -154,7 +154,7 @@ fn a_dangerous_redirect_uri_put_into_the_database_by_hand_is_not_used() {
             "UPDATE clients SET metadata = jsonb_set(metadata, '{{redirect_uris}}', '[\"{uri}\"]') WHERE client_id = 'conf1';
              UPDATE installation SET registry_version = registry_version + 1"
         ));
-        std::thread::sleep(std::time::Duration::from_millis(1_300));
+        gatepost.settle();
         for mode in ["query", "fragment", "form_post"] {
             let answer = gatepost.get(&authorize_path("conf1", uri, &[("response_mode", mode)]));
             assert_eq!((answer.status, answer.header("location")), (400, None), "{uri}");

@@ -169,7 +169,7 @@ fn c2_keys() {
     // 3: a rotated key has a new name and new material, the old one stays for a while; `kid` names the one that signed.
     let old = suite.told("id_token", &[])["id_token"].clone();
     suite.op.run_well(&["key", "rotate", "--now"], "");
-    sleep(Duration::from_millis(1_300));
+    suite.op.settle();
     let new = suite.told("id_token", &[])["id_token"].clone();
     let kid = |id_token: &str| verified(&suite.op, id_token).0["kid"].as_str().unwrap().to_owned();
     assert!(kids.contains(kid(&old).as_str()) && !kids.contains(kid(&new).as_str()));

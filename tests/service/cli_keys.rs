@@ -43,11 +43,6 @@ fn published(gatepost: &Gatepost) -> Vec<String> {
     published_keys(gatepost).iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Until the running server goes by what was changed.
-fn settle() {
-    std::thread::sleep(Duration::from_millis(1_300));
-}
-
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !holds() {
@@ -95,7 +90,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     let pair: Vec<&Value> = listed.iter().filter(|key| key["alg"] == "RS256").collect();
     assert_eq!(pair[0]["retires_at"], pair[1]["activates_at"], "the one ends when the other begins");
     assert_eq!((&pair[0]["until"], &pair[1]["until"]), (&pair[1]["activates_at"], &pair[1]["activates_at"]));
-    settle();
+    one.settle();
     assert_eq!(published(&one).len(), 6);
     let before = jwt(&one);
     assert_eq!(kid(&before), pair[0]["kid"].as_str().unwrap());
@@ -109,7 +104,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     for algorithm in ALGORITHMS {
         assert_eq!(states(&one, algorithm), ["published", "signing"]);
     }
-    settle();
+    one.settle();
     let after = jwt(&one);
     assert_eq!(kid(&after), pair[1]["kid"].as_str().unwrap());
     verified(&one, &after);
@@ -119,7 +114,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     // Out of the key set; then forgotten.
     travel(&one, 15);
     one.serve();
-    settle();
+    wait_until("nothing leaves the key set", || published(&one).len() == 3);
     assert_eq!(
         (states(&one, "ES256"), published(&one).len()),
         (vec![String::from("retired"), String::from("signing")], 3)
@@ -144,7 +139,7 @@ fn a_leaked_key_is_out_and_refused_at_once_and_another_signs() {
     let leaked = kid(&token);
     assert!(is_active(&gatepost, &token));
     let told = gatepost.run_well(&["key", "retire", &leaked], "");
-    settle();
+    gatepost.settle();
     assert!(!published(&gatepost).contains(&leaked) && !is_active(&gatepost, &token));
     let next = jwt(&gatepost);
     assert!(kid(&next) != leaked && told.contains(&format!("{} signs from now on", kid(&next))), "{told}");
@@ -155,7 +150,7 @@ fn a_leaked_key_is_out_and_refused_at_once_and_another_signs() {
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
     let announced = keys(&gatepost).into_iter().find(|key| key["state"] == "announced").unwrap();
     gatepost.run_well(&["key", "retire", &kid(&next)], "");
-    settle();
+    gatepost.settle();
     assert_eq!(kid(&jwt(&gatepost)), announced["kid"].as_str().unwrap());
     let near = damaged(&leaked);
     for typed in [near.as_str(), leaked.as_str(), ""] {
@@ -178,7 +173,7 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
     gatepost.serve();
     let rsa = openssl("openssl genrsa -traditional 2048");
     let imported = gatepost.run_well(&["key", "import", "-", "--now"], &rsa);
-    settle();
+    gatepost.settle();
     let token = jwt(&gatepost);
     assert!(imported.contains(&kid(&token)), "{imported}");
     verified(&gatepost, &token);
@@ -193,7 +188,7 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
         gatepost.run_well(&["key", "import", file.to_str().unwrap()], "");
         assert_eq!(states(&gatepost, algorithm), ["signing", "announced"]);
     }
-    settle();
+    gatepost.settle();
     assert_eq!(published(&gatepost).len(), 6);
 
     let before = keys(&gatepost);
@@ -317,7 +312,7 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     );
     gatepost.serve();
     let secret = gatepost.run_well(&["client", "secret", "conf1"], "");
-    settle();
+    gatepost.settle();
     let form = [("grant_type", "client_credentials"), ("scope", "orders.read")];
     let answer = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", secret.trim()))], &form);
     assert_eq!(answer.status, 200, "{}", answer.text());

@@ -343,7 +343,7 @@ fn people_sign_in_under_the_clients_own_rules() {
         "UPDATE clients SET metadata = metadata || '{{\"grant_types\": [\"password\"], \"scope\": \"openid\"}}' WHERE client_id = '{TV}';
          UPDATE installation SET registry_version = registry_version + 1"
     ));
-    std::thread::sleep(std::time::Duration::from_millis(1_300));
+    gatepost.settle();
     assert!(enter(&mut browser, user_code(&device)).text().contains(WRONG), "{DEVICE_CODE}");
     assert_refused(&poll(&gatepost, TV, &device), 400, "unauthorized_client", "poll");
 }

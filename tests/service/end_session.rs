@@ -333,7 +333,7 @@ fn a_hint_counts_for_as_long_as_its_key_is_kept_and_its_client_is_there() {
             "UPDATE signing_keys SET {columns} WHERE kid = '{kid}';
              UPDATE installation SET registry_version = registry_version + 1"
         ));
-        sleep(Duration::from_millis(1_300));
+        gatepost.settle();
     };
     gatepost.run_well(&["key", "rotate", "--now"], "");
     shift(

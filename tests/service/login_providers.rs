@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::support::device::{DEVICE_CODE, enter, start, user_code};
 use crate::support::flow::{authorize_path, code, decode_jwt, redeem, sign_in, signed_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
-use crate::support::http::{Answer, Browser};
+use crate::support::http::{Answer, Browser, free_port};
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
-use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream, closed_port};
+use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
 
 const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8");
 /// Names and display names of every provider, those of hidden ones among them.
@@ -72,7 +72,7 @@ fn registered(upstream: &Upstream) -> Value {
         upstream.registration("former", json!({"display_name": "Former one", "enabled": false})),
         upstream.registration(
             "away",
-            json!({"display_name": "Far away", "issuer": format!("http://127.0.0.1:{}", closed_port())})
+            json!({"display_name": "Far away", "issuer": format!("http://127.0.0.1:{}", free_port())})
         ),
     ]);
     registered

@@ -1,6 +1,6 @@
 //! `private_key_jwt` (RFC 7523 §2.2, OpenID Connect Core §9) at every endpoint that authenticates clients.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -389,10 +389,9 @@ fn keys_that_cannot_be_had_prove_nothing_and_hold_nobody_up() {
         while failing[0].2.requests().is_empty() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let began = Instant::now();
         let others = gatepost.post("/connect/token", &[("Authorization", &basic("service", CONF1_SECRET))], &[GRANT]);
         assert_eq!(others.status, 200, "{}", others.text());
-        assert!(began.elapsed() < Duration::from_secs(3), "the rest keeps serving");
+        assert!(!held_up.iter().all(|asked| asked.is_finished()), "the rest keeps serving meanwhile");
         for answer in held_up.into_iter().map(|asked| asked.join().unwrap()) {
             let error = answer.json()["error"].clone();
             assert!(matches!(

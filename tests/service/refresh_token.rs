@@ -352,11 +352,11 @@ fn what_a_token_stands_on_is_looked_at_each_time() {
     assert_error(&CONF1.refresh(&gatepost, refresh(&held)), 400, "invalid_grant");
     for undo in [
         "UPDATE users SET enabled = false",
-        "UPDATE users SET tokens_valid_after = clock_timestamp()",
-        "UPDATE clients SET tokens_valid_after = clock_timestamp()",
-        "UPDATE installation SET tokens_valid_after = clock_timestamp()",
+        "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+        "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
+        "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
         "INSERT INTO consents (sub, client_id, scopes, claims, revoked_before) \
-         SELECT sub, 'conf1', '{}', '{}', clock_timestamp() FROM users WHERE username = 'alice'",
+         SELECT sub, 'conf1', '{}', '{}', clock_timestamp() + interval '2 s' FROM users WHERE username = 'alice'",
         "DELETE FROM grants",
         "UPDATE grants SET generation = -1",
     ] {

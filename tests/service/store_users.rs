@@ -325,7 +325,7 @@ fn failures_do_not_fill_the_database() {
     let database = TestDatabase::migrated();
     let store = database.store();
     database.run(
-        "INSERT INTO sign_in_failures SELECT sha256(n::text::bytea), 1, clock_timestamp(), clock_timestamp() + n * interval '1 second'
+        "INSERT INTO sign_in_failures SELECT sha256(n::text::bytea), 1, clock_timestamp(), clock_timestamp() + n * interval '10 minutes'
          FROM generate_series(-700, 1000) AS n",
     );
     let removed: u64 = std::iter::from_fn(|| Some(sign_in_failures::clean(&store, 100_000).unwrap()))

@@ -33,7 +33,7 @@ fn registered() -> Value {
             ("always", with("always_include_user_claims_in_id_token", json!(true))),
             ("EdDSA", with("id_token_signed_response_alg", json!("EdDSA"))),
             ("ES256", with("id_token_signed_response_alg", json!("ES256"))),
-            ("short", with("access_token_lifetime", json!(2))),
+            ("short", with("access_token_lifetime", json!(4))),
         ],
     )
 }
@@ -185,7 +185,7 @@ fn each_has_a_name_of_its_own_and_runs_out() {
     let jtis: BTreeSet<String> = (0..8)
         .map(|_| {
             let got = given(&mut browser, "short", "id_token token", &[]);
-            assert_eq!(got["expires_in"], "2");
+            assert_eq!(got["expires_in"], "4");
             text(&verified(&gatepost, &got["access_token"]).1, "jti").to_owned()
         })
         .collect();
@@ -193,7 +193,7 @@ fn each_has_a_name_of_its_own_and_runs_out() {
     assert!(jtis.len() == 8 && jtis.iter().all(|jti| crate::support::jwt::base64url(jti).len() == 12), "{jtis:?}");
     let token = given(&mut browser, "short", "id_token token", &[])["access_token"].clone();
     assert_eq!(userinfo(&gatepost, &token).status, 200);
-    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    std::thread::sleep(std::time::Duration::from_millis(4_100));
     assert_eq!(userinfo(&gatepost, &token).status, 401);
 }
 

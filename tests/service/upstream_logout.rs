@@ -1,6 +1,9 @@
 //! The two ends of a session with an identity provider: signing out here signs out there and comes back to where it would have
 //! ended; and a provider's own logout tokens end what came from it.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, choose, damaged, decode_jwt, sign_in, text, userinfo, with_clients};
@@ -211,6 +214,11 @@ fn nothing_that_comes_back_leads_anywhere_but_where_the_sign_out_began() {
     assert!(is_signed_out_page(&answer) && !answer.text().contains("rp1.example"), "{}", answer.text());
 }
 
+/// Between a departure and what the provider tells: they are dated by two clocks, which are some milliseconds apart.
+fn let_a_moment_pass() {
+    sleep(Duration::from_millis(100));
+}
+
 /// Tells it as the provider does.
 fn tell(house: &House, provider: &str, token: &str) -> Answer {
     house.gatepost.post(&format!("/external/{provider}/logout"), &[], &[("logout_token", token)])
@@ -258,6 +266,7 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
     assert_eq!(house.events("session_ended"), std::slice::from_ref(&by));
 
     // By the person: each of their sessions, with an event for each.
+    let_a_moment_pass();
     let mut three = signed_in_with("sid-3");
     assert_eq!(told(json!({})).status, 200);
     assert!(!house.is_signed_in(&mut two) && !house.is_signed_in(&mut three));
@@ -274,6 +283,7 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
     assert_eq!(of_alice(), 200);
     assert!(house.is_signed_in(&mut proven));
     // And one proven there since is.
+    let_a_moment_pass();
     let page = proven.visit(&house.address(&authorize_path("conf1", RP1, &[("prompt", "login")])));
     let answer = choose(house.browser(&mut proven), &page, "up");
     proven.follow(&house.gatepost.base_url, answer);
@@ -375,6 +385,7 @@ fn no_logout_token_but_the_right_one_ends_anything() {
     let token = house.up.logout_token(json!({}));
     assert_eq!(tell(&house, "up", &token).status, 200);
     assert!(!house.is_signed_in(&mut person));
+    let_a_moment_pass();
     let (mut again, _) = through(&house, "up");
     assert_eq!(tell(&house, "up", &token).status, 400);
     assert!(house.is_signed_in(&mut again));
@@ -497,12 +508,14 @@ fn who_signed_out_there_while_they_were_on_their_way_does_not_come_in() {
         let request = house.address(&path);
         let answer = person.get(&request);
         let callback = person.follow_until(&request, answer, |next| next.contains("/external/")).location().to_owned();
+        let_a_moment_pass();
         assert_eq!(tell(&house, "up", &house.up.logout_token(claims.clone())).status, 200, "{claims}");
         let before = sessions();
         let answer = person.get(&callback);
         assert_eq!(sessions() - before, i64::from(comes_in), "{claims}: {} {}", answer.status, answer.text());
         assert_eq!(house.is_signed_in(&mut person), comes_in, "{claims}");
         // Who leaves after that is another sign-in.
+        let_a_moment_pass();
         assert!(house.through(&mut Traveller::new(), "up").is_some(), "{claims}");
     }
 }

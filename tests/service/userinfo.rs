@@ -307,7 +307,7 @@ fn a_token_dies_with_what_it_stands_on() {
         ),
         (
             "INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
-             SELECT sub, client_id, '{}', '{}', clock_timestamp() FROM users, clients",
+             SELECT sub, client_id, '{}', '{}', clock_timestamp() + interval '2 s' FROM users, clients",
             "DELETE FROM consents",
         ),
         ("DELETE FROM sessions", "SELECT 1"),

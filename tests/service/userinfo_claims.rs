@@ -1,8 +1,5 @@
 //! What userinfo tells: claims by scope, in their shapes, as they are now.
 
-use std::thread::sleep;
-use std::time::Duration;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
@@ -100,7 +97,7 @@ fn a_users_attributes_never_speak_for_the_protocol() {
         "idp",
     ];
     let gatepost = Gatepost::start();
-    // As an older import might have left them, and with a scope that would release them all.
+    // As an older import might have left them, and with a scope that would release them all: it is not taken.
     let attributes: Value =
         reserved.iter().map(|name| (name.to_string(), json!("forged"))).collect::<Map<_, _>>().into();
     let update = "UPDATE users SET claims = claims || $1";
@@ -109,7 +106,7 @@ fn a_users_attributes_never_speak_for_the_protocol() {
     let claims = json!(reserved.iter().chain(&["role"]).collect::<Vec<_>>());
     gatepost.database.client().execute(release, &[&postgres::types::Json(&claims)]).unwrap();
     gatepost.database.run("UPDATE installation SET registry_version = registry_version + 1");
-    sleep(Duration::from_millis(1_300));
+    gatepost.await_log("the scope", |log| log.contains("roles: identity_scope.claims[1]: is a reserved claim"));
     let mut browser = signed_in(&gatepost);
     let all = tokens(&gatepost, &mut browser, "conf1", "openid roles orders.read");
     for name in ["access_token", "id_token"] {

@@ -1,7 +1,6 @@
 //! The real binary over a schema of its own: migrated, with a document applied, serving on a free port.
 
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::http::{Answer, Browser, Connection};
+use super::http::{Answer, Browser, Connection, free_port};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
 use super::secrets;
@@ -76,10 +75,33 @@ impl Gatepost {
         (gatepost, proxy)
     }
 
-    /// Sets the clock forward, and waits until the server has seen it.
+    /// Sets the clock forward, and waits until a running server has seen it.
     pub fn travel(&self, seconds: u32) {
+        let times = || self.log().matches("ms behind the database's").count();
+        let before = times();
         self.database.travel(seconds);
-        sleep(Duration::from_millis(1_300));
+        if self.serving.is_some() {
+            self.await_log("the clock set forward", |_| times() > before);
+        }
+    }
+
+    /// Waits until a running server goes by the registry as it stands.
+    pub fn settle(&self) {
+        let asked = "SELECT registry_version FROM installation";
+        let wanted: i64 = self.database.client().query_one(asked, &[]).unwrap().get(0);
+        self.await_log(&format!("version {wanted} of the registry"), |log| {
+            let versions = log.lines().filter_map(|line| line.split_once("registry version ")?.1.split(' ').next());
+            versions.filter_map(|version| version.parse().ok()).any(|version: i64| version >= wanted)
+        });
+    }
+
+    /// Waits until the log of a running server says so.
+    pub fn await_log(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !holds(&self.log()) {
+            assert!(Instant::now() < deadline, "the server does not see {what}");
+            sleep(Duration::from_millis(20));
+        }
     }
 
     /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.
@@ -181,7 +203,7 @@ impl Gatepost {
         secrets::learn_from_document(document);
         self.run_well(&["apply", "-"], &document.to_string());
         if self.serving.is_some() {
-            sleep(Duration::from_millis(1_300));
+            self.settle();
         }
     }
 
@@ -310,10 +332,6 @@ pub fn children_of(parent: u32) -> Vec<u32> {
         lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
     children.sort_unstable();
     children
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn write_private(path: &std::path::Path, text: &str) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -325,9 +326,19 @@ impl Browser {
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
-/// An address of this machine that nobody listens on.
+/// A port of 127.0.0.1 that nobody listens on, and nobody else gets: none of those that the system itself hands out, or
+/// somebody had it before its server is up.
+pub fn free_port() -> u16 {
+    const PORTS: std::ops::Range<u32> = 10_000..20_000;
+    static DRAWN: AtomicU32 = AtomicU32::new(0);
+    let nth = |n: u32| PORTS.start + (std::process::id() * 701 + n) % (PORTS.end - PORTS.start);
+    let mut drawn = (0..PORTS.end).map(|_| nth(DRAWN.fetch_add(1, Ordering::Relaxed)) as u16);
+    drawn.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
+/// The same as an address.
 pub fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    format!("127.0.0.1:{}", free_port())
 }
 
 /// Head and body of the answer to one request, as to the admin listener: the header set of pages is not asked for.

@@ -313,11 +313,6 @@ impl Upstream {
     }
 }
 
-/// A port of 127.0.0.1 on which nobody listens.
-pub fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// Replaces members, and takes those away that are `null`.
 pub fn change(value: &mut Value, changes: &Value) {
     let members = value.as_object_mut().unwrap();
