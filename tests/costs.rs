@@ -127,13 +127,14 @@ impl Meter {
         self.client.query_one("SELECT pg_current_xact_id()::text::int8", &[]).unwrap().get(0)
     }
 
-    /// Runs all rounds. Transaction ids are the cluster's: when others used some meanwhile it is done again, so what is
-    /// told is the least of a few tries.
+    /// Runs all rounds. Transaction ids are the cluster's, and others may have used some meanwhile; a connection may
+    /// have had to prove that it lives; upkeep comes every minute. So all is done again, and what is told is the least
+    /// of a few tries.
     fn of(&mut self, mut request: impl FnMut()) -> Cost {
-        let mut tries = (0..4).map(|_| self.once(&mut request));
-        let first = tries.next().unwrap();
-        let least = tries.map(|cost| cost.writes).min().unwrap().min(first.writes);
-        Cost { writes: least, ..first }
+        let tries: Vec<Cost> = (0..4).map(|_| self.once(&mut request)).collect();
+        let writes = tries.iter().map(|cost| cost.writes).min().unwrap();
+        let least = tries.into_iter().min_by_key(Cost::statements).unwrap();
+        Cost { writes, ..least }
     }
 
     fn once(&mut self, request: &mut impl FnMut()) -> Cost {
@@ -151,7 +152,9 @@ impl Meter {
     /// Waits until the upkeep at the start is over; the next is a minute away.
     fn await_quiet(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while !self.calls().keys().any(|query| query.contains("sign_in_failures")) {
+        // Its last statement; sign-ins have others over the same table.
+        let is_last = |query: &String| query.starts_with("DELETE FROM sign_in_failures WHERE bucket IN");
+        while !self.calls().keys().any(is_last) {
             assert!(Instant::now() < deadline, "no upkeep seen");
             sleep(Duration::from_millis(50));
         }

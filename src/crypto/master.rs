@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_file_that_others_may_read_is_refused() {
-        let path = std::env::temp_dir().join(format!("gatepost-secret-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("gatepost-master-secret-{}", std::process::id()));
         fs::write(&path, generate()).unwrap();
         for (mode, fit) in [(0o644, false), (0o660, false), (0o604, false), (0o640, true), (0o600, true), (0o400, true)]
         {
@@ -212,6 +212,6 @@ mod tests {
             assert_eq!(MasterSecret::read(&path).is_ok(), fit, "{mode:o}");
         }
         fs::remove_file(&path).unwrap();
-        assert!(MasterSecret::read(&path).unwrap_err().contains("gatepost-secret-"));
+        assert!(MasterSecret::read(&path).unwrap_err().contains("gatepost-master-secret-"));
     }
 }

@@ -105,6 +105,15 @@ mod tests {
 
     #[test]
     fn a_socket_held_twice_is_a_connection() {
+        // In a process of its own: other tests hold sockets, too.
+        const ALONE: &str = "TEST_OF_SOCKETS_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+            alone.args(["--exact", "server::resources::tests::a_socket_held_twice_is_a_connection"]).env(ALONE, "yes");
+            let told = alone.output().unwrap();
+            assert!(String::from_utf8_lossy(&told.stdout).contains("1 passed"), "{told:?}");
+            return;
+        }
         let before = open_connections().unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::serving::await_that;
 use crate::support::cluster::{Cluster, signal};
 use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
@@ -19,10 +20,14 @@ const OFFLINE: &str = "openid profile orders.read offline_access";
 const PARTIES: [Party; 3] = [CONF1, CONF2, PUB1];
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All is well so soon after the database is back.
+/// All is well so soon after the database is back, where nothing else runs.
 const RECOVERY: Duration = Duration::from_secs(3);
-/// For how long all must be well then.
+/// For how long all must be well then, without a break.
 const WELL: Duration = Duration::from_secs(1);
+/// How much longer a busy machine may take for that, or for anything else.
+const SOON: Duration = Duration::from_secs(20);
+/// Of a failure that lasts longer somebody is told: a request waits 2 s for a connection, and 250 ms for its turn to.
+const LONG: Duration = Duration::from_millis(2_750);
 /// A connection used less than this before is used again without a sign of life.
 const UNPROVEN: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 4;
@@ -74,12 +79,13 @@ struct Asked {
     status: u16,
 }
 
-/// A failure of the database: from its beginning until the database was back.
+/// A failure of the database: from its beginning until the database was back, and until all was well.
 #[derive(Debug)]
 struct Outage {
     name: &'static str,
     began: Instant,
     over: Instant,
+    well: Instant,
 }
 
 #[derive(Default)]
@@ -169,22 +175,27 @@ impl Ledger {
         }
     }
 
+    /// Waits until nobody was refused for a while, although everybody asked.
+    fn await_wellness(&self) {
+        let since = Instant::now();
+        await_that("nobody is refused any more", SOON, || {
+            let asked = self.asked.lock().unwrap();
+            let row = || asked.iter().rev().take_while(|asked| asked.status != 503 && asked.began >= since);
+            row().count() > CLIENTS && row().last().is_some_and(|first| first.began.elapsed() >= WELL)
+        });
+    }
+
     fn assert_answers_came_in_time(&self, outages: &[Outage]) {
         let asked = self.asked.lock().unwrap();
         for outage in outages {
-            let during = |asked: &&Asked| asked.ended >= outage.began && asked.began <= outage.over + RECOVERY;
+            let during = |asked: &&Asked| asked.ended >= outage.began && asked.began <= outage.well;
             let longest = asked.iter().filter(during).map(|asked| asked.ended - asked.began).max();
             let refused = asked.iter().filter(during).filter(|asked| asked.status == 503);
             let last = refused.clone().map(|asked| asked.ended.saturating_duration_since(outage.over)).max();
             let refused = refused.count();
             println!("{}: {refused} refused, longest {longest:?}, last {last:?}", outage.name);
-            let long = outage.over - outage.began > Duration::from_secs(2);
+            let long = outage.over - outage.began > LONG;
             assert!(refused > 0 || !long, "{}: nobody was told", outage.name);
-            let back = outage.over + RECOVERY;
-            let after: Vec<&Asked> =
-                asked.iter().filter(|asked| asked.began >= back && asked.began <= back + WELL).collect();
-            assert!(after.len() > CLIENTS, "{}: nobody asked afterwards", outage.name);
-            assert!(after.iter().all(|asked| asked.status != 503), "{}: no recovery", outage.name);
         }
         let slow: Vec<&Asked> = asked.iter().filter(|asked| asked.ended - asked.began > PATIENCE).collect();
         // The synchronous client cannot abandon a read: who had a connection when Postgres froze, or took one that had
@@ -201,12 +212,11 @@ impl Ledger {
 const FROZEN: &str = "SIGSTOP for 6 s";
 
 /// One failure after the other, with time to recover between them.
-fn break_the_database(cluster: &Cluster) -> Vec<Outage> {
+fn break_the_database(cluster: &Cluster, ledger: &Ledger) -> Vec<Outage> {
     type Failure<'a> = (&'static str, &'a dyn Fn());
     let kill = || {
         cluster.kill();
-        // Longer than a request waits for a connection.
-        sleep(Duration::from_millis(2_500));
+        sleep(LONG + Duration::from_millis(250));
         cluster.restart();
     };
     let freeze = || {
@@ -226,8 +236,11 @@ fn break_the_database(cluster: &Cluster) -> Vec<Outage> {
         let began = Instant::now();
         fail();
         let over = Instant::now();
-        sleep(RECOVERY + WELL + Duration::from_millis(200));
-        Outage { name, began, over }
+        sleep(RECOVERY);
+        ledger.await_wellness();
+        let well = Instant::now();
+        sleep(Duration::from_millis(200));
+        Outage { name, began, over, well }
     });
     told.into()
 }
@@ -251,7 +264,12 @@ fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_s
             scope.spawn(move || ledger.run_client(gatepost, same, number));
         }
         // Also when it fails, the load comes to its end.
-        let outages = scope.spawn(|| break_the_database(&cluster)).join();
+        let outages = scope.spawn(|| {
+            let outages = break_the_database(&cluster, &ledger);
+            await_that("many lived", SOON, || ledger.lives.lock().unwrap().len() > 100);
+            outages
+        });
+        let outages = outages.join();
         ledger.done.store(true, Ordering::SeqCst);
         outages.unwrap()
     });
@@ -260,7 +278,6 @@ fn nothing_acknowledged_is_lost_when_postgres_fails_under_load_and_all_is_well_s
     let grants = usize::try_from(gatepost.database.count("grants")).unwrap() - before;
     let (lives, doubtful) = (ledger.lives.into_inner().unwrap(), ledger.doubtful.into_inner().unwrap());
     println!("{} redemptions acknowledged, {doubtful} in doubt, {grants} grants", lives.len());
-    assert!(lives.len() > 100);
     assert!((lives.len()..=lives.len() + doubtful).contains(&grants), "{grants} grants");
     for_each(&lives, |life| assert_newest_generation_stands(&gatepost, life));
     gatepost.database.run("UPDATE grants SET moved_at = moved_at - interval '31 seconds'");
@@ -339,7 +356,7 @@ fn every_acknowledged_revocation_holds_after_kill_9_of_postgres_alone_and_with_t
 
 /// The first answer that the database had a part in: a connection from before the fall may be found dead by a request.
 fn once_served(ask: impl Fn() -> Answer) -> Answer {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + SOON;
     loop {
         let answer = ask();
         if answer.status != 503 || Instant::now() >= deadline {
@@ -377,7 +394,7 @@ fn fall_and_rise(scene: &Scene, with_the_server: bool) {
         signal("KILL", &old);
     }
     scene.cluster.restart();
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + 2 * SOON;
     let path = authorize_path(CONF1.client_id, CONF1.redirect_uri, &[]);
     loop {
         let processes = scene.gatepost.server_processes();

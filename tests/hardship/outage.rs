@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::serving::{OverAtLast, await_that};
 use crate::support::flow::{authorize_path, code, redeem, signed_in, userinfo};
 use crate::support::gatepost::{Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
@@ -14,8 +15,11 @@ use crate::support::proxy::Proxy;
 
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// All is well so soon after the database is back.
-const RECOVERY: Duration = Duration::from_secs(3);
+/// All is well so soon after the database is back, however busy the machine is; it takes three seconds at most where
+/// nothing else runs.
+const RECOVERY: Duration = Duration::from_secs(20);
+/// So many good answers in a row are no luck.
+const WELL: usize = 100;
 const PUBLISHED: [&str; 2] = ["/.well-known/openid-configuration", "/.well-known/openid-configuration/jwks"];
 
 struct Scene {
@@ -157,22 +161,24 @@ fn under_load_a_database_that_hangs_holds_no_more_requests_than_it_has_connectio
                 }
             });
         }
-        sleep(Duration::from_millis(800));
+        let _over_at_last = OverAtLast(&stop);
+        let well = || answers.lock().unwrap().iter().rev().take_while(|status| **status == 200).count();
+        await_that("the load is on", RECOVERY, || well() >= WELL);
         scene.proxy.freeze(true);
+        let before = answers.lock().unwrap().len();
         sleep(Duration::from_secs(1));
         for path in PUBLISHED.iter().cycle().take(20) {
             assert_eq!(in_time(|| scene.gatepost.get(path)).status, 200);
             sleep(Duration::from_millis(250));
         }
+        await_that("somebody is told", RECOVERY, || answers.lock().unwrap()[before..].contains(&503));
         scene.proxy.freeze(false);
-        sleep(RECOVERY);
-        stop.store(true, Ordering::SeqCst);
+        await_that("all is well again", RECOVERY, || well() >= WELL);
     });
     println!("recovered after {:?}", scene.await_recovery());
-    let (slow, answers) = (slow.into_inner().unwrap(), answers.into_inner().unwrap());
+    let slow = slow.into_inner().unwrap();
     // Whoever waits for an answer of the frozen server when it freezes waits on; nobody after them does.
     assert!(slow.len() <= 8, "{slow:?}");
-    assert!(answers.contains(&503) && answers.last() == Some(&200));
     scene.assert_same_process();
 }
 
@@ -207,18 +213,18 @@ fn no_acknowledged_redemption_is_lost_when_connections_are_terminated_under_load
                 }
             });
         }
+        let _over_at_last = OverAtLast(&stop);
         for _ in 0..12 {
             sleep(Duration::from_millis(250));
             database.client().batch_execute(&terminate).unwrap();
         }
-        stop.store(true, Ordering::SeqCst);
+        await_that("many are acknowledged", RECOVERY, || ledger.lock().unwrap().len() > 20);
     });
     println!("recovered after {:?}", scene.await_recovery());
     scene.assert_same_process();
     let ledger = ledger.into_inner().unwrap();
     let refused = refused.into_inner().unwrap();
     println!("{} redemptions acknowledged, {} answered 503", ledger.len(), refused.len());
-    assert!(ledger.len() > 20);
     let standing = "SELECT count(*) FROM grants WHERE revoked_at IS NULL";
     let standing: i64 = database.client().query_one(standing, &[]).unwrap().get(0);
     // Two of the scene itself, and what was committed although its answer was lost with the connection.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::serving::{kill, serve_for_a_while};
 use crate::support::flow::{authorize_path, code, redeem, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
@@ -134,7 +135,7 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
     };
     let supervisor = gatepost.supervisor();
     let [process] = gatepost.server_processes()[..] else { panic!("not one server process") };
-    signal(process, "KILL");
+    kill(process);
     // The connection waits in the backlog for the successor. Should that take long to load, it says so.
     let mut tokens = redeem(&gatepost, &first);
     eventually("redeemed after the crash", || {
@@ -165,6 +166,7 @@ fn signal(process: u32, name: &str) {
 fn a_successor_that_cannot_serve_by_its_database_leaves_the_old_process_serving() {
     let gatepost = Gatepost::start();
     let old = eventually_one(&gatepost);
+    serve_for_a_while();
     gatepost.database.run("UPDATE installation SET issuer = 'https://elsewhere.example'");
     signal(gatepost.supervisor(), "HUP");
     eventually("the refusal is logged", || gatepost.log().contains("exit status: 78"));
@@ -235,7 +237,7 @@ fn serve_ends(gatepost: &Gatepost) -> (Option<i32>, String) {
     let mut command = gatepost.command();
     command.arg("serve").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(15);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
             child.kill().unwrap();

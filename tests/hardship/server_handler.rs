@@ -48,6 +48,10 @@ fn answer(request: &Request, stats: &ServerStats) -> Response {
             sleep(Duration::from_millis(300));
             String::from("slow")
         }
+        "/slower" => {
+            sleep(Duration::from_secs(2));
+            String::from("slower")
+        }
         "/source" => request.source.to_string(),
         "/id" => request.id.clone(),
         "/length" => request.body.len().to_string(),
@@ -219,11 +223,11 @@ fn requests_in_flight_are_counted_down_again() {
 fn a_drained_process_finishes_its_request_and_ends() {
     let mut process = ServerProcess::start();
     let mut wire = process.connect();
-    wire.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire.send("GET /slower HTTP/1.1\r\nHost: a\r\n\r\n");
     sleep(Duration::from_millis(100));
     process.control.get_mut().write_all(b"drain\n").unwrap();
     let answer = wire.answer();
-    assert!(answer.text() == "slow" && answer.says_close());
+    assert!(answer.text() == "slower" && answer.says_close());
     drop(wire);
     assert_eq!(wait_for(&mut process.child).code(), Some(0));
 }

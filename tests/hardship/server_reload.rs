@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::serving::{Notices, OverAtLast, kill, serve_for_a_while, wait_for};
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::Connection;
 use crate::support::postgres::TestDatabase;
@@ -42,9 +43,9 @@ fn ask_until(gatepost: &Gatepost, mut is_over: impl FnMut() -> bool) {
     assert!(cut <= 1, "{cut} of {asked} were cut");
 }
 
-/// The supervisor learns that a process is open with one of its beats.
-fn serve_for_a_while() {
-    sleep(Duration::from_millis(1_500));
+fn is_succeeded(gatepost: &Gatepost, old: &[u32]) -> bool {
+    let now = gatepost.server_processes();
+    now.len() == 1 && now != old
 }
 
 #[test]
@@ -54,10 +55,7 @@ fn a_successor_takes_over_with_the_house_open_and_nobody_is_turned_away() {
     for _ in 0..2 {
         let old = gatepost.server_processes();
         hang_up(&gatepost);
-        ask_until(&gatepost, || {
-            let now = gatepost.server_processes();
-            now.len() == 1 && now != old
-        });
+        ask_until(&gatepost, || is_succeeded(&gatepost, &old));
         serve_for_a_while();
     }
 }
@@ -70,11 +68,11 @@ fn a_successor_that_cannot_open_its_keys_leaves_the_old_process_serving() {
     gatepost.private_file("secret", &STANDARD.encode([7; 32]));
     hang_up(&gatepost);
     let begun = Instant::now();
-    ask_until(&gatepost, || gatepost.log().contains("78") && begun.elapsed() > Duration::from_secs(3));
+    ask_until(&gatepost, || gatepost.log().contains("exit status: 78") && begun.elapsed() > Duration::from_secs(3));
     assert_eq!(gatepost.server_processes(), old);
     gatepost.private_file("secret", &STANDARD.encode([42; 32]));
     hang_up(&gatepost);
-    ask_until(&gatepost, || gatepost.server_processes().len() == 1 && gatepost.server_processes() != old);
+    ask_until(&gatepost, || is_succeeded(&gatepost, &old));
 }
 
 #[test]
@@ -91,8 +89,7 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
         sleep(Duration::from_millis(20));
     }
     assert_eq!(gatepost.server_processes().len(), 2);
-    let sent = Command::new("kill").args(["-KILL", &old[0].to_string()]).status().unwrap();
-    assert!(sent.success());
+    kill(old[0]);
     // Without a predecessor nobody waits: a process that has loaded nothing says so.
     assert_eq!(gatepost.get("/healthz").status, 200);
     assert_eq!(gatepost.get(DISCOVERY).status, 503);
@@ -105,7 +102,7 @@ fn a_successor_waits_for_the_database_and_is_replaced_when_its_predecessor_dies(
 struct Unit {
     gatepost: Gatepost,
     listener: TcpListener,
-    notices: UnixDatagram,
+    notices: Notices,
 }
 
 impl Unit {
@@ -118,8 +115,7 @@ impl Unit {
         for name in ["GATEPOST_SECRET_FILE", "GATEPOST_DATABASE_URL", "GATEPOST_LISTEN"] {
             gatepost.unset(name);
         }
-        let notices = UnixDatagram::bind(credentials.join("notify")).unwrap();
-        notices.set_read_timeout(Some(SOON)).unwrap();
+        let notices = Notices::at(UnixDatagram::bind(credentials.join("notify")).unwrap());
         for (name, value) in [("CREDENTIALS_DIRECTORY", &credentials), ("NOTIFY_SOCKET", &credentials.join("notify"))] {
             gatepost.set(name, &value.display().to_string());
         }
@@ -138,20 +134,8 @@ impl Unit {
         let listener = OwnedFd::from(self.listener.try_clone().unwrap());
         let running = command.arg("serve").stdin(Stdio::from(listener)).stderr(Stdio::null()).spawn().unwrap();
         drop(command);
-        self.await_notice("READY=1");
+        self.notices.await_one("READY=1");
         Running(running)
-    }
-
-    fn await_notice(&self, wanted: &str) {
-        let deadline = Instant::now() + SOON;
-        let mut buffer = [0; 64];
-        loop {
-            let length = self.notices.recv(&mut buffer).unwrap();
-            if &buffer[..length] == wanted.as_bytes() {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{wanted}");
-        }
     }
 }
 
@@ -166,7 +150,7 @@ impl Running {
     /// `systemctl stop`
     fn stop(mut self) {
         self.signal("TERM");
-        assert_eq!(self.0.wait().unwrap().code(), Some(0));
+        assert_eq!(wait_for(&mut self.0).code(), Some(0));
     }
 }
 
@@ -225,8 +209,9 @@ fn under_load(what: &str, port: u16, work: impl FnOnce()) -> Fates {
             }
             (made, begun.elapsed())
         });
+        let at_last = OverAtLast(&over);
         work();
-        over.store(true, Ordering::SeqCst);
+        drop(at_last);
         load.join().unwrap()
     });
     println!("{what}: {} connections in {:?}: {fates:?}", made.0, made.1);
@@ -239,22 +224,21 @@ fn upgrade_and_restart_under_500_new_connections_a_second_refuse_none() {
     let port = unit.gatepost.port;
     let running = unit.start();
     unit.gatepost.await_ready();
-    unit.await_notice("WATCHDOG=1");
-    let settled = Duration::from_millis(1_500);
+    unit.notices.await_one("WATCHDOG=1");
     let upgrade = under_load("upgrade", port, || {
-        sleep(settled);
+        serve_for_a_while();
         running.signal("HUP");
-        unit.await_notice("RELOADING=1");
-        unit.await_notice("READY=1");
+        unit.notices.await_one("RELOADING=1");
+        unit.notices.await_one("READY=1");
         // The old process drains.
-        sleep(settled * 2);
+        serve_for_a_while();
     });
     let mut running = Some(running);
     let restart = under_load("restart", port, || {
-        sleep(settled);
+        serve_for_a_while();
         running.take().unwrap().stop();
         running = Some(unit.start());
-        sleep(settled * 2);
+        serve_for_a_while();
     });
     assert_eq!(upgrade.count(|fates| &fates.told_to_wait), 0, "a successor takes over with the house open");
     for fates in [upgrade, restart] {

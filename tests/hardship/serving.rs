@@ -4,9 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 /// How long any single answer is waited for before a test fails.
@@ -147,11 +150,13 @@ pub fn children_of(parent: u32) -> Vec<u32> {
     children
 }
 
+/// None of a process that is gone. A zombie is, once it has no thread left but its first, which may end before others.
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    (fields.next()? != "Z").then_some(())?;
-    fields.next()?.parse().ok()
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let (state, parent, threads) = (fields.first()?, fields.get(1)?, fields.get(17)?);
+    let is_gone = *state == "X" || (*state == "Z" && *threads == "1");
+    if is_gone { None } else { parent.parse().ok() }
 }
 
 pub fn is_alive(pid: u32) -> bool {
@@ -161,6 +166,56 @@ pub fn is_alive(pid: u32) -> bool {
 pub fn send_signal(pid: u32, signal: &str) {
     let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap();
     assert!(sent.success(), "kill -{signal} {pid}");
+}
+
+/// Kills a process and waits until it is gone: a thread that is woken to die while it waits for connections may take
+/// one more, which ends with it.
+pub fn kill(pid: u32) {
+    send_signal(pid, "KILL");
+    await_that("the killed process is gone", PATIENCE, || !is_alive(pid));
+}
+
+/// The supervisor learns that a process is open with one of its beats, and tells nobody.
+pub fn serve_for_a_while() {
+    sleep(Duration::from_secs(3));
+}
+
+/// Says that all is over when it is dropped: also when a test fails, the load comes to its end.
+pub struct OverAtLast<'a>(pub &'a AtomicBool);
+
+impl Drop for OverAtLast<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// What systemd is told, read as it comes: who tells is held up where nobody reads.
+pub struct Notices(Receiver<String>);
+
+impl Notices {
+    pub fn at(socket: UnixDatagram) -> Notices {
+        let (told, notices) = channel();
+        spawn(move || {
+            let mut buffer = [0; 256];
+            while let Ok(length) = socket.recv(&mut buffer) {
+                if told.send(String::from_utf8_lossy(&buffer[..length]).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        Notices(notices)
+    }
+
+    pub fn next(&self) -> String {
+        self.0.recv_timeout(PATIENCE).expect("a notice")
+    }
+
+    pub fn await_one(&self, wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.next() != wanted {
+            assert!(Instant::now() < deadline, "{wanted}");
+        }
+    }
 }
 
 pub fn wait_for(child: &mut Child) -> ExitStatus {
