@@ -57,7 +57,10 @@ async function watched(context) {
   const complaints = [];
   context.on("console", (message) => {
     const expected = /status of (400|401|403|404|429)/;
-    if (message.type() === "error" && !expected.test(message.text())) complaints.push(message.text());
+    // Chromium may come to fetch a page's icon only when another site's page is there, whose policy refuses it.
+    const icon = /^Loading the image '(https?:[/][/][^/']+)[/]static[/]icon/.exec(message.text());
+    const late = icon !== null && !message.page()?.url().startsWith(`${icon[1]}/`);
+    if (message.type() === "error" && !expected.test(message.text()) && !late) complaints.push(message.text());
   });
   context.on("weberror", (error) => complaints.push(String(error.error())));
   const page = await context.newPage();
@@ -100,6 +103,8 @@ export async function decodedToken(page, id) {
 }
 
 export async function isLoginPage(page) {
+  // What was pressed may have brought the page and not yet all that stands on it.
+  await page.waitForLoadState("domcontentloaded");
   return (await page.locator("input[name=password]").count()) === 1;
 }
 

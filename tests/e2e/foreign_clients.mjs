@@ -1,8 +1,7 @@
 // What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
 // because no library does that.
 
-import { setTimeout as pause } from "node:timers/promises";
-import { newProject, register, removeProject, startDev } from "./gatepost.mjs";
+import { newProject, registerAndSettle, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
@@ -50,22 +49,16 @@ function clients(redirectUri) {
   return registered;
 }
 
-// Registers clients, and waits until the running server goes by them.
-async function settled(directory, clients) {
-  await register(directory, { clients });
-  await pause(1_300);
-}
-
 // Answers { issuer, redirectUri, register, close }.
 export async function startProvider() {
   const directory = await newProject();
   const dev = await startDev(directory);
   const redirectUri = `${dev.demo.replace(/\/$/, "")}/callback`;
-  await settled(directory, clients(redirectUri));
+  await registerAndSettle(directory, { clients: clients(redirectUri) });
   return {
     issuer: dev.provider,
     redirectUri,
-    register: (clients) => settled(directory, clients),
+    register: (clients) => registerAndSettle(directory, { clients }),
     close: async () => {
       await dev.stop();
       await removeProject(directory);

@@ -6,6 +6,7 @@ import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -83,6 +84,13 @@ export async function register(directory, document) {
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
   const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
   run(`/proc/${pid}/exe`, ["apply", "-"], { cwd: directory, env, input: JSON.stringify(document) });
+}
+
+// The same, and waits until that is in force: a second after the commit, or what a busy machine makes of it. That a
+// client is known says nothing of what came with it.
+export async function registerAndSettle(directory, document) {
+  await register(directory, document);
+  await pause(3_000);
 }
 
 // Runs a command to its end; answers what it printed.

@@ -12,13 +12,13 @@ import { root, run } from "./gatepost.mjs";
 // Not on everybody's path.
 export const nginxProgram = existsSync("/usr/sbin/nginx") ? "/usr/sbin/nginx" : "nginx";
 
-export async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
+// All of them are open at once, so that no two are the same.
+export async function freePorts(count) {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => server.address().port);
+  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  return ports;
 }
 
 // The shipped file, listening on this machine's `port` and, without TLS, `plainPort`; and with further `changes`, each

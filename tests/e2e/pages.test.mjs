@@ -21,7 +21,7 @@ const navy = "#00004d";
 const logoColor = [200, 30, 90];
 const logo = `<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><rect width="120" height="40" fill="rgb(${logoColor})"/></svg>`;
 
-describe("every page", { timeout: 200_000 }, () => {
+describe("every page", { timeout: 400_000 }, () => {
   setScene();
 
   test("in English", (walk) =>

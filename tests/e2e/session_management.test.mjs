@@ -49,16 +49,16 @@ describe("the check-session frame", { timeout: 120_000 }, () => {
     return page;
   }
 
-  // Asks the frame `op` beside or below; what it says, or "silence".
-  function ask(asking, message) {
+  // Asks the frame `op` beside or below; what it says, or "silence" after so many milliseconds.
+  function ask(asking, message, patience = 10_000) {
     return asking.evaluate(
-      ([said, provider]) =>
+      ([said, provider, patience]) =>
         new Promise((done) => {
           addEventListener("message", (event) => event.origin === provider && done(event.data), { once: true });
-          setTimeout(done, 1_500, "silence");
+          setTimeout(done, patience, "silence");
           window.top.frames.op.postMessage(said, provider);
         }),
-      [message, dev.provider],
+      [message, dev.provider, patience],
     );
   }
 
@@ -120,7 +120,7 @@ describe("the check-session frame", { timeout: 120_000 }, () => {
 
   test("a page that only found the frame, and did not make it, is not answered", async () => {
     const page = await framing(dev.demo.replace("localhost", "127.0.0.1"), "op", "guest");
-    assert.equal(await ask(page.frame("guest"), `demo ${await sessionState()}`), "silence");
+    assert.equal(await ask(page.frame("guest"), `demo ${await sessionState()}`, 1_500), "silence");
   });
 
   // From here on the sign-in changes.

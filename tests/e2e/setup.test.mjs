@@ -13,7 +13,7 @@ import { after, before, describe, test } from "node:test";
 import { enterPassword, launch, visitor } from "./browser.mjs";
 import { binary, environment, newProject, pidIn, removeProject, root, run, runs } from "./gatepost.mjs";
 import { preparePython, python } from "./python.mjs";
-import { ask as askAt, certified, freePort, mainConfiguration, nginxProgram, shippedConfiguration } from "./nginx.mjs";
+import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, shippedConfiguration } from "./nginx.mjs";
 
 const host = "login.example.com";
 const issuer = `https://${host}`;
@@ -40,13 +40,14 @@ async function blocks() {
   }));
 }
 
-describe("the set-up of the README", { timeout: 120_000 }, () => {
+describe("the set-up of the README", { timeout: 300_000 }, () => {
   let machine, database, nginx, browser, certificate, ports;
   const printed = [];
 
   before(async () => {
     machine = await newProject();
-    ports = { tls: await freePort(), plain: await freePort(), admin: await freePort() };
+    const [tls, plain, admin] = await freePorts(3);
+    ports = { tls, plain, admin };
     await mkdir(join(machine, "run"));
     await mkdir(join(machine, "root"));
     await startPostgres();
