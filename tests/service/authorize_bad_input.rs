@@ -6,7 +6,8 @@ use crate::support::flow::{authorize_path, sign_in, signed_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 
-const PARAMETERS: [&str; 21] = [
+/// What an authorization request may be made of, and what it may not.
+pub const PARAMETERS: [&str; 21] = [
     "client_id",
     "redirect_uri",
     "response_type",

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
+use crate::authorize_bad_input::PARAMETERS;
 use crate::support::flow::{authorize_path, challenge, code, signed_in};
 use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::encode;
@@ -80,29 +81,7 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
 #[test]
 fn malformed_encoding_is_a_bad_request_in_every_parameter() {
     let gatepost = Gatepost::start();
-    let mut names: Vec<&str> = vec![
-        "client_id",
-        "redirect_uri",
-        "response_type",
-        "response_mode",
-        "scope",
-        "state",
-        "nonce",
-        "code_challenge",
-        "code_challenge_method",
-        "prompt",
-        "max_age",
-        "login_hint",
-        "ui_locales",
-        "acr_values",
-        "id_token_hint",
-        "claims",
-        "display",
-        "resource",
-        "unknown",
-    ];
-    names.push("%FF");
-    for name in names {
+    for name in PARAMETERS.into_iter().chain(["unknown", "%FF"]) {
         for value in ["%FF", "%00", "a%00b", "%C3%28", "%ED%A0%80", "%", "%4", "%zz", "%u0041", "%F5%80%80%80"] {
             let path = format!("{}&{name}={value}", authorize_path("conf1", RP1, &[(name, "")]));
             gatepost.get(&path).assert_error_page(400, "GP1001", &path);

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::authorize_bad_input::PARAMETERS;
 use crate::support::flow::{authorize_path, decide, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
@@ -136,25 +137,7 @@ fn nothing_that_a_request_says_is_reflected_unescaped() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     for payload in PAYLOADS {
-        for name in [
-            "client_id",
-            "redirect_uri",
-            "response_type",
-            "response_mode",
-            "scope",
-            "state",
-            "nonce",
-            "prompt",
-            "max_age",
-            "login_hint",
-            "ui_locales",
-            "acr_values",
-            "claims",
-            "id_token_hint",
-            "display",
-            "code_challenge",
-            "unknown",
-        ] {
+        for name in PARAMETERS.into_iter().chain(["unknown"]) {
             for mode in ["query", "form_post"] {
                 let mut changes = vec![(name, payload)];
                 if name != "response_mode" {
