@@ -142,7 +142,8 @@ fn follow(clock: &Clock, reading: &InstallationReading) {
     let now = reading.now.plus(reading.asked.elapsed().saturating_sub(uncertainty));
     let milliseconds = clock.adjust(now, uncertainty) / 1_000;
     if milliseconds.abs() >= TOLD_MILLISECONDS {
-        log::info!("the clock was {milliseconds} ms behind the database's and goes by that now");
+        let side = if milliseconds < 0 { "ahead of" } else { "behind" };
+        log::info!("the clock was {} ms {side} the database's and goes by that now", milliseconds.abs());
     }
 }
 
