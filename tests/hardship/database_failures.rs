@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::serving::await_that;
 use crate::support::cluster::{Cluster, signal};
 use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::{CONF1, CONF2, PUB1, Party, access, assert_error, document, refresh};
 use crate::support::postgres::TestDatabase;
+use crate::support::waiting::await_that;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 const PARTIES: [Party; 3] = [CONF1, CONF2, PUB1];

@@ -16,6 +16,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::postgres::TestDatabase;
 use crate::support::proxy::Proxy;
+use crate::support::waiting::await_that;
 
 /// The same person with the same browser at another process.
 fn at(gatepost: &Gatepost, browser: &Browser) -> Browser {
@@ -38,15 +39,6 @@ fn access_token(answer: &Answer) -> String {
 
 /// Nothing that is waited for takes longer, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Waits until it holds.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        sleep(Duration::from_millis(20));
-    }
-}
 
 fn silently(browser: &mut Browser) -> Answer {
     browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
@@ -92,13 +84,13 @@ fn a_change_of_the_registration_is_in_force_everywhere_after_a_second() {
     changed["clients"][0]["redirect_uris"] = serde_json::json!([other]);
     a.run_well(&["apply", "-"], &changed.to_string());
     for gatepost in [&a, &b] {
-        eventually("the new URI is taken", || gatepost.get(&path).status == 303);
+        await_that("the new URI is taken", PATIENCE, || gatepost.get(&path).status == 303);
         assert_eq!(gatepost.get(&authorize_path("conf1", RP1, &[])).status, 400, "the old one is not");
     }
     changed["clients"][0]["enabled"] = false.into();
     a.run_well(&["apply", "-"], &changed.to_string());
     for gatepost in [&a, &b] {
-        eventually("the client is refused", || gatepost.get(&path).status == 400);
+        await_that("the client is refused", PATIENCE, || gatepost.get(&path).status == 400);
     }
 }
 
@@ -138,7 +130,7 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
     kill(process);
     // The connection waits in the backlog for the successor. Should that take long to load, it says so.
     let mut tokens = redeem(&gatepost, &first);
-    eventually("redeemed after the crash", || {
+    await_that("redeemed after the crash", PATIENCE, || {
         if tokens.status == 503 {
             assert!(tokens.header("retry-after").is_some());
             tokens = redeem(&gatepost, &first);
@@ -169,7 +161,7 @@ fn a_successor_that_cannot_serve_by_its_database_leaves_the_old_process_serving(
     serve_for_a_while();
     gatepost.database.run("UPDATE installation SET issuer = 'https://elsewhere.example'");
     signal(gatepost.supervisor(), "HUP");
-    eventually("the refusal is logged", || gatepost.log().contains("exit status: 78"));
+    await_that("the refusal is logged", PATIENCE, || gatepost.log().contains("exit status: 78"));
     sleep(Duration::from_millis(500));
     assert_eq!(gatepost.server_processes(), [old]);
     assert_eq!(gatepost.get("/.well-known/openid-configuration").status, 200);
@@ -190,7 +182,7 @@ fn a_database_that_comes_late_and_is_empty_ends_the_service_with_78() {
                 .and_then(|mut wire| wire.try_send("GET", "/healthz", &[], b""));
             answer.is_ok_and(|answer| answer.status == 200)
         };
-        eventually("serving", healthy);
+        await_that("serving", PATIENCE, healthy);
         proxy.cut(false);
         served.join().unwrap();
     });
@@ -206,7 +198,7 @@ fn a_server_without_its_database_waits_for_it() {
     proxy.cut(true);
     gatepost.launch();
     let reachable = || crate::support::http::Connection::open(gatepost.port).is_ok();
-    eventually("listening", reachable);
+    await_that("listening", PATIENCE, reachable);
     let process = eventually_one(&gatepost);
     let until = Instant::now() + Duration::from_secs(4);
     while Instant::now() < until {
@@ -222,13 +214,13 @@ fn a_server_without_its_database_waits_for_it() {
         sleep(Duration::from_millis(200));
     }
     proxy.cut(false);
-    eventually("ready", || gatepost.get("/.well-known/openid-configuration").status == 200);
+    await_that("ready", PATIENCE, || gatepost.get("/.well-known/openid-configuration").status == 200);
     assert_eq!(eventually_one(&gatepost), process, "the same process");
     signed_in(&gatepost);
 }
 
 fn eventually_one(gatepost: &Gatepost) -> u32 {
-    eventually("one server process", || gatepost.server_processes().len() == 1);
+    await_that("one server process", PATIENCE, || gatepost.server_processes().len() == 1);
     gatepost.server_processes()[0]
 }
 

@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::serving::{Service, Wire, await_that, connect_from, is_alive};
+use crate::serving::{Service, Wire, connect_from, is_alive};
+use crate::support::waiting::await_that;
 
 /// A listener that no longer accepts is replaced within this.
 const AFTER_DEAFNESS: Duration = Duration::from_secs(20);

@@ -214,7 +214,7 @@ fn requests_in_flight_are_counted_down_again() {
         wire.get(path);
     }
     // Only this request, and perhaps a probe.
-    crate::serving::await_that("nothing else is in flight", Duration::from_secs(10), || {
+    crate::support::waiting::await_that("nothing else is in flight", Duration::from_secs(10), || {
         wire.get("/in-flight").text() == "1"
     });
 }

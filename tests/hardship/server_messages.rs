@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::serving::{Service, await_that};
+use crate::serving::Service;
+use crate::support::waiting::await_that;
 
 /// Sends `request` over a connection of its own; answers the status.
 fn status_of(service: &Service, request: &str) -> u16 {

@@ -10,9 +10,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::serving::{
-    Notices, PROGRAM, Service, Wire, await_that, is_alive, kill, scratch, send_signal, serve_command, wait_for,
-};
+use crate::serving::{Notices, PROGRAM, Service, Wire, is_alive, kill, scratch, send_signal, serve_command, wait_for};
+use crate::support::waiting::await_that;
 
 /// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with other things.
 const SOON: Duration = Duration::from_secs(20);

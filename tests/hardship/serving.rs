@@ -12,6 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
+use crate::support::waiting::await_that;
+
 /// How long any single answer is waited for before a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -227,15 +229,6 @@ pub fn wait_for(child: &mut Child) -> ExitStatus {
         sleep(Duration::from_millis(10));
     }
     panic!("the process does not end");
-}
-
-/// Waits until `condition` holds; fails after `patience`.
-pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + patience;
-    while !condition() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        sleep(Duration::from_millis(10));
-    }
 }
 
 /// One connection, bytes in and answers out.

@@ -395,9 +395,7 @@ fn who_is_disabled_or_signed_out_sees_and_changes_nothing() {
         let mut browser = signed_in(&gatepost);
         let page = browser.get("/account");
         assert!(is_account(&page), "{end}");
-        // The mark is by the database's clock, what it ends by the server's, which is a few milliseconds off.
-        sleep(Duration::from_millis(50));
-        gatepost.database.run(end);
+        gatepost.database.run_a_moment_later(end);
         for answer in [browser.get("/account"), post(&mut browser, &page, &[("decision", "end_others")])] {
             assert!(answer.location().starts_with("/login?r="), "{end}: {}", answer.text());
         }

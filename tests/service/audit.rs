@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::support::flow::{authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::postgres::TestDatabase;
+use crate::support::waiting::until_served;
 
 /// Exit code and what was printed.
 fn verify(gatepost: &Gatepost, heads: Option<&str>) -> (i32, String) {
@@ -56,12 +57,7 @@ fn load(gatepost: &Gatepost) {
         let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
         thread::scope(|scope| {
             for _ in 0..3 {
-                // Who is turned away comes again, as any client does.
-                scope.spawn(|| {
-                    while redeem(gatepost, &code).status == 503 {
-                        thread::sleep(Duration::from_millis(50));
-                    }
-                });
+                scope.spawn(|| until_served(|| redeem(gatepost, &code)));
             }
         });
     }

@@ -67,9 +67,7 @@ fn a_session_that_no_longer_stands_means_login_required() {
     ] {
         let mut browser = signed_in(&gatepost);
         code(&mut browser, &path(&[("prompt", "none")]));
-        // The mark is by the database's clock, what it ends by the server's, which is a few milliseconds off.
-        sleep(Duration::from_millis(50));
-        gatepost.database.run(end);
+        gatepost.database.run_a_moment_later(end);
         assert_eq!(error(&mut browser, &[("prompt", "none")]), "login_required", "{end}");
         assert!(asks_to_sign_in(&browser.visit(&path(&[]))), "{end}");
         gatepost.database.run(mend);

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Browser, ask_alone, free_address};
 use crate::support::jwt::verified;
+use crate::support::waiting::{SOON, await_that};
 
 /// How a client answers.
 #[derive(Clone, Debug)]
@@ -94,18 +95,10 @@ impl Receiver {
 
     /// The tokens it was told, checked as a client checks them; there are this many, and soon.
     fn tokens(&self, gatepost: &Gatepost, count: usize) -> Vec<Value> {
-        await_that("calls", || self.calls() >= count);
+        await_that("calls", SOON, || self.calls() >= count);
         let requests = self.requests();
         assert_eq!(requests.len(), count, "{requests:?}");
         requests.iter().map(|request| logout_token(gatepost, request)).collect()
-    }
-}
-
-fn await_that(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !condition() {
-        assert!(Instant::now() < deadline, "no {what}");
-        sleep(Duration::from_millis(20));
     }
 }
 
@@ -288,7 +281,7 @@ fn a_client_that_is_revoked_is_told_of_its_sessions_and_again_of_what_follows() 
     let gave = tokens(&gatepost, &mut browser, "told", "openid");
     gatepost.run_well(&["client", "revoke", "told"], "");
     assert_eq!(receiver.tokens(&gatepost, 1)[0]["sid"], sid(&gave));
-    await_that("note", || queue(&gatepost)["told"] == (1, true, false));
+    await_that("note", SOON, || queue(&gatepost)["told"] == (1, true, false));
     // The session goes on: when it is used to sign in there again, its end is news.
     for _ in 0..2 {
         code(&mut browser, &authorize_path("told", RP1, &[]));
@@ -333,7 +326,7 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
         code(&mut browser, &authorize_path(client_id, RP1, &[]));
     }
     sign_out(&mut browser);
-    await_that("call to the slow one", || slow.calls() == 1);
+    await_that("call to the slow one", SOON, || slow.calls() == 1);
     // Everybody else is served meanwhile, and told.
     well.tokens(&gatepost, 1);
     assert!(
@@ -347,7 +340,7 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
             && queue["well"] == (1, true, false)
             && queue["front"] == (1, false, false)
     };
-    await_that("failures", || gatepost.log().matches("(try 1 of 3)").count() == failing.len());
+    await_that("failures", SOON, || gatepost.log().matches("(try 1 of 3)").count() == failing.len());
     assert!(all((1, false, true)), "{:?}", queue(&gatepost));
     let minutes =
         "SELECT bool_and(due_at BETWEEN clock_timestamp() + interval '40 s' AND clock_timestamp() + interval '60 s')
@@ -358,7 +351,7 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     for (tries, state) in [(2, (2, false, true)), (3, (3, false, false))] {
         hurry(&gatepost);
         // Entered before the call is made.
-        await_that("tries", || all(state) && [&broken, &moved, &slow].map(Receiver::calls) == [tries; 3]);
+        await_that("tries", SOON, || all(state) && [&broken, &moved, &slow].map(Receiver::calls) == [tries; 3]);
     }
     hurry(&gatepost);
     await_nothing();
@@ -384,9 +377,9 @@ fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
     let due = "INSERT INTO session_clients (day, sid, client_id, sub, due_at)
                SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 60) AS number";
     gatepost.database.run(due);
-    await_that("calls to the slow one", || slow.calls() > 0);
+    await_that("calls to the slow one", SOON, || slow.calls() > 0);
     sign_out(&mut browser);
-    await_that("call to the other", || well.calls() == 1);
+    await_that("call to the other", SOON, || well.calls() == 1);
     assert!(slow.calls() <= 16, "one handful when it signed out, another with it: {}", slow.calls());
 }
 
@@ -403,7 +396,7 @@ fn an_address_of_ones_own_network_is_not_called_unless_allowed() {
         code(&mut browser, &authorize_path(client_id, RP1, &[]));
     }
     sign_out(&mut browser);
-    await_that("refusals", || gatepost.log().matches("GATEPOST_OUTBOUND_ALLOW does not name it").count() == 4);
+    await_that("refusals", SOON, || gatepost.log().matches("GATEPOST_OUTBOUND_ALLOW does not name it").count() == 4);
     assert!(queue(&gatepost).values().all(|row| *row == (1, false, true)), "{:?}", queue(&gatepost));
     assert_eq!(receiver.calls(), 0);
 }
@@ -416,7 +409,7 @@ fn what_is_due_outlives_the_process_that_owes_it() {
     // The process dies while the client takes its time.
     receiver.behave(Manner::Slow);
     sign_out(&mut browser);
-    await_that("call", || receiver.calls() == 1);
+    await_that("call", SOON, || receiver.calls() == 1);
     for process in gatepost.server_processes() {
         let killed = std::process::Command::new("kill").args(["-9", &process.to_string()]).status();
         assert!(killed.unwrap().success());
@@ -425,13 +418,13 @@ fn what_is_due_outlives_the_process_that_owes_it() {
     gatepost.await_ready();
     assert_eq!(queue(&gatepost)["told"], (1, false, true));
     hurry(&gatepost);
-    await_that("second call", || queue(&gatepost)["told"] == (2, false, true) && receiver.calls() == 2);
+    await_that("second call", SOON, || queue(&gatepost)["told"] == (2, false, true) && receiver.calls() == 2);
     // And the whole installation stands still for a while.
     gatepost.stop();
     hurry(&gatepost);
     receiver.behave(Manner::Status(200));
     gatepost.serve();
-    await_that("third call", || queue(&gatepost)["told"] == (3, true, false));
+    await_that("third call", SOON, || queue(&gatepost)["told"] == (3, true, false));
     hurry(&gatepost);
     await_nothing();
     assert_eq!(receiver.calls(), 3);
@@ -479,7 +472,7 @@ fn whoever_wants_no_call_any_more_gets_none() {
     assert_eq!(moved.tokens(&gatepost, 1).len(), 1);
     gatepost.apply(&with_clients(document(), &[("told", json!({}))]));
     sign_out(&mut browser);
-    await_that("note", || queue(&gatepost)["told"].0 == 1);
+    await_that("note", SOON, || queue(&gatepost)["told"].0 == 1);
     await_nothing();
     assert_eq!((receiver.calls(), moved.calls()), (0, 1));
 }

@@ -11,6 +11,7 @@ use crate::support::flow::{basic, damaged, decode_jwt};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{ask_alone, free_address};
 use crate::support::jwt::{published_keys, verified};
+use crate::support::waiting::{SOON, await_that};
 
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
 
@@ -41,14 +42,6 @@ fn is_active(gatepost: &Gatepost, token: &str) -> bool {
 
 fn published(gatepost: &Gatepost) -> Vec<String> {
     published_keys(gatepost).iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// Moves every key's times so many days into the past.
@@ -82,7 +75,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     for gatepost in [&one, &other] {
         gatepost.await_ready();
     }
-    wait_until("no keys are announced", || keys(&one).len() == 6);
+    await_that("no keys are announced", SOON, || keys(&one).len() == 6);
     for algorithm in ALGORITHMS {
         assert_eq!(states(&one, algorithm), ["signing", "announced"], "one process alone announced");
     }
@@ -100,7 +93,9 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     // The new ones sign; what the old ones signed still counts, and they stay published.
     travel(&one, 15);
     one.serve();
-    wait_until("nothing is erased", || keys(&one).iter().filter(|key| key["has_private_part"] == true).count() == 3);
+    await_that("nothing is erased", SOON, || {
+        keys(&one).iter().filter(|key| key["has_private_part"] == true).count() == 3
+    });
     for algorithm in ALGORITHMS {
         assert_eq!(states(&one, algorithm), ["published", "signing"]);
     }
@@ -114,7 +109,7 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     // Out of the key set; then forgotten.
     travel(&one, 15);
     one.serve();
-    wait_until("nothing leaves the key set", || published(&one).len() == 3);
+    await_that("nothing leaves the key set", SOON, || published(&one).len() == 3);
     assert_eq!(
         (states(&one, "ES256"), published(&one).len()),
         (vec![String::from("retired"), String::from("signing")], 3)
@@ -122,11 +117,11 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     one.stop();
     travel(&one, 60);
     one.serve();
-    wait_until("nothing follows", || keys(&one).len() == 9);
+    await_that("nothing follows", SOON, || keys(&one).len() == 9);
     one.stop();
     travel(&one, 30);
     one.serve();
-    wait_until("nothing is forgotten", || keys(&one).iter().filter(|key| key["alg"] == "EdDSA").count() == 2);
+    await_that("nothing is forgotten", SOON, || keys(&one).iter().filter(|key| key["alg"] == "EdDSA").count() == 2);
     verified(&one, &jwt(&one));
 }
 

@@ -1,14 +1,13 @@
 //! The two documents every client starts from, and what changes in them while the server runs.
 
 use std::collections::BTreeSet;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, code, decode_jwt, redeem, redeem_as, signed_in, userinfo, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::jwt::{base64url, published_keys, verified};
+use crate::support::waiting::{SOON, await_that};
 
 const DOCUMENT: &str = "/.well-known/openid-configuration";
 const JWKS: &str = "/.well-known/openid-configuration/jwks";
@@ -60,15 +59,6 @@ fn members(value: &Value) -> BTreeSet<&str> {
 
 fn kids(gatepost: &Gatepost) -> BTreeSet<String> {
     published_keys(gatepost).iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Waits until something that a change of the registry brings about has come about.
-fn soon(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        sleep(Duration::from_millis(50));
-    }
 }
 
 fn tokens(gatepost: &Gatepost) -> Value {
@@ -224,7 +214,7 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
     let before = kids(&gatepost);
     let old = tokens(&gatepost);
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
-    soon("the new key is announced", || kids(&gatepost).len() == before.len() + 1);
+    await_that("the new key is announced", SOON, || kids(&gatepost).len() == before.len() + 1);
     assert!(kids(&gatepost).is_superset(&before));
     let (header, _) = verified(&gatepost, tokens(&gatepost)["id_token"].as_str().unwrap());
     assert!(before.contains(header["kid"].as_str().unwrap()), "announced is not signing");
@@ -245,7 +235,7 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
         let (header, _) = verified(&gatepost, tokens(&gatepost)["id_token"].as_str().unwrap());
         !before.contains(header["kid"].as_str().unwrap())
     };
-    soon("the new key signs", signs_with_new);
+    await_that("the new key signs", SOON, signs_with_new);
     assert!(kids(&gatepost).is_superset(&before), "the old one stays published");
     verified(&gatepost, old["id_token"].as_str().unwrap());
     assert_eq!(userinfo(&gatepost, old["access_token"].as_str().unwrap()).status, 200);
@@ -266,7 +256,7 @@ fn a_key_replaced_at_once_signs_no_more_and_no_token_is_lost() {
     let before = kids(&gatepost);
     let old = ALGORITHMS.map(&mut issue);
     gatepost.run_well(&["key", "rotate", "--now"], "");
-    soon("the new keys are published", || kids(&gatepost).len() == before.len() + 3);
+    await_that("the new keys are published", SOON, || kids(&gatepost).len() == before.len() + 3);
     for (alg, old) in ALGORITHMS.into_iter().zip(&old) {
         let new = issue(alg);
         let (header, _) = verified(&gatepost, &new);

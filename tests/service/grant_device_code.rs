@@ -13,6 +13,7 @@ use crate::support::flow::{assert_refused, basic, issued, names, signed_in, text
 use crate::support::gatepost::{CONF1_SECRET, Gatepost};
 use crate::support::http::Answer;
 use crate::support::jwt::verified;
+use crate::support::waiting::until_served;
 
 fn serve() -> Gatepost {
     Gatepost::start_with(&document(), &[])
@@ -231,16 +232,6 @@ fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
     assert_eq!((events(&gatepost, "device_denied"), gatepost.database.count("grants")), (1, 0));
 }
 
-/// Polls, and comes again when it is turned away, as any device does.
-fn poll_until_served(gatepost: &Gatepost, device: &Value) -> Answer {
-    let mut answer = poll(gatepost, TV, device);
-    while answer.status == 503 {
-        thread::sleep(std::time::Duration::from_millis(50));
-        answer = poll(gatepost, TV, device);
-    }
-    answer
-}
-
 #[test]
 fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
     let mut first = serve();
@@ -255,7 +246,7 @@ fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
             let polls: Vec<_> = (0..8)
                 .map(|number| {
                     let device = &device;
-                    scope.spawn(move || poll_until_served(gateposts[number % 2], device))
+                    scope.spawn(move || until_served(|| poll(gateposts[number % 2], TV, device)))
                 })
                 .collect();
             polls.into_iter().map(|poll| poll.join().unwrap()).collect()

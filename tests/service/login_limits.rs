@@ -3,6 +3,7 @@
 use crate::support::flow::{authorize_path, code, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::waiting::until_served;
 
 /// A browser behind the trusted proxy, at an address of its own.
 fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
@@ -179,9 +180,7 @@ fn guessing_in_parallel_is_no_way_around_the_limit() {
             scope.spawn(|| {
                 let mut browser = browser_at(&gatepost, "192.0.2.9");
                 // Whom a busy server turned away has not guessed.
-                while attempt(&mut browser, "alice", "wrong").status == 503 {
-                    std::thread::sleep(std::time::Duration::from_millis(50));
-                }
+                until_served(|| attempt(&mut browser, "alice", "wrong"))
             });
         }
     });

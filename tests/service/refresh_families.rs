@@ -12,6 +12,7 @@ use crate::support::flow::{basic, signed_in, userinfo};
 use crate::support::gatepost::Gatepost;
 use crate::support::http::{Connection, encode};
 use crate::support::offline::{CONF1, Party, REUSE, access, assert_error, client, document, refresh};
+use crate::support::waiting::until_served;
 
 const OFFLINE: &str = "openid orders.read offline_access";
 
@@ -144,12 +145,7 @@ fn sixteen_at_once_a_thousand_times_all_get_the_one_successor() {
 fn refresh_together(barrier: &Barrier, connection: &mut Connection, token: &str) -> String {
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
     barrier.wait();
-    let mut answer = CONF1.post(connection, "/connect/token", &form);
-    // As any client does when it is told to come back.
-    while answer.status == 503 {
-        thread::sleep(Duration::from_millis(50));
-        answer = CONF1.post(connection, "/connect/token", &form);
-    }
+    let answer = until_served(|| CONF1.post(connection, "/connect/token", &form));
     assert_eq!(answer.status, 200, "{}", answer.text());
     refresh(&answer.json()).to_owned()
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::support::flow::{signed_in, userinfo};
 use crate::support::gatepost::Gatepost;
 use crate::support::offline::{CONF1, CONF2, Party, access, assert_error, document, refresh};
+use crate::support::waiting::until_served;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
@@ -50,12 +51,8 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
 
 /// Revokes a token while many use it: comes again when it is turned away, until it is acknowledged.
 fn revoke(party: Party, gatepost: &Gatepost, token: &str) {
-    let ask = || party.post(&mut gatepost.connect(), "/connect/revocation", &[("token", token)]);
-    let mut answer = ask();
-    while answer.status == 503 {
-        thread::sleep(Duration::from_millis(50));
-        answer = ask();
-    }
+    let form = [("token", token)];
+    let answer = until_served(|| party.post(&mut gatepost.connect(), "/connect/revocation", &form));
     assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", answer.text());
 }
 

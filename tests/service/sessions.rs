@@ -1,9 +1,6 @@
 //! One browser, several tabs, and time: whatever is open when a session begins, changes or ends leads somewhere sensible,
 //! and nothing goes round in circles. `Browser::follow` fails a test after ten redirects.
 
-use std::thread::sleep;
-use std::time::Duration;
-
 use crate::support::flow::{authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
 use crate::support::http::{Answer, Browser};
@@ -121,9 +118,7 @@ fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_
             let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
             let consent = browser.follow(answer);
             assert!(asks_consent(&consent), "{prompt}");
-            // The mark is by the database's clock, what it ends by the server's, which is a few milliseconds off.
-            sleep(Duration::from_millis(50));
-            gatepost.database.run(end);
+            gatepost.database.run_a_moment_later(end);
             let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
             let login = browser.follow(answer);
             assert!(asks_to_sign_in(&login), "{end} {prompt}: {}", login.text());

@@ -1,7 +1,7 @@
 //! Connections: lost, frozen, slow and scarce ones, and what the callers see of it.
 
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gatepost::protocol::identifiers::Subject;
 use gatepost::protocol::registration::extension_grant::ExtensionGrant;
@@ -10,18 +10,12 @@ use serde_json::{Map, json};
 
 use crate::support::postgres::{TestDatabase, settings};
 use crate::support::proxy::Proxy;
+use crate::support::waiting::await_that;
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn find(store: &Store) -> Result<(), StoreError> {
     users::find(store, &Subject::new("nobody")).map(|user| assert_eq!(user, None))
-}
-
-/// Tries until it works; fails the test when it does not within ten seconds.
-fn eventually(mut holds: impl FnMut() -> bool, what: &str) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "not within ten seconds: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -116,12 +110,12 @@ fn a_frozen_server_makes_the_process_ask_for_its_replacement() {
     proxy.freeze(true);
     std::thread::scope(|scope| {
         let hanging = scope.spawn(|| find(&store));
-        eventually(|| store.is_stuck(), "the watchdog notices");
+        await_that("the watchdog notices", PATIENCE, || store.is_stuck());
         proxy.freeze(false);
         // Thawed, it ends one way or the other, and what comes next is served.
         drop(hanging.join().unwrap());
     });
-    eventually(|| find(&store).is_ok(), "served again");
+    await_that("served again", PATIENCE, || find(&store).is_ok());
 }
 
 #[test]
@@ -136,7 +130,7 @@ fn connections_that_went_bad_while_idle_are_dropped_before_they_are_used() {
     let error = find(&store).unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "found dead, not used: {error:?}");
     proxy.freeze(false);
-    eventually(|| find(&store).is_ok(), "served again");
+    await_that("served again", PATIENCE, || find(&store).is_ok());
 }
 
 #[test]
@@ -153,10 +147,9 @@ fn the_lane_turns_away_whom_it_cannot_serve() {
         let waiting = scope.spawn(|| find(&store));
         let waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
         let mut observer = database.client();
-        eventually(
-            || observer.query_one(waits, &[&database.schema]).unwrap().get::<_, i64>(0) == 1,
-            "the first one waits for the lock",
-        );
+        await_that("the first one waits for the lock", PATIENCE, || {
+            observer.query_one(waits, &[&database.schema]).unwrap().get::<_, i64>(0) == 1
+        });
         assert_eq!(installation::read(&store).unwrap_err(), StoreError::Busy);
         lock.rollback().unwrap();
         assert!(waiting.join().unwrap().is_ok());

@@ -12,6 +12,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::waiting::until_served;
 
 fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
     authorize_path(client_id, RP1, changes)
@@ -328,16 +329,6 @@ fn one_kind_of_handle_is_never_taken_for_another() {
     issued(&redeem_with(&gatepost, "byref", &fresh, &[]));
 }
 
-/// Redeems, and comes again when it is turned away, as any client does.
-fn redeem_until_served(gatepost: &Gatepost, code: &str) -> Answer {
-    let mut answer = redeem(gatepost, code);
-    while answer.status == 503 {
-        sleep(Duration::from_millis(50));
-        answer = redeem(gatepost, code);
-    }
-    answer
-}
-
 #[test]
 fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revoked() {
     const CLIENTS: usize = 16;
@@ -351,7 +342,7 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
                 let (gatepost, gate, code) = (Arc::clone(&gatepost), Arc::clone(&gate), code.clone());
                 thread::spawn(move || {
                     gate.wait();
-                    redeem_until_served(&gatepost, &code)
+                    until_served(|| redeem(&gatepost, &code))
                 })
             })
             .collect();

@@ -15,6 +15,7 @@ use super::http::{Answer, Browser, Connection, free_port};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
 use super::secrets;
+use super::waiting::{SOON, await_that};
 
 /// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
 pub const CONF1_SECRET: &str = "conf1-secret-with-some-length";
@@ -97,11 +98,7 @@ impl Gatepost {
 
     /// Waits until the log of a running server says so.
     pub fn await_log(&self, what: &str, holds: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !holds(&self.log()) {
-            assert!(Instant::now() < deadline, "the server does not see {what}");
-            sleep(Duration::from_millis(20));
-        }
+        await_that(what, SOON, || holds(&self.log()));
     }
 
     /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port.

@@ -14,3 +14,4 @@ pub mod secrets;
 pub mod signer;
 pub mod traveller;
 pub mod upstream;
+pub mod waiting;

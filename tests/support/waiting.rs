@@ -1,0 +1,28 @@
+//! Waiting for what comes about by itself, and asking again where one was turned away.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::http::Answer;
+
+/// Only against hangs: what comes about takes a second or two where nothing else runs.
+pub const SOON: Duration = Duration::from_secs(20);
+
+/// Waits until `condition` holds; fails after `patience`.
+pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// The first answer that is none of a server too busy to ask: 503 acknowledges nothing, and any client comes again.
+pub fn until_served(mut ask: impl FnMut() -> Answer) -> Answer {
+    let mut answer = ask();
+    while answer.status == 503 {
+        sleep(Duration::from_millis(50));
+        answer = ask();
+    }
+    answer
+}
