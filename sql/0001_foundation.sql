@@ -239,7 +239,7 @@ CREATE TABLE revoked_tokens (
 CREATE TABLE used_assertions (
     day int4 NOT NULL,
     issuer text NOT NULL, -- a client_id, or who else signed it
-    jti_hash bytea NOT NULL, -- or a hash of whom a logout token was about
+    jti_hash bytea NOT NULL, -- or a hash of whom a logout token was about, or of the cookie of a way upstream that was gone
     taken_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (day, issuer, jti_hash)
 ) PARTITION BY RANGE (day);

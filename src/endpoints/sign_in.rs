@@ -7,6 +7,7 @@ use serde_json::json;
 use super::answers::{self, Presentation};
 use super::cookies::{self, SessionHandle};
 use super::errand::Errand;
+use super::external;
 use super::present_session::PresentSession;
 use super::visit::Next;
 use crate::app::App;
@@ -17,6 +18,7 @@ use crate::protocol::acr_values::SIGNED_IN;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::Step;
+use crate::protocol::reason::Reason;
 use crate::protocol::session::{LOCAL, PASSWORD};
 use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::{self, SessionRenewal, SessionRow};
@@ -64,7 +66,9 @@ pub fn complete(
     proof: &Proof,
 ) -> Result<Response, Failure> {
     let browser_state = cookies::new_browser_state();
-    let begun = SignIn { app, request, errand, proof }.begin(present, accepted)?;
+    let Some(begun) = SignIn { app, request, errand, proof }.begin(present, accepted)? else {
+        return Ok(external::over(app, request, Reason::RoundTripOver));
+    };
     let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
     let next = match errand.next(app, request, Some(&signed_in), Step::AfterSignIn) {
         // Asking upstream again would get the same answer, round and round.
@@ -95,12 +99,13 @@ struct SignIn<'a> {
 }
 
 impl SignIn<'_> {
-    /// The same user's session goes on under a new handle; anybody else's ends, and a new one begins.
+    /// The same user's session goes on under a new handle; anybody else's ends, and a new one begins. `None` when the way that
+    /// they came is no way in, or no longer.
     fn begin(
         self,
         present: Option<&PresentSession>,
         (user, read_at): (UserRow, Instant),
-    ) -> Result<PresentSession, Failure> {
+    ) -> Result<Option<PresentSession>, Failure> {
         let app = self.app;
         // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
         let auth_time = self.proof.auth_time.unwrap_or_else(|| app.now().max(self.errand.received_at()));
@@ -109,18 +114,20 @@ impl SignIn<'_> {
         if let Some(present) = own
             && let Some(renewed) = self.renew(present, auth_time)?
         {
-            return Ok(PresentSession { user, ..renewed });
+            return Ok(Some(PresentSession { user, ..renewed }));
         }
         let row = self.new_row(&user, read_at, auth_time);
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = self.event("signed_in", &user, &row.sid);
-        sessions::insert(&app.store, &row, &handle.hash(), self.proof.upstream.as_ref(), &event)?;
+        if !sessions::insert(&app.store, &row, &handle.hash(), self.proof.upstream.as_ref(), &event)? {
+            return Ok(None);
+        }
         // One of the same user that was not to be renewed has ended, or goes on under a handle that this browser does not have.
         if let Some(present) = present.filter(|_| own.is_none()) {
             let event = self.event("signed_out", &present.user, &present.row.sid);
             sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
         }
-        Ok(PresentSession { handle, row, user, browser_state: None })
+        Ok(Some(PresentSession { handle, row, user, browser_state: None }))
     }
 
     fn renew(self, present: &PresentSession, auth_time: Instant) -> Result<Option<PresentSession>, Failure> {

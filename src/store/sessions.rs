@@ -91,31 +91,37 @@ impl FoundSession {
 }
 
 // Who comes from upstream must still be linked: whoever unlinks waits for that lock, or this waits for them and finds no link.
+// Their way there and back is spent with it, so that it ends in one session, whatever comes back twice.
 const INSERT: &str = "
 WITH link AS MATERIALIZED (
     SELECT FROM linked_identities WHERE issuer = $15::text AND upstream_subject = $12::text AND sub = $4::text FOR KEY SHARE
+), spent AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash) SELECT $19::int4, $15::text, $20::bytea FROM link
+    WHERE NOT EXISTS (
+        SELECT FROM used_assertions u
+        WHERE u.day >= $16::int4 AND u.issuer = $15::text AND u.jti_hash = ANY ($17::bytea[]) AND u.taken_at > $18::timestamptz)
+    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
+    RETURNING day
 ), begun AS (
     INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, created_at, expires_at,
                           upstream_subject, upstream_sid, upstream_id_token, upstream_issuer)
     SELECT $1::int4, $2::bytea, $3::text, $4::text, $5::timestamptz, $6::text[], $7::text, $8::text, $9::text,
            $10::timestamptz, $11::timestamptz, $12::text, $13::text, $14::bytea, $15::text
-    WHERE $12::text IS NULL OR EXISTS (SELECT FROM link) AND NOT EXISTS (
-        SELECT FROM used_assertions u
-        WHERE u.day >= $16::int4 AND u.issuer = $15::text AND u.jti_hash = ANY ($17::bytea[]) AND u.taken_at > $18::timestamptz)
+    WHERE $12::text IS NULL OR EXISTS (SELECT FROM spent)
     RETURNING sid
 )
-INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $19::json) AS a
+INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $21::json) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Begins a session under the hash of its cookie's handle; `upstream` where it came from an identity provider: then it is
-/// a `Conflict` when that identity is the user's no longer, or signed out there meanwhile.
+/// Begins a session under the hash of its cookie's handle; `arrival` where it came from an identity provider: then `false`
+/// when that identity is the user's no longer, or signed out there meanwhile, or came in by the same way before.
 pub fn insert(
     store: &Store,
     session: &SessionRow,
     handle_hash: &[u8; 32],
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let upstream = arrival.map(|arrival| &arrival.session);
     let inserted = store.write_audited(
         INSERT,
@@ -138,13 +144,12 @@ pub fn insert(
             &arrival.map(|arrival| arrival.left_at.day()),
             &arrival.map(Arrival::logout_keys),
             &arrival.map(|arrival| arrival.left_at),
+            &arrival.map(|arrival| arrival.way_over_at.day()),
+            &arrival.map(|arrival| &arrival.way[..]),
         ],
         audit,
     )?;
-    if inserted.is_empty() {
-        return Err(StoreError::Conflict(String::from("the identity was unlinked, or signed out there, meanwhile")));
-    }
-    Ok(())
+    Ok(!inserted.is_empty())
 }
 
 const FIND: &str = "
@@ -282,25 +287,31 @@ pub struct SessionRenewal<'a> {
 const RENEW: &str = "
 WITH link AS MATERIALIZED (
     SELECT l.sub FROM linked_identities l WHERE l.issuer = $12::text AND l.upstream_subject = $9::text FOR KEY SHARE
+), alive AS MATERIALIZED (
+    SELECT s.sub FROM sessions s
+    WHERE s.day = $1::int4 AND s.sid = $2::text AND s.ended_at IS NULL AND s.created_at = $8::timestamptz FOR UPDATE
+), spent AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash) SELECT $16::int4, $12::text, $17::bytea FROM link JOIN alive USING (sub)
+    WHERE NOT EXISTS (
+        SELECT FROM used_assertions u
+        WHERE u.day >= $13::int4 AND u.issuer = $12::text AND u.jti_hash = ANY ($14::bytea[]) AND u.taken_at > $15::timestamptz)
+    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
+    RETURNING day
 ), renewed AS (
     UPDATE sessions SET handle_hash = $3::bytea, auth_time = $4::timestamptz, amr = $5::text[], acr = $6::text,
                         identity_provider = $7::text, upstream_subject = $9::text, upstream_sid = $10::text, upstream_id_token = $11::bytea,
                         upstream_issuer = $12::text
-    WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL AND created_at = $8::timestamptz
-      AND ($9::text IS NULL OR EXISTS (SELECT FROM link WHERE link.sub = sessions.sub) AND NOT EXISTS (
-          SELECT FROM used_assertions u
-          WHERE u.day >= $13::int4 AND u.issuer = $12::text AND u.jti_hash = ANY ($14::bytea[])
-            AND u.taken_at > $15::timestamptz))
+    WHERE day = $1::int4 AND sid = $2::text AND EXISTS (SELECT FROM alive) AND ($9::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 ), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM renewed, json_populate_recordset(NULL::audit_events, $16::json) AS a
+    INSERT INTO audit_events SELECT a.* FROM renewed, json_populate_recordset(NULL::audit_events, $18::json) AS a
     RETURNING hash
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM renewed";
 
 /// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive, or began
 /// anew since it was read: by a change of password, which this sign-in may know nothing of; or when the identity that it
-/// comes from is the user's no longer, or signed out there meanwhile.
+/// comes from is the user's no longer, or signed out there meanwhile, or came in by the same way before.
 pub fn renew(
     store: &Store,
     session: &SessionRow,
@@ -327,6 +338,8 @@ pub fn renew(
             &arrival.map(|arrival| arrival.left_at.day()),
             &arrival.map(Arrival::logout_keys),
             &arrival.map(|arrival| arrival.left_at),
+            &arrival.map(|arrival| arrival.way_over_at.day()),
+            &arrival.map(|arrival| &arrival.way[..]),
         ],
         audit,
     )?;

@@ -26,6 +26,10 @@ pub struct Arrival {
     pub session: UpstreamSession,
     /// When they left for there: whoever signed out there since did not come.
     pub left_at: Instant,
+    /// Names their way there and back, as nothing else is named.
+    pub way: [u8; 32],
+    /// When nobody can come back by it any more.
+    pub way_over_at: Instant,
 }
 
 impl Arrival {

@@ -1,5 +1,6 @@
 //! `used_assertions`: assertions that were taken once, by who signed them and a hash of their `jti`, until they would
-//! not be taken any more. Of a logout token it is kept for as long as well whom it was about.
+//! not be taken any more. Of a logout token it is kept for as long as well whom it was about; of a sign-in upstream, the way
+//! that ended with it.
 
 use sha2::{Digest, Sha256};
 

@@ -172,6 +172,58 @@ fn a_callback_is_taken_only_in_the_browser_and_at_the_place_it_is_for() {
 }
 
 #[test]
+fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_again() {
+    let mut house = House::start();
+    house.upstream.plan(|plan| plan.takes_codes_again = true);
+    let mut person = Traveller::new();
+    let callback = house.at_the_gate(&mut person, &[]);
+    let kept = house.browser(&mut person).cookies.clone();
+    // From several hands at once, at two servers over one database.
+    let mut second = house.gatepost.beside();
+    second.serve();
+    let path = callback.strip_prefix(&house.gatepost.base_url).unwrap();
+    let arrivals: Vec<Answer> = thread::scope(|scope| {
+        let hands: Vec<_> = [&house.gatepost, &second, &house.gatepost, &second]
+            .into_iter()
+            .map(|gatepost| {
+                let mut browser = gatepost.browser();
+                browser.cookies = kept.clone();
+                scope.spawn(move || browser.get(path))
+            })
+            .collect();
+        hands.into_iter().map(|hand| hand.join().unwrap()).collect()
+    });
+    let (came_in, over): (Vec<&Answer>, Vec<&Answer>) =
+        arrivals.iter().partition(|answer| answer.header("location").is_some());
+    assert_eq!((came_in.len(), over.len()), (1, 3));
+    house.assert_signed_in(came_in[0], "the first");
+    let after = house.stored();
+    assert_eq!(house.gatepost.database.count("audit_events WHERE event = 'signed_in'"), 1);
+    over.iter().for_each(|answer| house.assert_refused(answer, after, "another hand"));
+
+    // Later, within the session that began so, which is not renewed either.
+    let mut person = Traveller::new();
+    let callback = house.at_the_gate(&mut person, &[]);
+    let kept = house.browser(&mut person).cookies.clone();
+    house.assert_signed_in(&person.get(&callback), "another way");
+    let own = house.browser(&mut person).cookies.clone();
+    let after = house.stored();
+    house.browser(&mut person).cookies.extend(kept);
+    let again = person.get(&callback);
+    again.assert_error_page(400, "GP1711", "within the session");
+    house.assert_refused(&again, after, "within the session");
+    assert!(again.headers_named("set-cookie").iter().all(|cookie| cookie.contains("-flow-")), "no new handle");
+    assert!(own.iter().all(|(name, value)| house.browser(&mut person).cookies.get(name) == Some(value)));
+    // A second way in that same session renews it.
+    let callback = house.at_the_gate(&mut person, &[("prompt", "login")]);
+    house.assert_signed_in(&person.get(&callback), "anew");
+    assert_eq!(house.stored(), after);
+    second.stop();
+    house.gatepost.stop();
+    assert_eq!(house.gatepost.database.count("audit_events WHERE event = 'signed_in'"), 3);
+}
+
+#[test]
 fn what_was_sent_for_one_way_ends_no_other() {
     let house = House::start();
     let before = house.stored();

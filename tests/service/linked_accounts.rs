@@ -421,7 +421,8 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
             unlinking.commit().unwrap();
             back.join().unwrap()
         });
-        assert_eq!((answer.status, alive()), (503, 0), "{case}: {}", answer.text());
+        answer.assert_error_page(400, "GP1711", case);
+        assert_eq!(alive(), 0, "{case}");
         let again = house.through(&mut Traveller::new(), "other");
         assert!(again.is_none(), "{case}: nobody is known by it any more");
         house.link(&mut house.alice(), "other");

@@ -68,7 +68,7 @@ fn scene() -> Scene {
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };
-    sessions::insert(&store, &session, &random::bytes(), None, &named("signed_in")).unwrap();
+    assert!(sessions::insert(&store, &session, &random::bytes(), None, &named("signed_in")).unwrap());
     Scene { database, store, day, sid }
 }
 

@@ -145,7 +145,7 @@ fn session(database: &TestDatabase, store: &Store) -> (SessionRow, [u8; 32]) {
         ended_at: None,
     };
     let handle_hash = random::bytes();
-    sessions::insert(store, &session, &handle_hash, None, &event()).unwrap();
+    assert!(sessions::insert(store, &session, &handle_hash, None, &event()).unwrap());
     (session, handle_hash)
 }
 

@@ -119,6 +119,8 @@ pub struct Plan {
     pub authentication: &'static [&'static str],
     /// Whether it knows nothing of OpenID: no ID token, and a form from the token endpoint unless JSON is asked for.
     pub oauth_only: bool,
+    /// Whether a code is good as often as it comes.
+    pub takes_codes_again: bool,
     pub faults: BTreeMap<Place, Fault>,
 }
 
@@ -136,6 +138,7 @@ impl Default for Plan {
             callback: json!({}),
             authentication: &["client_secret_basic", "client_secret_post"],
             oauth_only: false,
+            takes_codes_again: false,
             faults: BTreeMap::new(),
         }
     }
@@ -495,7 +498,11 @@ impl Shared {
             state.complaints.push(format!("client authentication: {:?}", received.headers.get("authorization")));
             return Reply::error(401, "invalid_client");
         }
-        let Some(asked) = given("code").and_then(|code| state.codes.remove(code)) else {
+        let asked = given("code").and_then(|code| state.codes.remove_entry(code));
+        if let Some((code, asked)) = asked.clone().filter(|_| state.plan.takes_codes_again) {
+            state.codes.insert(code, asked);
+        }
+        let Some((_, asked)) = asked else {
             state.complaints.push(format!("code: {:?}", given("code")));
             return Reply::error(400, "invalid_grant");
         };

@@ -1,8 +1,6 @@
 //! `/external/{idp}/callback`: the way back from an upstream provider. Only what this browser began itself, a short while
 //! ago, and at this provider, goes on; what else comes here gets one and the same page.
 
-use std::time::Duration;
-
 use sha2::{Digest, Sha256};
 
 use super::FAILED;
@@ -30,10 +28,6 @@ use crate::protocol::secret::SecretBytes;
 use crate::protocol::upstream::round_trip::{RoundTrip, RoundTripPurpose};
 use crate::protocol::upstream::{Ask, UpstreamIdentity, UpstreamProblem};
 use crate::registry::Snapshot;
-
-/// By how much the clock here may lag behind or be ahead of the database's, which dates the sign-outs upstream: rather
-/// somebody signs in anew than that a sign-out is missed.
-const CLOCKS_APART: Duration = Duration::from_millis(50);
 
 /// Somebody who is back.
 struct Return<'a> {
@@ -88,7 +82,7 @@ fn is_of(cookie: &str, trip: &RoundTrip) -> bool {
 }
 
 /// One page for all that is no way back, so that nobody learns what was wrong with it.
-fn over(app: &App, request: &Request, reason: Reason) -> Response {
+pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
     app.note_failure(FAILED, request, None, reason);
     answers::error_page(&Presentation { config: &app.config, request }, Problem::RoundTripOver, reason)
 }
@@ -123,8 +117,7 @@ impl Return<'_> {
         let present = PresentSession::find(app, request).map_err(|failure| errand.silent(failure))?;
         match arrived {
             Ok((provider, identity)) => {
-                let left_at = trip.begun_at.minus(CLOCKS_APART);
-                Entry { app, request, errand, provider, identity: &identity, left_at }.enter(present.as_ref())
+                Entry { app, request, errand, provider, identity: &identity, trip }.enter(present.as_ref())
             }
             Err(problem) => login::after_upstream(app, request, errand, present.as_ref(), &trip.provider, &problem),
         }

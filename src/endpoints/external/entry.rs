@@ -1,6 +1,8 @@
 //! Lets somebody in whom an upstream provider vouches for: finds their account or makes one, takes over what the provider
 //! says of them, and signs them in.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::FAILED;
@@ -19,13 +21,18 @@ use crate::protocol::instant::Instant;
 use crate::protocol::lengths;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::upstream::UpstreamIdentity;
 use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
-use crate::protocol::upstream::{UpstreamIdentity, round_trip};
+use crate::protocol::upstream::round_trip::{self, RoundTrip};
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, ClaimsSaid, LinkedUser, NewLink, Provisioned};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
 use crate::store::users::UserRow;
+
+/// By how much the clock here may lag behind or be ahead of the database's, which dates the sign-outs upstream: rather
+/// somebody signs in anew than that a sign-out is missed.
+const CLOCKS_APART: Duration = Duration::from_millis(50);
 
 /// Somebody at the door.
 pub(super) struct Entry<'a> {
@@ -34,8 +41,8 @@ pub(super) struct Entry<'a> {
     pub(super) errand: Errand<'a>,
     pub(super) provider: &'a IdentityProvider,
     pub(super) identity: &'a UpstreamIdentity,
-    /// When they left for there.
-    pub(super) left_at: Instant,
+    /// The way they came.
+    pub(super) trip: &'a RoundTrip,
 }
 
 impl Entry<'_> {
@@ -153,7 +160,9 @@ impl Entry<'_> {
                     sid: self.identity.sid.clone(),
                     sealed_id_token: self.sealed_id_token(),
                 },
-                left_at: self.left_at,
+                left_at: self.trip.begun_at.minus(CLOCKS_APART),
+                way: self.trip.cookie_hash,
+                way_over_at: self.trip.over_at(),
             }),
         }
     }

@@ -11,7 +11,7 @@ pub mod sign_out;
 use super::errand::Errand;
 use super::present_session::PresentSession;
 
-pub use callback::handle as callback;
+pub use callback::{handle as callback, over};
 pub use departure::depart;
 
 /// The audit event of a way upstream that led nowhere.

@@ -103,7 +103,12 @@ impl RoundTrip {
 
     /// Whether it may still end: nobody stays away for ever.
     pub fn is_underway(&self, now: Instant) -> bool {
-        now < self.begun_at.plus(LIFETIME)
+        now < self.over_at()
+    }
+
+    /// When it can end no more.
+    pub fn over_at(&self) -> Instant {
+        self.begun_at.plus(LIFETIME)
     }
 }
 
