@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::App;
 use super::guesses::Source;
@@ -13,7 +13,7 @@ use crate::http::Request;
 use crate::protocol::audit_chain::{Head, untold};
 use crate::protocol::audit_heads::{HEADS_TARGET, heads_lines};
 use crate::protocol::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow, MoreFailures};
-use crate::protocol::identifiers::ClientId;
+use crate::protocol::identifiers::{ClientId, GrantId};
 use crate::protocol::instant::Instant;
 use crate::protocol::reason::Reason;
 use crate::store::StoreError;
@@ -55,8 +55,16 @@ impl App {
         client_id: Option<&ClientId>,
         (provider, reason): (&str, Reason),
     ) {
-        let identity_provider = Some(provider.to_owned());
-        self.note_attempt(request, FailedAttempt { identity_provider, ..attempt(event, request, client_id, reason) });
+        let detail = json!({"identity_provider": provider, "reason": reason.code()});
+        self.note_attempt(request, FailedAttempt { detail, ..attempt(event, request, client_id, reason) });
+    }
+
+    /// The same of a spent code that came again and had nothing left to revoke.
+    pub fn note_replay(&self, request: &Request, client_id: &ClientId, grant: GrantId) {
+        let reason = Reason::CodeReplayed;
+        let detail = json!({"grant": grant.to_text(), "reason": reason.code()});
+        let attempt = attempt("code_replayed", request, Some(client_id), reason);
+        self.note_attempt(request, FailedAttempt { detail, ..attempt });
     }
 
     fn note_attempt(&self, request: &Request, attempt: FailedAttempt) {
@@ -137,15 +145,7 @@ fn attempt(event: &'static str, request: &Request, client_id: Option<&ClientId>,
         client_id: client_id.cloned(),
         source: request.source,
         request_id: request.id.clone(),
-        reason: reason.code(),
-        identity_provider: None,
-    }
-}
-
-fn detail(attempt: &FailedAttempt) -> Value {
-    match &attempt.identity_provider {
-        Some(provider) => json!({"identity_provider": provider, "reason": attempt.reason}),
-        None => json!({"reason": attempt.reason}),
+        detail: json!({"reason": reason.code()}),
     }
 }
 
@@ -162,7 +162,7 @@ fn event(row: &FailureRow) -> AuditEvent<'_> {
             client_id: attempt.client_id.as_ref(),
             source: Some(attempt.source),
             request_id: Some(&attempt.request_id),
-            detail: detail(attempt),
+            detail: attempt.detail.clone(),
             ..AuditEvent::default()
         },
         FailureRow::More { source, more: counts } => more(*source, counts),

@@ -41,7 +41,9 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
     match redeem(&code, request, (&client.client, &snapshot.catalogue), now) {
         Redemption::Redeem => {}
         Redemption::Burn(reason) => {
-            grants::burn(&app.store, &new_grant(&code), &event)?;
+            if !grants::burn(&app.store, &new_grant(&code), &event)? {
+                app.note_replay(context.request, &code.client_id, code.grant);
+            }
             return Err(invalid_grant(reason));
         }
         Redemption::ReplayOnly(reason) => {
@@ -63,6 +65,10 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
     match grants::redeem(&app.store, &new_grant(&code), &event)? {
         grants::Redemption::Issued(user) => answer(context, &snapshot, &code, narrowed, &user),
         grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
+        grants::Redemption::ReplayedAgain => {
+            app.note_replay(context.request, &code.client_id, code.grant);
+            Err(invalid_grant(Reason::CodeReplayed))
+        }
         grants::Redemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use serde_json::Value;
+
 use super::identifiers::ClientId;
 use super::instant::Instant;
 
@@ -17,7 +19,7 @@ const MOST_WAITING: usize = 10_000;
 /// One that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAttempt {
-    /// `sign_in_failed`, `client_authentication_failed`.
+    /// `sign_in_failed`, `client_authentication_failed`, `code_replayed`.
     pub event: &'static str,
     /// The client concerned, where it is one.
     pub client_id: Option<ClientId>,
@@ -25,10 +27,8 @@ pub struct FailedAttempt {
     pub source: IpAddr,
     /// The request's id.
     pub request_id: String,
-    /// Why: a code of ours.
-    pub reason: &'static str,
-    /// The identity provider concerned, where it is one of ours.
-    pub identity_provider: Option<String>,
+    /// Why, as a code of ours; and what else it is about.
+    pub detail: Value,
 }
 
 /// What shall be written.
@@ -162,8 +162,7 @@ mod tests {
             client_id: None,
             source: address(number),
             request_id: String::from("r"),
-            reason: "GP0000",
-            identity_provider: None,
+            detail: Value::Null,
         }
     }
 

@@ -62,15 +62,18 @@ pub struct NewGrant {
 pub enum Redemption {
     /// The first use of the code; everything stands. The user's row is as current as the decision.
     Issued(Box<UserRow>),
-    /// The code was used or burnt before; what it gave is revoked.
+    /// The code was used or burnt before; what it gave is revoked, and that is told.
     Replayed,
+    /// The same again, with nothing left to revoke: no event, for whoever sends a code does so as often as they like.
+    ReplayedAgain,
     /// The first use, but user, client, session or consent no longer stand. The code is spent, nothing may be issued.
     NoLongerStands,
 }
 
 /// A code whose user, client, session or consent is gone is entered all the same, revoked from the start: the code is
 /// then spent in every case, and the insert has one source row whatever the joins find, so that the conflict branch is
-/// always reached. A consent that lapsed since, where the client needs one, is gone too. `DO UPDATE` waits for a redemption that runs beside it and then revokes what that one made.
+/// always reached. A consent that lapsed since, where the client needs one, is gone too. `DO UPDATE` waits for a redemption
+/// that runs beside it and then revokes what that one made; where nothing lives any more it changes and tells nothing.
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here; found there
 /// beforehand, it has told its event.
 const REDEEM: &str = "
@@ -97,8 +100,8 @@ WITH standing AS (
            $20::jsonb, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM standing
     ON CONFLICT (day, id) DO UPDATE
-    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
-                          ELSE coalesce(grants.revoked_at, clock_timestamp()) END
+    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at ELSE clock_timestamp() END
+    WHERE grants.attempt = excluded.attempt OR grants.revoked_at IS NULL
     RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
@@ -109,21 +112,22 @@ WITH standing AS (
           AND NOT EXISTS (SELECT FROM grants g WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.attempt = $3::bytea)
     RETURNING hash
 )
-SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.* FROM redeemed, standing";
+SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
+FROM standing LEFT JOIN redeemed ON true";
 
 /// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
 /// the same attempt is made once more. The event's client, user and session are the statement's own, and so is its name,
 /// unless the grant begins without a code and brings one.
 pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
     let row = enter(store, new, false, audit)?;
-    let (own, issued): (bool, bool) = (column(&row, "own")?, column(&row, "issued")?);
     let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
-    match (own, issued) {
-        (true, true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
+    match (column(&row, "own")?, is_issued(&row)?) {
+        (Some(true), true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
         // Ours and revoked although everything stands: replayed by another between our lost answer and the retry.
-        (true, false) if stands => Ok(Redemption::Replayed),
-        (true, false) => Ok(Redemption::NoLongerStands),
-        (false, _) => Ok(Redemption::Replayed),
+        (Some(true), false) if stands => Ok(Redemption::Replayed),
+        (Some(true), false) => Ok(Redemption::NoLongerStands),
+        (Some(false), _) => Ok(Redemption::Replayed),
+        (None, _) => Ok(Redemption::ReplayedAgain),
     }
 }
 
@@ -131,13 +135,18 @@ pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<R
 /// stand: then nothing may be issued. The event has the name it is given, unless nothing is issued.
 pub fn begin(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Option<Box<UserRow>>, StoreError> {
     let row = enter(store, new, false, audit)?;
-    if column(&row, "issued")? { Ok(Some(Box::new(user(&row)?))) } else { Ok(None) }
+    if is_issued(&row)? { Ok(Some(Box::new(user(&row)?))) } else { Ok(None) }
+}
+
+fn is_issued(row: &Row) -> Result<bool, StoreError> {
+    Ok(column::<Option<bool>>(row, "issued")?.unwrap_or(false))
 }
 
 /// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
-/// gave is revoked. The same statement as [`redeem`], so neither can slip past the other.
-pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    enter(store, new, true, audit).map(drop)
+/// gave is revoked. The same statement as [`redeem`], so neither can slip past the other. `false` when there was nothing to
+/// spend or revoke any more, and so nothing told.
+pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    Ok(column::<Option<bool>>(&enter(store, new, true, audit)?, "own")?.is_some())
 }
 
 fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {

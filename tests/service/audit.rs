@@ -10,8 +10,10 @@ use gatepost::protocol::instant::Day;
 use gatepost::store::audit_events;
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in, signed_in};
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
+use crate::support::flow::{
+    VERIFIER, authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in, signed_in,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::until_served;
 
@@ -39,6 +41,13 @@ fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
         assert!(Instant::now() < deadline, "{condition}: {} rows", count(gatepost, condition));
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Failures that were only counted.
+fn more_failures(gatepost: &Gatepost) -> i64 {
+    let sql =
+        "SELECT coalesce(sum((detail ->> 'count')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'";
+    gatepost.database.client().query_one(sql, &[]).unwrap().get(0)
 }
 
 fn list(gatepost: &Gatepost, arguments: &[&str]) -> Vec<Value> {
@@ -103,7 +112,8 @@ fn a_busy_day_of_several_processes_is_told_whole_and_without_secrets() {
     assert_whole(&first, None);
     // Each code gave one grant, and each further redemption is told as what it was.
     assert_eq!(count(&first, "event = 'code_redeemed'"), 21);
-    assert_eq!(count(&first, "event = 'code_replayed'"), 40);
+    // The second ended what the first gave; the third had nothing left to end, and counts among the failures.
+    assert_eq!(count(&first, "event = 'code_replayed' AND detail ->> 'reason' IS NULL"), 20);
     for event in ["signed_in", "consent_given", "access_token_revoked", "client_secret_made", "user_changed"] {
         assert!(count(&first, &format!("event = '{event}'")) > 0, "{event}");
     }
@@ -325,15 +335,43 @@ fn failures_are_told_ten_at_a_time_and_counted_beyond() {
     let told = count(&gatepost, "event = 'client_authentication_failed'");
     // Two minutes at most.
     assert!((10..=20).contains(&told), "{told}");
-    let counted =
-        "SELECT coalesce(sum((detail ->> 'count')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'";
-    let counted: i64 = gatepost.database.client().query_one(counted, &[]).unwrap().get(0);
-    assert_eq!(told + counted, 33);
+    assert_eq!(told + more_failures(&gatepost), 33);
     assert_eq!(
         count(&gatepost, "event = 'client_authentication_failed' AND (source IS NULL OR request_id IS NULL)"),
         0
     );
     assert_eq!(count(&gatepost, "client_id = 'a-secret-in-the-wrong-field'"), 0);
+    assert_whole(&gatepost, Some(&gatepost.log()));
+}
+
+/// A spent code is nobody's proof: whoever has one can send it without end.
+#[test]
+fn a_spent_code_that_comes_again_and_again_fills_no_log() {
+    let mut gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let redeem = |code: &str, verifier: &str| {
+        let form = [("grant_type", "authorization_code"), ("client_id", "pub1"), ("redirect_uri", RPS)];
+        gatepost.post("/connect/token", &[], &[&form[..], &[("code", code), ("code_verifier", verifier)]].concat())
+    };
+    let (used, burnt) = (VERIFIER, "x".repeat(43));
+    let codes = [used, &burnt].map(|verifier| {
+        let code = code(&mut browser, &authorize_path("pub1", RPS, &[]));
+        let first = redeem(&code, verifier);
+        assert_eq!(first.status, if verifier == used { 200 } else { 400 }, "{}", first.text());
+        code
+    });
+    for _ in 0..40 {
+        assert_eq!(redeem(&codes[0], used).json()["error"], "invalid_grant");
+        assert_eq!(redeem(&codes[1], &burnt).json()["error"], "invalid_grant");
+    }
+    gatepost.stop();
+    // What ended something is told with the deed; of the rest ten a minute, in two minutes at most.
+    assert_eq!(count(&gatepost, "event = 'code_replayed' AND sub IS NOT NULL"), 1);
+    let told = count(&gatepost, "event = 'code_replayed' AND sub IS NULL AND client_id = 'pub1'");
+    assert!((10..=20).contains(&told), "{told}");
+    let named = "event = 'code_replayed' AND detail ->> 'grant' IS NOT NULL AND request_id IS NOT NULL";
+    assert_eq!(count(&gatepost, named), told + 1);
+    assert_eq!(told + more_failures(&gatepost), 79);
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
