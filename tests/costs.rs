@@ -318,6 +318,7 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
     let (code, token) = (forged("gpc_"), forged("gpa_"));
     // Caches the client.
     assert_eq!(flow::redeem(&gatepost, &code).status, 400);
+    let mut number = 0;
     let cost = meter.once(&mut || {
         assert_eq!(flow::redeem(&gatepost, &code).status, 400);
         assert_eq!(userinfo(&gatepost, &token).status, 401);
@@ -328,6 +329,14 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         let answer = gatepost.post("/connect/token", &wrong, &[("grant_type", "client_credentials")]);
         assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
         assert_eq!(gatepost.get("/login?r=AAAA").status, 400);
+        // A name that nobody has, another each time, is known to be none, at once as a known one is.
+        number += 1;
+        let made_up = format!("made-up-{number}");
+        assert_eq!(gatepost.get(&authorize_path(&made_up, RP1, &[])).status, 400);
+        for path in ["/connect/token", "/connect/revocation", "/connect/introspect"] {
+            let answer = gatepost.post(path, &[("Authorization", &basic(&made_up, "x"))], &[("token", "x")]);
+            assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
+        }
     });
     assert_eq!(cost.statements(), 0, "{cost:#?}");
 }

@@ -1,4 +1,4 @@
-//! Clients by name, each with the version it was read at; bounded, and knowing also who does not exist.
+//! Clients by name, each with the version it was read at; bounded. A name that no client has never comes here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::RegisteredClient;
 use crate::protocol::identifiers::ClientId;
 
-/// Entries held at most. Names come from outside, so there must be a bound; on reaching it the cache starts over.
+/// Entries held at most; on reaching that the cache starts over.
 const MOST_ENTRIES: usize = 10_000;
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn names_from_outside_cannot_fill_the_memory() {
+    fn more_clients_than_that_do_not_fill_the_memory() {
         let cache = ClientCache::new();
         for number in 0..MOST_ENTRIES * 2 + 1 {
             cache.keep(&ClientId::new(number.to_string()), 1, None);

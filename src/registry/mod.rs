@@ -6,7 +6,7 @@ mod client_cache;
 mod key_ring;
 mod loading;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant as Monotonic};
@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub provider_secrets: BTreeMap<String, Option<SecretText>>,
     /// Signing keys.
     pub keys: KeyRing,
+    /// Every client's name: what is not among them is no client, and no reason to ask the database.
+    pub client_ids: HashSet<ClientId>,
     /// Origins that the scripts of any client may come from.
     pub origins: BTreeSet<String>,
     /// The longest lifetimes that any client registers.
@@ -239,9 +241,18 @@ impl Registry {
         &self.sealers.signing_keys
     }
 
+    /// Whether a client or a resource with secrets has that name.
+    pub fn knows(&self, name: &ClientId) -> bool {
+        let snapshot = self.snapshot();
+        snapshot.client_ids.contains(name) || snapshot.resource_secrets.contains_key(name.as_str())
+    }
+
     /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks today's rules, counts
-    /// as not there. One read when it is not held at the current version.
+    /// as not there. One read when it is not held at the current version; none for a name that no client has.
     pub fn client(&self, client_id: &ClientId) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
+        if !self.snapshot().client_ids.contains(client_id) {
+            return Ok(None);
+        }
         let version = self.version.load(Ordering::Acquire);
         if let Some(held) = self.clients.find(client_id, version) {
             return Ok(held);
@@ -259,17 +270,20 @@ impl Registry {
 fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, Unread> {
     let catalogue = catalogue::load(store)?;
     let keys = signing_keys::load(store)?;
+    let client_ids = clients::names(store)?;
     let origins = clients::origins(store)?;
     let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
     let ring = ring.map_err(|error| Unread { trouble: Trouble::with_keys(&error), error })?;
-    // The oldest of the three versions: if another was read later, the next refresh reads all of them again.
-    let version = catalogue.registry_version.min(keys.registry_version).min(origins.registry_version);
+    // The oldest of the versions: if another was read later, the next refresh reads all of them again.
+    let versions = [catalogue.registry_version, keys.registry_version, client_ids.registry_version];
+    let version = versions.into_iter().fold(origins.registry_version, i64::min);
     Ok(Snapshot {
         version,
         resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
         provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
         catalogue: loading::catalogue(catalogue.value)?,
         keys: ring,
+        client_ids: client_ids.value,
         origins: loading::origins(&origins.value),
         longest_lifetimes: clients::longest_lifetimes(store)?,
         weak_settings: weak_settings::read(store)?,

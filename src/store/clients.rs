@@ -1,5 +1,6 @@
 //! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves itself with.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use postgres::Row;
@@ -66,9 +67,7 @@ pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<Clie
 }
 
 pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
-    let first =
-        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
-    Ok(Versioned { registry_version: column(first, "registry_version")?, value: clients(rows)?.pop() })
+    Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows)?.pop() })
 }
 
 pub(super) const LIST: &str = "
@@ -137,6 +136,22 @@ pub fn revoke(store: &Store, client_id: &ClientId, audit: &AuditEvent<'_>) -> Re
     Ok(!store.write_audited(REVOKE, &[&client_id.as_str()], audit)?.is_empty())
 }
 
+const NAMES: &str = "SELECT i.registry_version, c.client_id FROM installation i LEFT JOIN clients c ON true";
+
+/// The name of every client, disabled or not.
+pub fn names(store: &Store) -> Result<Versioned<HashSet<ClientId>>, StoreError> {
+    let rows = store.read(|connection| connection.query(NAMES, &[]))?;
+    let registry_version = registry_version(&rows)?;
+    let names = rows.iter().filter_map(|row| column::<Option<&str>>(row, "client_id").transpose());
+    Ok(Versioned { registry_version, value: names.map(|name| name.map(ClientId::new)).collect::<Result<_, _>>()? })
+}
+
+fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
+    let first =
+        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
+    column(first, "registry_version")
+}
+
 const ORIGINS: &str = "
 SELECT i.registry_version, u.uri
 FROM installation i
@@ -148,9 +163,7 @@ LEFT JOIN (SELECT DISTINCT jsonb_array_elements_text(l.uris) AS uri
 /// Every redirect URI and allowed origin of an enabled client, each once.
 pub fn origins(store: &Store) -> Result<Versioned<Vec<String>>, StoreError> {
     let rows = store.read(|connection| connection.query(ORIGINS, &[]))?;
-    let first =
-        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
-    let registry_version = column(first, "registry_version")?;
+    let registry_version = registry_version(&rows)?;
     let value =
         rows.iter().filter_map(|row| column::<Option<String>>(row, "uri").transpose()).collect::<Result<_, _>>()?;
     Ok(Versioned { registry_version, value })
@@ -186,6 +199,7 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("clients::FIND", FIND),
     ("clients::LIST", LIST),
     ("clients::REVOKE", REVOKE),
+    ("clients::NAMES", NAMES),
     ("clients::ORIGINS", ORIGINS),
     ("clients::LONGEST_LIFETIMES", LONGEST_LIFETIMES),
 ];
