@@ -61,17 +61,25 @@ impl<K: Eq + Hash> Guesses<K> {
         Guesses { per_minute, tracked, counts: Mutex::new(HashMap::new()) }
     }
 
-    /// How long this guesser must wait; `None` when it may try.
-    pub fn wait(&self, guesser: &K, now: Instant) -> Option<Duration> {
+    /// How long this guesser must wait before so many guesses; `None` when it may try them.
+    pub fn wait(&self, guesser: &K, guesses: u32, now: Instant) -> Option<Duration> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.get(guesser)?;
-        let ends = count.since.plus(WINDOW);
-        (count.failures >= self.per_minute && now < ends).then(|| ends.since(now))
+        self.wait_of(counts.get(guesser)?, guesses, now)
     }
 
-    /// Counts a wrong guess.
-    pub fn count(&self, guesser: K, now: Instant) {
+    fn wait_of(&self, count: &Count, guesses: u32, now: Instant) -> Option<Duration> {
+        let ends = count.since.plus(WINDOW);
+        let too_many = count.failures.saturating_add(guesses) > self.per_minute;
+        (too_many && now < ends).then(|| ends.since(now))
+    }
+
+    /// Counts a guess; or says how long the guesser must wait, and counts nothing. Of many at once no more are counted than
+    /// may be, so one that is wrong must not be told as long as it is not counted.
+    pub fn count(&self, guesser: K, now: Instant) -> Result<(), Duration> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wait) = counts.get(&guesser).and_then(|count| self.wait_of(count, 1, now)) {
+            return Err(wait);
+        }
         if counts.len() >= self.tracked && !counts.contains_key(&guesser) {
             make_room(&mut counts, self.tracked, now);
         }
@@ -80,6 +88,15 @@ impl<K: Eq + Hash> Guesses<K> {
             *count = Count { since: now, failures: 0 };
         }
         count.failures = count.failures.saturating_add(1);
+        Ok(())
+    }
+
+    /// Takes a guess back that was counted before it was looked at, and was none.
+    pub fn take_back(&self, guesser: &K) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(guesser) {
+            count.failures = count.failures.saturating_sub(1);
+        }
     }
 }
 
@@ -113,15 +130,31 @@ mod tests {
     fn the_limit_holds_for_its_client_source_and_minute_alone() {
         let (guesses, client) = (Guesses::new(2, 100), ClientId::new("web"));
         let (here, there) = (Source::of([192, 0, 2, 1].into()), Source::of([192, 0, 2, 2].into()));
-        guesses.count((client.clone(), here), at(0));
-        assert_eq!(guesses.wait(&(client.clone(), here), at(1)), None);
-        guesses.count((client.clone(), here), at(10));
-        assert_eq!(guesses.wait(&(client.clone(), here), at(20)), Some(Duration::from_secs(40)));
-        assert_eq!(guesses.wait(&(client.clone(), there), at(20)), None);
-        assert_eq!(guesses.wait(&(ClientId::new("other"), here), at(20)), None);
-        assert_eq!(guesses.wait(&(client.clone(), here), at(60)), None);
-        guesses.count((client.clone(), here), at(60));
-        assert_eq!(guesses.wait(&(client.clone(), here), at(61)), None);
+        let wait = |client: &ClientId, source, more, now| {
+            guesses.wait(&(client.clone(), source), more, at(now)).map(|wait| wait.as_secs())
+        };
+        let count = |now| guesses.count((client.clone(), here), at(now)).map_err(|wait| wait.as_secs());
+        assert_eq!(count(0), Ok(()));
+        assert_eq!((wait(&client, here, 1, 1), wait(&client, here, 2, 1)), (None, Some(59)));
+        assert_eq!(count(10), Ok(()));
+        assert_eq!((wait(&client, here, 1, 20), count(20)), (Some(40), Err(40)));
+        assert_eq!(wait(&client, there, 1, 20), None);
+        assert_eq!(wait(&ClientId::new("other"), here, 1, 20), None);
+        assert_eq!(wait(&client, here, 1, 60), None);
+        assert_eq!(count(60), Ok(()));
+        assert_eq!(wait(&client, here, 1, 61), None);
+    }
+
+    #[test]
+    fn of_many_at_once_no_more_are_counted_than_may_be() {
+        let guesses = Guesses::new(10, 100);
+        let counted = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..150).map(|_| scope.spawn(|| guesses.count(1, at(0)).is_ok())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|counted| *counted).count()
+        });
+        assert_eq!(counted, 10);
+        guesses.take_back(&1);
+        assert_eq!((guesses.count(1, at(1)), guesses.wait(&1, 1, at(1))), (Ok(()), Some(Duration::from_secs(59))));
     }
 
     #[test]
@@ -137,30 +170,29 @@ mod tests {
         let (guesses, client) = (Guesses::new(1, 10), ClientId::new("web"));
         let source = |number: u8| Source::of([192, 0, 2, number].into());
         for number in 0..11 {
-            guesses.count((client.clone(), source(number)), at(i64::from(number)));
+            guesses.count((client.clone(), source(number)), at(i64::from(number))).unwrap();
         }
-        assert_eq!(guesses.wait(&(client.clone(), source(0)), at(12)), None);
-        assert!(guesses.wait(&(client.clone(), source(9)), at(12)).is_some());
-        assert!(guesses.wait(&(client.clone(), source(10)), at(12)).is_some());
+        assert_eq!(guesses.wait(&(client.clone(), source(0)), 1, at(12)), None);
+        assert!(guesses.wait(&(client.clone(), source(9)), 1, at(12)).is_some());
+        assert!(guesses.wait(&(client.clone(), source(10)), 1, at(12)).is_some());
     }
 
     #[test]
     fn memory_is_bounded() {
         let guesses = Guesses::new(2, 10);
         for number in 0..1_000 {
-            guesses.count((ClientId::new(number.to_string()), Source::of([192, 0, 2, 1].into())), at(0));
+            guesses.count((ClientId::new(number.to_string()), Source::of([192, 0, 2, 1].into())), at(0)).unwrap();
         }
         assert!(guesses.counts.lock().unwrap().len() <= 10);
     }
 
     #[test]
     fn a_guesser_that_is_counted_already_pushes_nobody_out() {
-        let guesses = Guesses::new(1, 2);
-        guesses.count(1, at(0));
-        guesses.count(2, at(0));
-        for _ in 0..10 {
-            guesses.count(2, at(1));
+        let guesses = Guesses::new(11, 2);
+        guesses.count(1, at(0)).unwrap();
+        for _ in 0..11 {
+            guesses.count(2, at(1)).unwrap();
         }
-        assert!(guesses.wait(&1, at(1)).is_some() && guesses.wait(&2, at(1)).is_some());
+        assert!(guesses.wait(&1, 11, at(1)).is_some() && guesses.wait(&2, 1, at(1)).is_some());
     }
 }

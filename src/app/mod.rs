@@ -97,8 +97,10 @@ pub struct App {
     audit_failures: AuditFailures,
     /// Logos of clients, kept in memory.
     pub client_logos: ClientLogos,
-    /// Wrong client secrets.
+    /// Wrong secrets of what is registered.
     pub client_failures: Guesses<(ClientId, Source)>,
+    /// Attempts under names that nothing has, together: made-up names have room of their own, and push no other counter out.
+    pub made_up_failures: Guesses<Source>,
     /// Device authorizations: not guesses, but limited like them.
     pub device_authorizations: Guesses<(ClientId, Source)>,
     /// Wrong user codes, by source.
@@ -201,6 +203,7 @@ impl App {
             audit_failures: AuditFailures::default(),
             client_logos: ClientLogos::default(),
             client_failures: Guesses::new(limits.client_failures_per_minute, tracked),
+            made_up_failures: Guesses::new(limits.client_failures_per_minute, tracked),
             device_authorizations: Guesses::new(limits.device_authorizations_per_minute, tracked),
             user_code_failures: Guesses::new(limits.user_code_failures_per_minute, tracked),
             user_code_failures_overall: Guesses::new(limits.user_code_failures_per_minute_overall, 1),

@@ -181,8 +181,9 @@ pub(super) const DEVICE_INTERVAL: Setting =
 pub(super) const LIMIT_CLIENT_FAILURES_PER_MINUTE: Setting = Setting::number(
     "GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE",
     20,
-    COUNT,
-    "failed client authentications per client and source",
+    // A Basic header that reads two ways is two guesses.
+    (2, 1_000_000),
+    "wrong secrets per client and source, and per source of all names that no client has",
 );
 pub(super) const LIMIT_PASSWORD_WINDOW: Setting = Setting::number(
     "GATEPOST_LIMIT_PASSWORD_WINDOW",
@@ -234,7 +235,7 @@ pub(super) const LIMIT_TRACKED: Setting = Setting::number(
     "GATEPOST_LIMIT_TRACKED",
     100_000,
     (1_000, 10_000_000),
-    "counters held in memory at once; the oldest give way",
+    "counters of each kind held in memory at once; the oldest give way",
 );
 
 /// Every setting, in the order of the README.

@@ -1,7 +1,9 @@
 //! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1), and a resource at
 //! introspection (RFC 7662 §2.1).
 
+use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
@@ -71,16 +73,8 @@ fn prove<T>(
         Ok(presented) => presented,
         Err(failure) => return Ok(Err(Unproven { name: None, failure })),
     };
-    let guesser = (presented.client_id.clone(), Source::of(request.source));
-    if let Some(retry_after) = app.client_failures.wait(&guesser, now) {
-        app.note_turned_away(request);
-        return Err(Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after });
-    }
-    let judged = judge_readings(app, &presented, now, judge)?;
+    let judged = judge_readings(app, request, &presented, now, judge)?;
     if let Err(failure) = &judged {
-        if failure.counts_as_guess() {
-            app.client_failures.count(guesser, now);
-        }
         // What is nobody's client_id may be anything, a secret in the wrong field among it.
         let reason = failure.error.reason;
         let known = (reason != Reason::UnknownClientAtToken).then_some(&presented.client_id);
@@ -91,21 +85,73 @@ fn prove<T>(
     Ok(judged.map_err(|failure| Unproven { name: is_name(&failure).then_some(presented.client_id), failure }))
 }
 
-/// Judges what was presented, and once more its raw reading where the header has two.
+/// Whose wrong guesses count together.
+#[derive(PartialEq)]
+enum Guesser {
+    /// Those at something registered, from one source.
+    At(ClientId, Source),
+    /// Those at whatever nothing is called, from one source.
+    AtNothing(Source),
+}
+
+impl Guesser {
+    fn of(app: &App, presented: &PresentedClient, source: Source) -> Guesser {
+        let name = &presented.client_id;
+        if app.registry.knows(name) { Guesser::At(name.clone(), source) } else { Guesser::AtNothing(source) }
+    }
+
+    fn wait(&self, app: &App, guesses: u32, now: Instant) -> Option<Duration> {
+        match self {
+            Guesser::At(name, source) => app.client_failures.wait(&(name.clone(), *source), guesses, now),
+            Guesser::AtNothing(source) => app.made_up_failures.wait(source, guesses, now),
+        }
+    }
+
+    fn count(self, app: &App, now: Instant) -> Result<(), Duration> {
+        match self {
+            Guesser::At(name, source) => app.client_failures.count((name, source), now),
+            Guesser::AtNothing(source) => app.made_up_failures.count(source, now),
+        }
+    }
+}
+
+/// Judges what was presented, and then its raw reading where the header has two and there is room for a second guess. What
+/// was tried counts if nothing of it is right: after the look, since whoever is right is never limited; but what many at once
+/// saw beyond the limit is not told.
 fn judge_readings<T>(
     app: &App,
+    request: &Request,
     presented: &PresentedClient,
     now: Instant,
     judge: fn(&App, &PresentedClient, Instant) -> Judged<T>,
 ) -> Judged<T> {
-    let failure = match judge(app, presented, now)? {
-        Ok(proven) => return Ok(Ok(proven)),
-        Err(failure) => failure,
+    let throttled = |retry_after| {
+        app.note_turned_away(request);
+        Failure::Throttled { reason: Reason::TooManyClientFailures, retry_after }
     };
-    match presented.retry() {
-        Some(raw) => Ok(judge(app, &raw, now)?.map_err(|_| failure)),
-        None => Ok(Err(failure)),
+    let (source, raw) = (Source::of(request.source), presented.retry());
+    let (mut refused, mut tried) = (None, Vec::new());
+    for reading in iter::once(presented).chain(&raw) {
+        let guesser = Guesser::of(app, reading, source);
+        let guesses = if tried.contains(&guesser) { 2 } else { 1 };
+        match (guesser.wait(app, guesses, now), &refused) {
+            (Some(wait), None) => return Err(throttled(wait)),
+            (Some(_), Some(_)) => break,
+            (None, _) => {}
+        }
+        match judge(app, reading, now)? {
+            Ok(proven) => return guesser.wait(app, guesses, now).map_or(Ok(Ok(proven)), |wait| Err(throttled(wait))),
+            Err(failure) if failure.counts_as_guess() => {
+                tried.push(guesser);
+                refused = refused.or(Some(failure));
+            }
+            Err(failure) => refused = refused.or(Some(failure)),
+        }
     }
+    for guesser in tried {
+        guesser.count(app, now).map_err(throttled)?;
+    }
+    refused.map(Err).ok_or_else(|| Failure::Internal(String::from("nothing was presented")))
 }
 
 /// Clients and resources share one name space. A public client proves nothing, so it is told nothing.

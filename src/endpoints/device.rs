@@ -95,26 +95,28 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
     let Some(typed) = typed else {
         return Ok(again(200, UserCodeProblem::Missing, Reason::UnknownUserCode));
     };
-    let now = app.now();
-    if let Some(wait) = wait(app, request, now) {
+    let source = Source::of(request.source);
+    if let Err(wait) = count(app, source, app.now()) {
         let minutes = answers::minutes(wait);
         let response = again(429, UserCodeProblem::TooMany { minutes }, Reason::TooManyUserCodes);
         return Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()));
     }
-    match UserCode::parse(typed).map(|code| DeviceVisit::begin(app, &code)).transpose()?.flatten() {
-        Some(visit) => next(app, request, &visit),
-        None => {
-            app.user_code_failures.count(Source::of(request.source), now);
-            app.user_code_failures_overall.count((), now);
-            Ok(again(200, UserCodeProblem::Wrong, Reason::UnknownUserCode))
-        }
-    }
+    let visit = UserCode::parse(typed).map_or(Ok(None), |code| DeviceVisit::begin(app, &code));
+    let visit = match visit {
+        Ok(None) => return Ok(again(200, UserCodeProblem::Wrong, Reason::UnknownUserCode)),
+        Ok(Some(visit)) => Ok(visit),
+        Err(failure) => Err(failure),
+    };
+    app.user_code_failures.take_back(&source);
+    app.user_code_failures_overall.take_back(&());
+    next(app, request, &visit?)
 }
 
-/// How long nobody may try from there.
-fn wait(app: &App, request: &Request, now: Instant) -> Option<Duration> {
-    let of_source = app.user_code_failures.wait(&Source::of(request.source), now);
-    of_source.max(app.user_code_failures_overall.wait(&(), now))
+/// Counts a code before it is looked at, so that of many at once no more are looked at than may be; or says how long nobody
+/// may try from there.
+fn count(app: &App, source: Source, now: Instant) -> Result<(), Duration> {
+    app.user_code_failures.count(source, now)?;
+    app.user_code_failures_overall.count((), now).inspect_err(|_| app.user_code_failures.take_back(&source))
 }
 
 /// The decision's page, or the sign-in's: drawn as the answer to the code, and not redirected to.

@@ -75,11 +75,8 @@ fn answer(
 
 fn limit(app: &App, request: &Request, client: &Client, now: Instant) -> Result<(), Failure> {
     let asking = (client.client_id.clone(), Source::of(request.source));
-    if let Some(retry_after) = app.device_authorizations.wait(&asking, now) {
-        return Err(Failure::Throttled { reason: Reason::TooManyDeviceAuthorizations, retry_after });
-    }
-    app.device_authorizations.count(asking, now);
-    Ok(())
+    let counted = app.device_authorizations.count(asking, now);
+    counted.map_err(|retry_after| Failure::Throttled { reason: Reason::TooManyDeviceAuthorizations, retry_after })
 }
 
 /// Draws user codes until one is free.

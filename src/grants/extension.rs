@@ -64,17 +64,22 @@ fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHa
 }
 
 fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
-    let wait = context.app.extension_failures.wait(&guesser(context), context.now);
-    let throttled =
-        |retry_after: Duration| Failure::Throttled { reason: Reason::TooManyExtensionFailures, retry_after };
+    let wait = context.app.extension_failures.wait(&guesser(context), 1, context.now);
     wait.map(throttled).map_or(Ok(()), Err)
 }
 
-/// `invalid_grant` may have been a guess, and counts; not where we could not tell.
+fn throttled(retry_after: Duration) -> Failure {
+    Failure::Throttled { reason: Reason::TooManyExtensionFailures, retry_after }
+}
+
+/// `invalid_grant` may have been a guess, and counts; not where we could not tell. Beyond the limit it is not told.
 fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
     let (code, reason) = (refusal.error.code, refusal.error.reason);
-    if code == TokenErrorCode::InvalidGrant && reason != Reason::AssertionKeysUnavailable {
-        context.app.extension_failures.count(guesser(context), context.now);
+    if code == TokenErrorCode::InvalidGrant
+        && reason != Reason::AssertionKeysUnavailable
+        && let Err(wait) = context.app.extension_failures.count(guesser(context), context.now)
+    {
+        return throttled(wait);
     }
     Failure::RefusedByGrant(refusal)
 }

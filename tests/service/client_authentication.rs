@@ -1,5 +1,7 @@
 //! Client authentication at the token endpoint: who is believed, and how the others are told.
 
+use std::thread;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -262,7 +264,7 @@ fn guessing_is_stopped_for_its_source_and_client_alone() {
         gatepost.post("/connect/token", &headers, &[GRANT])
     };
     for guess in 0..20 {
-        assert_challenged(&from("192.0.2.1", "conf1", &format!("guess {guess}")), "a guess");
+        assert_challenged(&from("192.0.2.1", "conf1", &format!("guess-{guess}")), "a guess");
     }
     for secret in ["guess", CONF1_SECRET] {
         let answer = from("192.0.2.1", "conf1", secret);
@@ -283,6 +285,68 @@ fn guessing_is_stopped_for_its_source_and_client_alone() {
     for odd in ["a", "unknown", "::ffff:192.0.2.9", "192.0.2.9:443", "[2001:db8:9::1]:443", ",,", "999.1.1.1"] {
         assert_eq!(from(odd, "conf1", CONF1_SECRET).status, 200, "{odd}");
     }
+}
+
+#[test]
+fn a_header_that_reads_two_ways_counts_as_the_two_guesses_it_is() {
+    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "5")]);
+    let guess = |secret: &str| ask(&gatepost, Some(&raw(format!("conf1:{secret}"))), &[]);
+    for secret in ["first%20pair", "second+pair"] {
+        assert_challenged(&guess(secret), secret);
+    }
+    // There is room for one more guess: the first reading is tried and the second is not.
+    assert_challenged(&guess("third+pair"), "the fifth guess");
+    assert_eq!(guess(CONF1_SECRET).status, 429);
+    // The other reading names another client; each guess counts where it was tried.
+    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "2")]);
+    for _ in 0..2 {
+        assert_challenged(&ask(&gatepost, Some(&raw("conf%31:wrong")), &[]), "conf1, or conf%31");
+    }
+    assert_eq!(ask(&gatepost, Some(&raw("conf1:wrong")), &[]).status, 429);
+    assert_eq!(ask(&gatepost, Some(&raw("nobody:wrong")), &[]).status, 429);
+}
+
+#[test]
+fn whoever_is_right_by_the_second_reading_counts_nothing() {
+    let clients = [("older", with_secret(&json!({"value": "100% of an older secret"})))];
+    let settings = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "2")];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &settings);
+    for _ in 0..10 {
+        assert_eq!(ask(&gatepost, Some(&raw("older:100% of an older secret")), &[]).status, 200);
+    }
+}
+
+#[test]
+fn made_up_names_share_a_counter_and_push_out_none_of_a_name_that_exists() {
+    let settings = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "20"), ("GATEPOST_LIMIT_TRACKED", "1000")];
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    let mut connection = gatepost.connect();
+    let mut from = |address: &str, client_id: &str| {
+        let headers = [("X-Forwarded-For", address), ("Authorization", &basic(client_id, "wrong"))];
+        connection.post("/connect/token", &headers, &[GRANT]).status
+    };
+    (0..20).for_each(|_| assert_eq!(from("192.0.2.1", "conf1"), 401));
+    // Made-up names of one source come to an end together.
+    let answers: Vec<u16> = (0..30).map(|number| from("192.0.2.2", &format!("made-up-{number}"))).collect();
+    assert_eq!(answers, [[401; 20].as_slice(), &[429; 10]].concat());
+    assert_eq!(from("192.0.2.2", "conf1"), 401, "what exists has a counter of its own");
+    // And of more sources than are tracked: the counter of a name that exists stays.
+    for number in 0..1_100_u32 {
+        let address = format!("2001:db8:{:x}:{:x}::1", number / 256, number % 256);
+        assert_eq!(from(&address, &format!("made-up-{number}")), 401);
+    }
+    assert_eq!(from("192.0.2.1", "conf1"), 429);
+}
+
+#[test]
+fn of_many_guesses_at_once_no_more_are_told_than_one_after_the_other() {
+    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "10")]);
+    let told = thread::scope(|scope| {
+        let guesses: Vec<_> =
+            (0..60).map(|_| scope.spawn(|| ask(&gatepost, Some(&basic("conf1", "wrong")), &[]).status)).collect();
+        guesses.into_iter().map(|guess| guess.join().unwrap()).filter(|status| *status == 401).count()
+    });
+    assert_eq!(told, 10);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `/device` as the person in front of it sees it, and as whoever wants to trick them does.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::support::device::{
@@ -169,6 +171,29 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
     // Fifteen in all: now everybody waits.
     is_told_to_wait(&enter(&mut browser_at(&gatepost, "2001:db8::1"), user_code(&device)));
     assert_eq!(gatepost.browser().get("/device").status, 200);
+}
+
+#[test]
+fn of_many_codes_at_once_no_more_are_looked_at_than_one_after_the_other() {
+    let gatepost = serve();
+    let device = start(&gatepost, TV, &[]);
+    let answers: Vec<u16> = thread::scope(|scope| {
+        let guesses: Vec<_> = (0..150)
+            .map(|_| {
+                let mut browser = browser_at(&gatepost, "192.0.2.7");
+                let page = browser.get("/device");
+                (browser, page)
+            })
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|(mut browser, page)| scope.spawn(move || send_code(&mut browser, &page, "BCDF-GHJK").status))
+            .collect();
+        guesses.into_iter().map(|guess| guess.join().unwrap()).collect()
+    });
+    let of = |status| answers.iter().filter(|answer| **answer == status).count();
+    // Where the server is busy it may say so; whoever is told that a code is wrong was one of ten.
+    assert_eq!((of(200), of(200) + of(429) + of(503)), (10, 150), "{answers:?}");
+    assert!(enter(&mut browser_at(&gatepost, "192.0.2.8"), user_code(&device)).text().contains("name=\"password\""));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::store::upstream_logout::{self, SessionFromUpstream, SpentToken};
 /// Takes a logout token: 200 and nothing, or 400 for whatever is not believed.
 pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     require_form(request, 400)?;
-    if let Some(retry_after) = app.logout_token_failures.wait(&Source::of(request.source), app.now()) {
+    if let Some(retry_after) = app.logout_token_failures.wait(&Source::of(request.source), 1, app.now()) {
         app.note_turned_away(request);
         return Err(Failure::Throttled { reason: Reason::TooManyLogoutTokens, retry_after });
     }
@@ -61,7 +61,8 @@ fn verified(app: &App, request: &Request, provider: &IdentityProvider, token: &s
 }
 
 fn count(app: &App, request: &Request) {
-    app.logout_token_failures.count(Source::of(request.source), app.now());
+    // No guess, and told whatever the count: it keeps the next ones away.
+    let _counted = app.logout_token_failures.count(Source::of(request.source), app.now());
 }
 
 fn refused(app: &App, request: &Request, provider: Option<&IdentityProvider>, cause: &str) -> Failure {
