@@ -168,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::samples::NOW;
+    use super::super::samples::{self, NOW};
     use super::*;
 
     const ISSUER: &str = "https://login.example.com";
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_header_chooses_no_algorithm() {
-        let key = PublicKey::P256 { x: [1; 32], y: [2; 32] };
+        let key = samples::p256(1);
         let keys = KeySet::parse(&json!({ "keys": [key.to_jwk()] })).unwrap();
         let jws = |alg| UnverifiedJws {
             alg,

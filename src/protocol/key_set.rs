@@ -1,6 +1,7 @@
 //! Public keys of others (RFC 7517): clients that authenticate by them, issuers of assertions, upstream providers. What
 //! is weak or not for signatures is left out; one key alone must answer to a name and an algorithm, or none does.
 
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde_json::{Map, Value};
 
 use super::client::SigningAlgorithm;
@@ -140,9 +141,18 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
     Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purpose == "sig"))
 }
 
-/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1 signs nothing.
+/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1 signs nothing; a point that
+/// is not on its curve is no key (RFC 7518 §6.2.1).
 fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
-    let PublicKey::Rsa { n, e } = key else { return Ok(()) };
+    let (n, e) = match key {
+        PublicKey::Rsa { n, e } => (n, e),
+        PublicKey::P256 { x, y } => {
+            let point = [&[4], x.as_slice(), y].concat();
+            let parsed = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+            return parsed.map(drop).map_err(|_| "is a point that is not on its curve");
+        }
+        PublicKey::Ed25519 { .. } => return Ok(()),
+    };
     if !(2_048..=8_192).contains(&bits(n)) {
         return Err("is an RSA key of fewer than 2048 or more than 8192 bits");
     }
@@ -175,6 +185,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::samples;
     use super::*;
 
     fn rsa(bits: usize) -> Value {
@@ -182,8 +193,8 @@ mod tests {
         json!({ "kty": "RSA", "n": URL_SAFE_NO_PAD.encode(n), "e": "AQAB" })
     }
 
-    fn p256(byte: u8) -> Value {
-        PublicKey::P256 { x: [byte; 32], y: [byte; 32] }.to_jwk()
+    fn p256(number: u8) -> Value {
+        samples::p256(number).to_jwk()
     }
 
     fn with(mut jwk: Value, name: &str, value: Value) -> Value {
@@ -275,6 +286,9 @@ mod tests {
             with(rsa(2_048), "n", json!("")),
             with(p256(1), "x", json!("AA")),
             with(p256(1), "y", json!(null)),
+            with(p256(1), "y", p256(2)["y"].clone()),
+            PublicKey::P256 { x: [0; 32], y: [0; 32] }.to_jwk(),
+            PublicKey::P256 { x: [0xff; 32], y: [0xff; 32] }.to_jwk(),
             with(p256(1), "kid", json!(1)),
             with(p256(1), "use", json!(["sig"])),
             with(p256(1), "key_ops", json!("verify")),

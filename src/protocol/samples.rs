@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use serde_json::{Value, json};
 
 use super::access_token::{AccessToken, AccessTokenUser, Jti};
@@ -14,6 +15,7 @@ use super::client::{
 };
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
+use super::jwks::PublicKey;
 use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
@@ -22,6 +24,15 @@ use super::user::User;
 
 /// 2026-11-20T00:00:00Z
 pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);
+
+/// The public key of that private number.
+pub(crate) fn p256(number: u8) -> PublicKey {
+    let mut private = [0; 32];
+    private[31] = number;
+    let point = PrivateKey::from_private_key(&ECDH_P256, &private).unwrap().compute_public_key().unwrap();
+    let (x, y) = point.as_ref()[1..].split_at(32);
+    PublicKey::P256 { x: x.try_into().unwrap(), y: y.try_into().unwrap() }
+}
 
 pub(crate) fn scope(text: &str) -> ScopeSet {
     ScopeSet::parse(text).unwrap()

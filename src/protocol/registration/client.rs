@@ -240,7 +240,7 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
 fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
     ClientLinks {
         client_uri: walker.checked("client_uri", web_url),
-        logo_uri: walker.checked("logo_uri", web_url),
+        logo_uri: walker.checked("logo_uri", protected_url),
         policy_uri: walker.checked("policy_uri", web_url),
         tos_uri: walker.checked("tos_uri", web_url),
     }

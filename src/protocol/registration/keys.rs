@@ -1,5 +1,7 @@
 //! Public keys that clients and assertion issuers register (RFC 7517 §5).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::protocol::key_set::{JwkReading, KeySet, read};
@@ -14,9 +16,13 @@ pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Op
     if keys.is_empty() {
         walker.problem("keys", "must be an array of at least one key");
     }
+    let mut seen = BTreeSet::new();
     for (place, key) in keys {
         match read(key) {
             JwkReading::Unfit(rule) => walker.note(place, rule),
+            JwkReading::Usable(key, _) if !seen.insert(key.thumbprint()) => {
+                walker.note(place, "is a key that stands in the set before");
+            }
             JwkReading::Usable(..) | JwkReading::ForOtherUse => {}
         }
     }

@@ -10,6 +10,7 @@ use crate::protocol::client::*;
 use crate::protocol::registration::client::{entry, from_json};
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::response_type::ResponseType;
+use crate::protocol::samples::{self, changed};
 
 /// The one problem of a document with this client in it, where a provider `corp` is there to be named.
 fn client_problem(members: Value) -> String {
@@ -113,6 +114,7 @@ fn wrong_values_of_a_client_are_named_with_place_and_rule() {
         (json!({"client_id": "x".repeat(201)}), "client_id", "1 to 200"),
         (json!({"client_name": "a\u{202e}b"}), "client_name", "bidi"),
         (json!({"logo_uri": "javascript:alert(1)"}), "logo_uri", "must begin with https://"),
+        (json!({"logo_uri": "http://a.example/logo.png"}), "logo_uri", "must be https"),
         (json!({"redirect_uris": "https://a.example"}), "redirect_uris", "expected an array, found a string"),
         (json!({"redirect_uris": ["https://a.example", 1]}), "redirect_uris[1]", "expected a string, found a number"),
         (json!({"redirect_uris": ["https://a.example/#"]}), "redirect_uris[0]", "fragment"),
@@ -140,7 +142,17 @@ fn wrong_values_of_a_client_are_named_with_place_and_rule() {
         (json!({"jwks": {"keys": [{"kty": "oct", "k": "x"}]}}), "jwks.keys[0]", "public part only"),
         (json!({"jwks": {"keys": [{}]}}), "jwks.keys[0]", "must have a kty"),
         (json!({"jwks": {"keys": [{"kty": "RSA", "n": "x".repeat(168), "e": "AQAB"}]}}), "jwks.keys[0]", "2048"),
-        (json!({"jwks": {"keys": [p256("k", "A"), p256("k", "E")]}}), "jwks.keys", "a kid of its own"),
+        (json!({"jwks": {"keys": [p256("k", 1), p256("k", 2)]}}), "jwks.keys", "a kid of its own"),
+        (
+            json!({"jwks": {"keys": [p256("k", 1), p256("l", 2), p256("m", 1)]}}),
+            "jwks.keys[2]",
+            "stands in the set before",
+        ),
+        (
+            json!({"jwks": {"keys": [changed(p256("k", 1), json!({"y": p256("k", 2)["y"]}))]}}),
+            "jwks.keys[0]",
+            "not on its curve",
+        ),
         (json!({"jwks_uri": "http://a.example/jwks"}), "jwks_uri", "must be https"),
         (json!({"default_max_age": -1}), "default_max_age", "whole number"),
         (json!({"frontchannel_logout_uri": "http://a.example"}), "frontchannel_logout_uri", "must be https"),
@@ -293,7 +305,7 @@ fn contradictions_about_keys_are_refused_with_the_reason() {
         ),
         (
             json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
-                   "jwks": {"keys": [p256("k", "A")]}, "secrets": public}),
+                   "jwks": {"keys": [p256("k", 1)]}, "secrets": public}),
             "jwks",
             "no key that fits",
         ),
@@ -343,13 +355,12 @@ fn what_looks_like_a_contradiction_and_is_none_is_taken() {
                "refresh_token_usage": "reuse"}),
         json!({"client_id": "native", "application_type": "native", "redirect_uris": ["com.example:/cb", "http://127.0.0.1/cb"]}),
         json!({"client_id": "jwt", "redirect_uris": ["https://a.example"], "token_endpoint_auth_method": "private_key_jwt",
-               "jwks": {"keys": [p256("k", "A"), {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQ"}]}, "refresh_token_retry_window": 0}),
+               "jwks": {"keys": [p256("k", 1), {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQ"}]}, "refresh_token_retry_window": 0}),
     ] {
         client(members);
     }
 }
 
-fn p256(kid: &str, letter: &str) -> Value {
-    let coordinate = letter.repeat(43);
-    json!({"kty": "EC", "crv": "P-256", "kid": kid, "x": coordinate, "y": coordinate})
+fn p256(kid: &str, number: u8) -> Value {
+    changed(samples::p256(number).to_jwk(), json!({"kid": kid}))
 }
