@@ -1,9 +1,10 @@
-// The shipped proxy configuration, with a real nginx and TLS, in front of Gatepost on its Unix socket.
+// The shipped proxy configuration, with a real nginx and TLS, in front of Gatepost on its Unix socket, and at last on TCP.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { Agent, get } from "node:https";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
@@ -16,41 +17,44 @@ import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, sh
 const password = "through-the-looking-glass";
 
 describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
-  let directory, dev, gatepost, nginx, browser, issuer, port, plainPort, certificate;
+  let directory, dev, settings, gatepost, nginx, browser, issuer, port, plainPort, tcpPort, certificate;
   const log = { gatepost: "" };
 
   before(async () => {
     directory = await newProject();
     dev = await startDev(directory);
-    [port, plainPort] = await freePorts(2);
+    [port, plainPort, tcpPort] = await freePorts(3);
     issuer = `https://localhost:${port}`;
     certificate = await certified(directory, "localhost");
-    await startGatepost();
-    await startNginx();
+    await prepareGatepost();
+    await startBoth(`unix:${join(directory, "http.sock")}`);
     browser = await launch();
   });
 
   after(async () => {
     await browser?.close();
+    await stopBoth();
+    await dev?.stop();
+    await removeProject(directory);
+  });
+
+  async function stopBoth() {
     for (const [child, signal] of [[nginx, "SIGQUIT"], [gatepost, "SIGTERM"]]) {
       if (child && child.exitCode === null) {
         child.kill(signal);
         await once(child, "exit");
       }
     }
-    await dev?.stop();
-    await removeProject(directory);
-  });
+  }
 
-  async function startGatepost() {
-    const settings = join(directory, "settings");
+  async function prepareGatepost() {
+    settings = join(directory, "settings");
     const secret = join(directory, "master-secret");
     await writeFile(secret, run(binary, ["secret"]), { mode: 0o600 });
     const lines = [
       `GATEPOST_BASE_URL=${issuer}`,
       `GATEPOST_DATABASE_URL=${await newDatabase(directory, "behind_nginx")}`,
       `GATEPOST_SECRET_FILE=${secret}`,
-      `GATEPOST_LISTEN=unix:${join(directory, "http.sock")}`,
       "GATEPOST_ADMIN_LISTEN=",
     ];
     await writeFile(settings, lines.join("\n"), { mode: 0o600 });
@@ -69,17 +73,18 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
       users: [{ username: "alice", password, claims: { name: "Alice" } }],
     };
     run(binary, ["apply", "-", "--env-file", settings], { ...options, input: JSON.stringify(document) });
-    gatepost = spawn(binary, ["serve", "--env-file", settings], { ...options, stdio: ["ignore", "ignore", "pipe"] });
-    gatepost.stderr.setEncoding("utf8").on("data", (text) => (log.gatepost += text));
   }
 
-  async function startNginx() {
+  async function startBoth(upstream) {
+    const options = { cwd: directory, env: environment(), stdio: ["ignore", "ignore", "pipe"] };
+    gatepost = spawn(binary, ["serve", "--env-file", settings, "--listen", upstream], options);
+    gatepost.stderr.setEncoding("utf8").on("data", (text) => (log.gatepost += text));
     const file = join(directory, "nginx.conf");
     const shipped = await shippedConfiguration(port, plainPort, [
       [/server_name login\.example\.com;/g, "server_name localhost;"],
       [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, certificate.chain],
       [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, certificate.key],
-      [/unix:\/run\/gatepost\/http\.sock/g, `unix:${join(directory, "http.sock")}`],
+      [/unix:\/run\/gatepost\/http\.sock/g, upstream],
     ]);
     await writeFile(file, mainConfiguration(directory, "root", shipped));
     run(nginxProgram, ["-t", "-q", "-p", directory, "-c", file]);
@@ -91,6 +96,11 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
       await pause(100);
     }
   }
+
+  const statusOf = (options) =>
+    new Promise((resolve, reject) => {
+      get(options, (answer) => answer.resume().on("end", () => resolve(answer.statusCode))).on("error", reject);
+    });
 
   const ask = (...request) => askAt({ port, name: "localhost", ca: certificate.ca }, ...request);
 
@@ -118,7 +128,11 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
       client_id: "web", redirect_uri: "https://shop.example.com/callback", response_type: "code", scope: "openid profile",
       state: "kept", code_challenge: challenge, code_challenge_method: "S256",
     });
+    // A sibling site's cookies, with bytes that HTTP has no meaning for; on either side of Gatepost's own.
+    await page.goto(`${issuer}/healthz`);
+    await page.evaluate(() => (document.cookie = "other=caf\u00e9; path=/"));
     await page.goto(`${issuer}/connect/authorize?${query}`);
+    await page.evaluate(() => (document.cookie = "last=\u65e5\u672c; path=/"));
     await page.getByLabel("User name").fill("alice");
     await page.getByLabel("Password", { exact: true }).fill(password);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -154,6 +168,25 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const line = log.gatepost.split("\n").find((text) => text.includes("/nowhere-but-here"));
     assert.match(line, /source=127\.0\.0\.1( |$)/);
     assert.doesNotMatch(log.gatepost, /203\.0\.113|evil/);
+  });
+
+  test("bytes above ASCII, wherever a visitor sends them, keep nobody out", async () => {
+    const read = ["Authorization", "Accept-Language", "Cookie", "Origin", "Sec-Fetch-Site", "X-Forwarded-For"];
+    const unread = ["Referer", "User-Agent", "Accept", "X-Anything", "Forwarded", "If-None-Match", "Expect-CT"];
+    const fields = [...read, ...unread].map((name) => `${name}: caf\u00e9=\u00ff\u0080; b=1\r\n`);
+    for (const sent of [...fields, fields.join("")]) {
+      const line = "GET /.well-known/openid-configuration HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+      assert.match(await send(Buffer.from(`${line}${sent}\r\n`, "latin1")), /^HTTP\/1\.1 200 /, sent);
+    }
+    const form = "grant_type=client_credentials&client_id=job&client_secret=a-secret-of-the-nightly-job";
+    const line = "POST /connect/token HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+    const body = `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${form.length}\r\n\r\n${form}`;
+    const tokens = await send(Buffer.from(line + fields.filter((field) => !/^(Auth|Origin|Sec-)/.test(field)).join("") + body, "latin1"));
+    assert.match(tokens, /^HTTP\/1\.1 200 .*"access_token"/s);
+    for (const path of ["/caf\u00e9", "/?a=\u00ff"]) {
+      const answer = await send(Buffer.from(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`, "latin1"));
+      assert.match(answer, /^HTTP\/1\.1 400 /, path);
+    }
   });
 
   test("what is malformed or too large is refused, and the next request served", async () => {
@@ -301,6 +334,33 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     await asking;
     assert.ok(asked > 20, `${asked} requests`);
     assert.equal(failed, 0, `${failed} of ${asked}`);
+  });
+
+  // nginx takes a port of this machine's for each request, and soon the same ones again: nothing that a refused request
+  // leaves behind may be held against the next from its port.
+  test("on TCP, 30,000 malformed requests take no good one with them", async (t) => {
+    await stopBoth();
+    await startBoth(`127.0.0.1:${tcpPort}`);
+    const begun = log.gatepost.length;
+    const agent = new Agent({ keepAlive: true, maxSockets: 24, ca: certificate.ca });
+    const wanted = 30_000;
+    const statuses = {};
+    let sent = 0;
+    const malformed = Array.from({ length: 24 }, async () => {
+      while (sent < wanted) {
+        sent += 1;
+        const options = { agent, host: "127.0.0.1", port, servername: "localhost", headers: { host: "localhost" }, path: "/a#b" };
+        const status = await statusOf(options);
+        statuses[status] = (statuses[status] ?? 0) + 1;
+      }
+    });
+    const good = await goodTraffic(() => sent < wanted);
+    await Promise.all(malformed);
+    agent.destroy();
+    t.diagnostic(`${good.length} good answers beside ${JSON.stringify(statuses)}`);
+    assert.ok(good.length >= 100, `${good.length}`);
+    assert.deepEqual(statuses, { 400: wanted });
+    assert.equal(log.gatepost.slice(begun).match(/status=400 .*refused=server/g).length, wanted, "Gatepost saw them all");
   });
 });
 
