@@ -2,6 +2,7 @@
 //! It knows neither HTTP nor the database, so that there is little that could end it.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -35,6 +36,8 @@ const EXIT_CONFIGURATION: u8 = 78;
 pub struct SupervisorSettings {
     /// Where to listen, unless standard input is a listening socket.
     pub listen: Listen,
+    /// Where the server processes serve the admin pages, if anywhere.
+    pub admin_listen: Option<SocketAddr>,
     /// The server process's binary, by the path it will be replaced at.
     pub program: PathBuf,
     /// Its arguments.
@@ -61,9 +64,16 @@ pub enum Event {
 }
 
 /// Serves until SIGTERM or SIGINT. SIGHUP starts the server process anew from the binary at its path, then drains the old
-/// one. Exit codes: 0 after a drain, 1 when the listening socket cannot be had, 78 when the server process refuses its
+/// one. Exit codes: 0 after a drain, 1 when the listening socket or the admin address cannot be had, 78 when the server process refuses its
 /// configuration and no other is serving.
 pub fn run(settings: SupervisorSettings) -> ExitCode {
+    let _claim = match settings.admin_listen.map(listen::claim_admin).transpose() {
+        Ok(claim) => claim,
+        Err(error) => {
+            log::error!("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this address: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let listening = match Listening::open(&settings.listen) {
         Ok(listening) => listening,
         Err(error) => {

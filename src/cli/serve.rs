@@ -85,6 +85,7 @@ pub fn supervise(config: &Config, mut arguments: Vec<OsString>) -> ExitCode {
             ListenAddress::Tcp(address) => Listen::Tcp(*address),
             ListenAddress::Unix(path) => Listen::Unix(path.clone()),
         },
+        admin_listen: config.listeners.admin,
         program,
         arguments,
         successor_argument: OsString::from(SUCCESSOR),

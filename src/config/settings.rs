@@ -49,7 +49,7 @@ pub(super) const LISTEN: Setting = Setting::text(
 pub(super) const ADMIN_LISTEN: Setting = Setting::text_or_empty(
     "GATEPOST_ADMIN_LISTEN",
     Text("127.0.0.1:9464"),
-    "address and port of `/healthz`, `/readyz` and `/metrics`; off when empty",
+    "address and port of `/healthz`, `/readyz` and `/metrics`; off when empty. Of one service alone",
 );
 pub(super) const WORKERS: Setting = Setting {
     name: "GATEPOST_WORKERS",

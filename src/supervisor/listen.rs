@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{self, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
@@ -107,6 +109,16 @@ impl Listening {
             removed.unwrap_or_else(|error| log::warn!("{} cannot be removed: {error}", owned.path.display()));
         }
     }
+}
+
+/// Claims the admin address for this supervisor, for as long as what is returned lives. Its server processes share the
+/// address while one follows another (`SO_REUSEPORT`), which the kernel grants to other supervisors' as well. An abstract
+/// name is had by one process alone, is seen where the address is, and ends with its process.
+///
+/// # Errors
+/// When another supervisor has it.
+pub fn claim_admin(address: SocketAddr) -> io::Result<UnixDatagram> {
+    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!("gatepost-admin-{address}"))?)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<Listening> {

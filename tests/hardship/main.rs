@@ -20,6 +20,7 @@ mod server_handler;
 mod server_messages;
 mod server_processes;
 mod server_reload;
+mod server_settings;
 mod serving;
 
 #[allow(dead_code, reason = "no test binary uses all of it")]
