@@ -19,7 +19,7 @@ pub(super) struct Invocation {
     pub(super) command: &'static Command,
     values: Vec<String>,
     options: BTreeMap<String, Vec<String>>,
-    env_file: Option<PathBuf>,
+    pub(super) env_file: Option<PathBuf>,
     settings: Vec<(&'static str, String)>,
     /// All of it, as typed.
     pub(super) arguments: Vec<OsString>,

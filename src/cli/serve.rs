@@ -50,12 +50,32 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
-    let config = invocation.config()?;
+    let source = invocation.source()?;
+    let config = Config::load(&source)?;
     if invocation.has(SERVER_PROCESS) {
         return Ok(serve(config, invocation.has(SUCCESSOR), invocation.extension_grants));
     }
     logging::start(&config);
-    Ok(supervise(&config, invocation.arguments.clone()))
+    let (mut arguments, mut environment) = (invocation.arguments.clone(), Vec::new());
+    if invocation.env_file.as_ref().is_some_and(|file| !file.is_file()) {
+        arguments = without_env_file(arguments);
+        environment.extend(source.texts().map(|(name, text)| (OsString::from(name), OsString::from(text))));
+    }
+    Ok(supervise(&config, arguments, environment))
+}
+
+/// A file is read anew by each server process. A pipe can be read once: its settings come as their environment.
+fn without_env_file(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--env-file" {
+            arguments.next();
+        } else if !argument.as_encoded_bytes().starts_with(b"--env-file=") {
+            kept.push(argument);
+        }
+    }
+    kept
 }
 
 /// `EX_CONFIG` of sysexits.h.
@@ -72,8 +92,8 @@ const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 /// Between two tries to load the house.
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
-/// Runs the supervisor. `arguments` are those this process was started with, for the server process.
-pub fn supervise(config: &Config, mut arguments: Vec<OsString>) -> ExitCode {
+/// Runs the supervisor. `arguments` and `environment` are for the server process.
+pub fn supervise(config: &Config, mut arguments: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> ExitCode {
     let Some(program) = env::args_os().next().map(PathBuf::from).and_then(installed_path) else {
         log::error!("this program's own path cannot be told");
         return ExitCode::FAILURE;
@@ -89,7 +109,7 @@ pub fn supervise(config: &Config, mut arguments: Vec<OsString>) -> ExitCode {
         program,
         arguments,
         successor_argument: OsString::from(SUCCESSOR),
-        environment: Vec::new(),
+        environment,
         notify_socket: env::var_os("NOTIFY_SOCKET"),
         watchdog,
     })

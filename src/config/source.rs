@@ -64,6 +64,11 @@ impl Source {
         self.values.get(name).map(String::as_str)
     }
 
+    /// Every text that was given, with the name of its setting.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, text)| (*name, text.as_str()))
+    }
+
     /// Whether a database was named in any of the three ways.
     pub fn names_database(&self) -> bool {
         let given = |name| self.given(name).is_some_and(|text| !text.is_empty());

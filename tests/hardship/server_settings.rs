@@ -1,6 +1,7 @@
 //! Settings of the service that concern both of its processes. Against the running service.
 
 use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::serving::{PROGRAM, Service, Wire, connect, scratch, serve_command, wait_for};
@@ -44,4 +45,23 @@ fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
     second.kill().unwrap();
     second.wait().unwrap();
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn settings_from_a_pipe_reach_every_server_process() {
+    let directory = scratch("pipe");
+    let plain = serve_command(PROGRAM, &directory);
+    let mut command = Command::new("bash");
+    command.args([
+        "-c",
+        "exec \"$0\" serve --env-file <(printf 'GATEPOST_BASE_URL=http://localhost:8080\\n')",
+        PROGRAM,
+    ]);
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).env_remove("GATEPOST_BASE_URL");
+    command.stderr(Stdio::null());
+    let service = Service::start_command(command, directory);
+    let old = service.server_process();
+    service.signal("HUP");
+    await_that("a successor serves", SOON, || service.server_process() != old);
+    assert!(service.is_healthy());
 }
