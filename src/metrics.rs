@@ -48,6 +48,10 @@ pub struct ServerFigures {
     pub received: u64,
     /// Connections given up with an unread body.
     pub abandoned: u64,
+    /// Requests refused by the server itself.
+    pub refused: u64,
+    /// Requests let go of without an answer.
+    pub unanswered: u64,
     /// Handlers that panicked.
     pub panicked: u64,
     /// Times a successor was asked for.

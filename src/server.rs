@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::panic;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use socket2::SockAddr;
 
 pub mod control;
 mod drain;
+mod ended;
 mod lane;
 mod listener;
 mod probe;
@@ -72,6 +73,10 @@ pub struct ServerStats {
     pub bodies: AtomicU64,
     /// Connections given up with an unread body.
     pub abandoned: AtomicU64,
+    /// Requests refused by the server itself, before a handler saw them.
+    pub refused: AtomicU64,
+    /// Requests that were let go of without an answer, because their connection had ended.
+    pub unanswered: AtomicU64,
     /// Handlers that panicked.
     pub panicked: AtomicU64,
     /// Times a successor was asked for.
@@ -194,16 +199,20 @@ where
     let readers = workers / 2;
     let http = start_http(listener.into_listener())?;
     let lane = Some(Lane::new(readers));
+    let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
         handler,
         state,
         turns: Turns::new(),
+        ended,
+        revived: Mutex::default(),
         entrance: Mutex::new(()),
         lane,
         is_one_shot: false,
         failure: Report::Deaf,
     }));
+    start_thread("ended", move || service.see_off(&coming))?;
     for _ in 0..workers {
         start_thread("worker", move || service.work())?;
     }
@@ -223,16 +232,20 @@ where
     let listener = listener::bind_admin(address)
         .map_err(|error| StartFailure::new(1, &format!("the admin address {address} cannot be bound"), error))?;
     let http = start_http(tiny_http::Listener::Tcp(listener))?;
+    let (ended, coming) = mpsc::channel();
     let service: &'static Service<A> = Box::leak(Box::new(Service {
         http,
         handler,
         state,
         turns: Turns::new(),
+        ended,
+        revived: Mutex::default(),
         entrance: Mutex::new(()),
         lane: None,
         is_one_shot: true,
         failure: Report::Recycle,
     }));
+    start_thread("admin-ended", move || service.see_off(&coming))?;
     for _ in 0..2 {
         start_thread("admin", move || service.work())?;
     }

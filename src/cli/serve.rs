@@ -201,6 +201,8 @@ fn figures(stats: &ServerStats) -> ServerFigures {
         awaited: stats.awaited.load(Ordering::Relaxed) as u64,
         received: stats.received.load(Ordering::Relaxed),
         abandoned: stats.abandoned.load(Ordering::Relaxed),
+        refused: stats.refused.load(Ordering::Relaxed),
+        unanswered: stats.unanswered.load(Ordering::Relaxed),
         panicked: stats.panicked.load(Ordering::Relaxed),
         recycles: stats.recycles.load(Ordering::Relaxed),
     }

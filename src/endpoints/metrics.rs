@@ -76,6 +76,8 @@ fn server_figures(text: &mut Exposition, server: &ServerFigures) {
     for (name, help, value) in [
         ("gatepost_requests_received_total", "Requests received, those too broken to route included.", server.received),
         ("gatepost_connections_abandoned_total", "Connections given up with an unread body.", server.abandoned),
+        ("gatepost_requests_refused_total", "Requests that the server refused itself, unread.", server.refused),
+        ("gatepost_requests_unanswered_total", "Requests on connections that had ended.", server.unanswered),
         ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", server.panicked),
         ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", server.recycles),
     ] {

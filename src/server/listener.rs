@@ -15,6 +15,8 @@ const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an answer may wait to be written: it holds a worker. One answer always finds room in the kernel's buffer, so
 /// that only a client that leaves several unread is ever waited for.
 pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
+/// How long one write may wait: as long as a look at a connection that nobody reads from takes.
+const WRITE_STEP: Duration = Duration::from_millis(10);
 /// How long a full queue is waited for at the start.
 const DOOR_PATIENCE: Duration = Duration::from_millis(100);
 /// What the kernel takes of answers that are not yet read, in bytes; it reserves twice as much.
@@ -105,7 +107,7 @@ fn set_inherited_options(socket: &Socket) -> io::Result<()> {
     options.set_tcp_nodelay(true)?;
     options.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
     options.set_send_buffer_size(SEND_BUFFER)?;
-    options.set_write_timeout(Some(WRITE_PATIENCE))?;
+    options.set_write_timeout(Some(WRITE_STEP))?;
     options.set_read_timeout(Some(READ_PATIENCE))
 }
 

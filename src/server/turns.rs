@@ -1,28 +1,43 @@
 //! One connection, one worker. tiny_http hands out pipelined requests all at once, and an answer can be written only
 //! after the one before it: without turns, a single client that does not read its answers could stop every worker.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Most requests of one connection that may wait behind the one being answered.
 pub const WAITING_LIMIT: usize = 8;
-/// An ended connection stays known until it has said nothing for longer than a read may wait (see `listener`): by then
-/// it is closed, and its address may be another's.
-const REMEMBERED: Duration = Duration::from_secs(12);
+/// Most requests that may wait where it is in doubt whose they are: what a connection that is gone had sent may come
+/// before and between another's, and is handed out as fast as it can be read.
+pub const DOUBTFUL_LIMIT: usize = 1_000;
 
 /// Connections with a request in a worker's hands, the requests that came after it, and the connections that are served
 /// no more. tiny_http cannot close those, but nothing they send is answered.
 ///
-/// Connections are told apart by the peer's address; those over a Unix socket have none and take no turns: only the
-/// proxy connects there, it sends one request at a time, and it closes when it is told so.
+/// tiny_http tells connections apart by the peer's address alone, which a new connection may have while an old one is
+/// still known. What came after the end of a connection is therefore in doubt until somebody has seen whether that
+/// connection is still there (see `ended`): if it is, no other can have its address.
+///
+/// Connections over a Unix socket have no address and take no turns: only the proxy connects there, it sends one request
+/// at a time, and it closes when it is told so.
 pub struct Turns<T>(Mutex<HashMap<SocketAddr, Connection<T>>>);
 
 struct Connection<T> {
     waiting: VecDeque<T>,
-    is_held: bool,
-    ended: Option<Instant>,
+    /// How many may wait.
+    limit: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A request of it is in a worker's hands.
+    Served,
+    /// The same, and the next answer is the last.
+    Ending,
+    /// What waits is in doubt.
+    Ended,
 }
 
 /// When a request is to be served.
@@ -32,7 +47,7 @@ pub enum Turn<T> {
     Now(T),
     /// By whoever serves its connection.
     Later,
-    /// Not at all.
+    /// Not at all. It is the one that has waited longest: the newest is likelier to be another connection's.
     Never(T),
 }
 
@@ -42,33 +57,33 @@ impl<T> Turns<T> {
         Turns(Mutex::new(HashMap::new()))
     }
 
-    /// Whose turn the request is. One too many ends its connection, once those before it are answered.
+    /// Whose turn the request is. One too many ends its connection with the next answer.
     pub fn begin(&self, peer: Option<SocketAddr>, request: T) -> Turn<T> {
         let Some(peer) = peer else { return Turn::Now(request) };
         let mut turns = self.lock();
-        if turns.get(&peer).is_some_and(Connection::is_forgettable) {
-            turns.remove(&peer);
-        }
-        let Some(connection) = turns.get_mut(&peer) else {
-            turns.insert(peer, Connection { waiting: VecDeque::new(), is_held: true, ended: None });
-            return Turn::Now(request);
+        let connection = match turns.entry(peer) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                entry.insert(Connection { waiting: VecDeque::new(), limit: WAITING_LIMIT, stage: Stage::Served });
+                return Turn::Now(request);
+            }
         };
-        if connection.ended.is_some() || connection.waiting.len() >= WAITING_LIMIT {
-            connection.ended = Some(Instant::now());
-            return Turn::Never(request);
-        }
         connection.waiting.push_back(request);
-        Turn::Later
+        if connection.waiting.len() > connection.limit && connection.stage == Stage::Served {
+            connection.stage = Stage::Ending;
+            connection.limit = DOUBTFUL_LIMIT;
+        }
+        let surplus = connection.waiting.len() > connection.limit;
+        surplus.then(|| connection.waiting.pop_front()).flatten().map_or(Turn::Later, Turn::Never)
     }
 
     /// The next request of a connection whose turn it was; when there is none, the connection is free again.
     pub fn next(&self, peer: Option<SocketAddr>) -> Option<T> {
         let peer = peer?;
         let mut turns = self.lock();
-        let connection = turns.get_mut(&peer)?;
+        let connection = turns.get_mut(&peer).filter(|connection| connection.stage != Stage::Ended)?;
         let next = connection.waiting.pop_front();
-        connection.is_held = next.is_some();
-        if next.is_none() && connection.ended.is_none() {
+        if next.is_none() {
             turns.remove(&peer);
         }
         next
@@ -77,29 +92,45 @@ impl<T> Turns<T> {
     /// Whether nothing will be answered on the connection after the request being served.
     pub fn is_last(&self, peer: Option<SocketAddr>) -> bool {
         let turns = self.lock();
-        let connection = peer.and_then(|peer| turns.get(&peer));
-        connection.is_some_and(|connection| connection.ended.is_some() && connection.waiting.is_empty())
+        peer.and_then(|peer| turns.get(&peer)).is_some_and(|connection| connection.stage == Stage::Ending)
     }
 
-    /// Serves a connection no more; answers the requests that waited.
-    pub fn end(&self, peer: Option<SocketAddr>) -> VecDeque<T> {
-        let Some(peer) = peer else { return VecDeque::new() };
+    /// Serves a connection no more, which the caller had in hand. It is known until [`Turns::forget`].
+    pub fn end(&self, peer: SocketAddr) {
+        if let Some(connection) = self.lock().get_mut(&peer) {
+            connection.stage = Stage::Ended;
+            connection.limit = DOUBTFUL_LIMIT;
+        }
+    }
+
+    /// The connection of the request being served is gone: the next answer may be another's, and not its last.
+    pub fn go_on(&self, peer: Option<SocketAddr>) {
         let mut turns = self.lock();
-        turns.retain(|_, connection| !connection.is_forgettable());
-        let new = || Connection { waiting: VecDeque::new(), is_held: false, ended: None };
-        let connection = turns.entry(peer).or_insert_with(new);
-        connection.ended = Some(Instant::now());
-        std::mem::take(&mut connection.waiting)
+        if let Some(connection) = peer.and_then(|peer| turns.get_mut(&peer)) {
+            connection.stage = Stage::Served;
+            connection.limit = DOUBTFUL_LIMIT;
+        }
+    }
+
+    /// Takes the requests that are in doubt.
+    pub fn take_doubtful(&self, peer: SocketAddr) -> VecDeque<T> {
+        self.lock().get_mut(&peer).map(|connection| std::mem::take(&mut connection.waiting)).unwrap_or_default()
+    }
+
+    /// Forgets an ended connection that is gone. What came after it is another's: the first of that is to be served at
+    /// once, and [`Turns::next`] to be called afterwards.
+    pub fn forget(&self, peer: SocketAddr, doubtful: VecDeque<T>) -> Option<T> {
+        let mut turns = self.lock();
+        let connection = turns.get_mut(&peer)?;
+        let later = std::mem::replace(&mut connection.waiting, doubtful);
+        connection.waiting.extend(later);
+        connection.stage = Stage::Served;
+        drop(turns);
+        self.next(Some(peer))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Connection<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Connection<T> {
-    fn is_forgettable(&self) -> bool {
-        !self.is_held && self.ended.is_some_and(|ended| ended.elapsed() >= REMEMBERED)
     }
 }
 
@@ -108,7 +139,11 @@ mod tests {
     use super::*;
 
     fn peer(port: u16) -> Option<SocketAddr> {
-        Some(SocketAddr::from(([127, 0, 0, 1], port)))
+        Some(address(port))
+    }
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
     }
 
     #[test]
@@ -130,35 +165,65 @@ mod tests {
         assert_eq!(turns.begin(None, 1), Turn::Now(1));
         assert_eq!(turns.begin(None, 2), Turn::Now(2));
         assert_eq!(turns.next(None), None);
-        assert!(turns.end(None).is_empty() && !turns.is_last(None));
+        assert!(!turns.is_last(None));
     }
 
     #[test]
-    fn one_request_too_many_is_never_served_and_the_one_before_it_is_the_last() {
+    fn one_request_too_many_ends_its_connection_with_the_next_answer() {
         let turns = Turns::new();
         assert_eq!(turns.begin(peer(1), 0), Turn::Now(0));
         for number in 1..=WAITING_LIMIT {
             assert_eq!(turns.begin(peer(1), number), Turn::Later);
         }
-        assert_eq!(turns.begin(peer(1), 9), Turn::Never(9));
-        for number in 1..=WAITING_LIMIT {
-            assert!(!turns.is_last(peer(1)));
-            assert_eq!(turns.next(peer(1)), Some(number));
-        }
+        assert!(!turns.is_last(peer(1)));
+        assert_eq!(turns.begin(peer(1), 9), Turn::Later);
         assert!(turns.is_last(peer(1)));
-        assert_eq!(turns.begin(peer(1), 10), Turn::Never(10));
+        turns.end(address(1));
         assert_eq!(turns.next(peer(1)), None);
-        assert_eq!(turns.begin(peer(1), 11), Turn::Never(11));
+        assert_eq!(turns.take_doubtful(address(1)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        for number in 1..=DOUBTFUL_LIMIT {
+            assert_eq!(turns.begin(peer(1), number), Turn::Later);
+        }
+        assert_eq!(turns.begin(peer(1), 0), Turn::Never(1));
     }
 
     #[test]
-    fn an_ended_connection_loses_what_waited_and_all_that_follows() {
+    fn what_comes_from_a_connection_that_is_gone_does_not_end_the_one_after_it() {
+        let turns = Turns::new();
+        assert_eq!(turns.begin(peer(1), 0), Turn::Now(0));
+        assert!((0..=WAITING_LIMIT).all(|number| turns.begin(peer(1), number) == Turn::Later));
+        assert!(turns.is_last(peer(1)));
+        turns.go_on(peer(1));
+        assert_eq!(turns.next(peer(1)), Some(0));
+        assert_eq!(turns.begin(peer(1), 9), Turn::Later);
+        assert!(!turns.is_last(peer(1)));
+    }
+
+    #[test]
+    fn what_follows_an_ended_connection_is_in_doubt_until_it_is_gone_and_then_served_in_order() {
         let turns = Turns::new();
         assert_eq!(turns.begin(peer(1), "served"), Turn::Now("served"));
         assert_eq!(turns.begin(peer(1), "waiting"), Turn::Later);
-        assert_eq!(turns.end(peer(1)), ["waiting"]);
+        turns.end(address(1));
         assert_eq!(turns.next(peer(1)), None);
-        assert_eq!(turns.begin(peer(1), "later"), Turn::Never("later"));
+        assert_eq!(turns.take_doubtful(address(1)), ["waiting"], "still there, so these are discarded");
         assert_eq!(turns.begin(peer(2), "another's"), Turn::Now("another's"));
+        assert_eq!(turns.begin(peer(1), "first"), Turn::Later);
+        let doubtful = turns.take_doubtful(address(1));
+        assert_eq!(turns.begin(peer(1), "second"), Turn::Later);
+        assert_eq!(turns.forget(address(1), doubtful), Some("first"));
+        assert!(!turns.is_last(peer(1)));
+        assert_eq!(turns.next(peer(1)), Some("second"));
+        assert_eq!(turns.next(peer(1)), None);
+        assert_eq!(turns.begin(peer(1), "third"), Turn::Now("third"));
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_a_connection_that_is_gone() {
+        let turns = Turns::new();
+        assert_eq!(turns.begin(peer(1), 1), Turn::Now(1));
+        turns.end(address(1));
+        assert_eq!(turns.forget(address(1), VecDeque::new()), None);
+        assert_eq!(turns.begin(peer(1), 2), Turn::Now(2));
     }
 }

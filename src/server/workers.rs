@@ -1,13 +1,16 @@
 //! From a request received to an answer sent. Workers take requests from tiny_http themselves and never wait for a body.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::control::Report;
+use super::ended::{Ended, Writer};
 use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting, read_body};
 use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
@@ -27,6 +30,10 @@ pub struct Service<H: 'static> {
     pub handler: H,
     pub state: &'static State,
     pub turns: Turns<tiny_http::Request>,
+    /// Takes the connections that are served no more.
+    pub ended: Sender<Ended>,
+    /// Requests whose turn has come without tiny_http's handing them out.
+    pub revived: Mutex<VecDeque<(SocketAddr, tiny_http::Request)>>,
     /// Held by the worker that waits for a request.
     pub entrance: Mutex<()>,
     /// Bodies longer than a kilobyte are refused where there is none.
@@ -63,7 +70,9 @@ where
             match self.next_turn() {
                 Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
                 Ok((_, Turn::Later)) => {}
-                Ok((_, Turn::Never(request))) => contained(|| self.discard(request)),
+                Ok((_, Turn::Never(request))) => {
+                    contained(|| self.discard(request));
+                }
                 Err(error) => {
                     // tiny_http says so once, to one worker, and accepts nothing from then on.
                     log::error!("connections are no longer accepted: {error}");
@@ -77,9 +86,24 @@ where
     /// the first, whose answer must be written before, and wait for ever.
     fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
         let _first_come = self.entrance.lock().unwrap_or_else(PoisonError::into_inner);
-        let request = self.http.recv()?;
-        let peer = request.remote_addr().copied();
-        Ok((peer, self.turns.begin(peer, request)))
+        match self.http.recv() {
+            Ok(request) => {
+                let peer = request.remote_addr().copied();
+                Ok((peer, self.turns.begin(peer, request)))
+            }
+            // The kernel's errors have a number; this is the one that `unblock` makes.
+            Err(error) if error.raw_os_error().is_none() => {
+                let revived = self.revived.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                revived.map(|(peer, request)| (Some(peer), Turn::Now(request))).ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has a worker take up a connection.
+    pub fn serve_soon(&self, peer: SocketAddr, request: tiny_http::Request) {
+        self.revived.lock().unwrap_or_else(PoisonError::into_inner).push_back((peer, request));
+        self.http.unblock();
     }
 
     /// The life of a thread of the lane.
@@ -87,56 +111,64 @@ where
         let Some(lane) = &self.lane else { return };
         loop {
             let (source, waiting) = lane.next();
+            let peer = waiting.request.remote_addr().copied();
             contained(|| self.read_and_serve(waiting));
-            lane.leave(source);
             self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
             self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
+            if let Some(next) = self.turns.next(peer) {
+                self.take_turns(peer, next);
+            }
+            lane.leave(source);
         }
     }
 
     fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
         let mut turn = Some(request);
         while let Some(request) = turn {
-            contained(|| self.receive(request));
-            turn = self.turns.next(peer);
+            let is_in_lane = contained(|| self.receive(request)).unwrap_or(false);
+            turn = if is_in_lane { None } else { self.turns.next(peer) };
         }
     }
 
-    fn receive(&'static self, request: tiny_http::Request) {
+    /// Whether the lane has the request now, and with it the turn.
+    fn receive(&'static self, request: tiny_http::Request) -> bool {
         let in_flight = InFlight::begin(&self.state.stats);
         if is_own_probe(&request, &self.state.nonce) {
-            return self.answer(request, &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()));
+            self.answer(request, &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()));
+            return false;
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
         let (id, arrived) = (request_id(), Instant::now());
         match read_head(&request, &self.state.settings.trusted_proxies) {
             Ok(head) => self.admit(Waiting { request, head, id, arrived, in_flight }),
             Err(status) => {
-                // Where such a request ends is anybody's guess, and a proxy's may be another.
-                self.end(request.remote_addr().copied());
+                // Where such a request ends is anybody's guess, and a proxy's may be another: it is the last.
                 let response = self.refusal(&request, &id, arrived, status);
                 self.release(request, &response, Persistence::Close);
+                false
             }
         }
     }
 
-    /// Serves a request whose body is at hand; lets the lane wait for any other, within limits.
-    fn admit(&'static self, waiting: Waiting) {
+    /// Serves a request whose body is at hand; lets the lane wait for any other, within limits. Answers whether it does.
+    fn admit(&'static self, waiting: Waiting) -> bool {
         let length = waiting.head.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
-            return self.read_and_serve(waiting);
+            self.read_and_serve(waiting);
+            return false;
         }
         // A client that asks first is told before it sends anything.
-        if length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request)) {
-            return self.turn_away(waiting, 413);
-        }
-        let Some(lane) = &self.lane else { return self.turn_away(waiting, 413) };
+        let is_too_long = length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request));
+        let Some(lane) = self.lane.as_ref().filter(|_| !is_too_long) else {
+            self.turn_away(waiting, 413);
+            return false;
+        };
         self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
         let source = waiting.request.remote_addr().map(|_| waiting.head.source);
-        if let Some(waiting) = lane.enter(source, waiting) {
-            self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
-            self.turn_away(waiting, 503);
-        }
+        let Some(waiting) = lane.enter(source, waiting) else { return true };
+        self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.turn_away(waiting, 503);
+        false
     }
 
     /// Answers a request that no handler will see.
@@ -181,6 +213,7 @@ where
 
     /// The answer to a request that no handler sees, and its line in the log.
     fn refusal(&self, request: &tiny_http::Request, id: &str, arrived: Instant, status: u16) -> Response {
+        self.state.stats.refused.fetch_add(1, Ordering::Relaxed);
         let source = source_of(request, &self.state.settings.trusted_proxies);
         let remains = remains_of(request, id, source);
         let shown: String = remains.path.chars().take(200).flat_map(char::escape_default).collect();
@@ -214,13 +247,24 @@ where
 
     fn send(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
         let peer = request.remote_addr().copied();
+        let goes_on = crate::http::incoming::persistence(&request) != Persistence::Close;
         let bytes = self.serialised(&request, response, persistence);
         let mut writer = request.into_writer();
-        if let Err(error) = write_in_time(&mut writer, &bytes) {
-            log::debug!("an answer could not be sent: {error}");
-            self.end(peer);
-        }
+        let written = write_in_time(&mut writer, &bytes);
         self.state.stats.answered.fetch_add(1, Ordering::Relaxed);
+        let is_last = match written {
+            Ok(()) => persistence == Persistence::Close,
+            Err(error) if error.kind() == ErrorKind::TimedOut => true,
+            Err(error) => {
+                log::debug!("an answer could not be sent: {error}");
+                self.turns.go_on(peer);
+                false
+            }
+        };
+        // Where tiny_http reads on after the last answer, what it reads is not to be answered.
+        if let Some(peer) = peer.filter(|_| is_last && goes_on) {
+            self.end(peer, writer);
+        }
     }
 
     fn serialised(&self, request: &tiny_http::Request, response: &Response, persistence: Persistence) -> Vec<u8> {
@@ -241,13 +285,15 @@ where
         if is_last { Persistence::Close } else { persistence(request) }
     }
 
-    /// Serves a connection no more, neither what waits nor what may come.
-    fn end(&self, peer: Option<SocketAddr>) {
-        self.turns.end(peer).into_iter().for_each(|request| self.discard(request));
+    fn end(&self, peer: SocketAddr, writer: Writer) {
+        self.turns.end(peer);
+        // Its thread lives as long as this process.
+        let _ = self.ended.send(Ended { peer, writer });
     }
 
     /// Lets go of a request without an answer.
-    fn discard(&self, request: tiny_http::Request) {
+    pub fn discard(&self, request: tiny_http::Request) {
+        self.state.stats.unanswered.fetch_add(1, Ordering::Relaxed);
         if can_be_released_unread(&request) {
             drop(request.into_writer());
         } else {
@@ -263,24 +309,26 @@ fn request_id() -> String {
     format!("{:016x}", rand::random::<u64>())
 }
 
-/// The kernel bounds a single write; whoever reads byte by byte shall not hold a worker any longer.
+/// Whoever does not read, or reads byte by byte, shall not hold a worker for long.
 fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let begun = Instant::now();
     let mut rest = bytes;
-    while !rest.is_empty() {
-        let count = match writer.write(rest) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            written => written?,
-        };
-        rest = rest.get(count..).unwrap_or_default();
-        if count == 0 || (!rest.is_empty() && begun.elapsed() >= WRITE_PATIENCE) {
+    loop {
+        let written = if rest.is_empty() { writer.flush().map(|()| 0) } else { writer.write(rest) };
+        match written {
+            Ok(_) if rest.is_empty() => return Ok(()),
+            Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero)),
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+        if begun.elapsed() >= WRITE_PATIENCE {
             return Err(io::Error::from(ErrorKind::TimedOut));
         }
     }
-    writer.flush()
 }
 
 /// Keeps a worker alive whatever happens; the panic hook has logged the place.
-fn contained(serve: impl FnOnce()) {
-    let _caught_panic = catch_unwind(AssertUnwindSafe(serve));
+fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(serve)).ok()
 }

@@ -15,6 +15,7 @@ mod database_failures;
 mod http_edge;
 mod outage;
 mod processes;
+mod server_connections;
 mod server_endurance;
 mod server_handler;
 mod server_messages;

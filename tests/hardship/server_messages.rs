@@ -54,7 +54,7 @@ fn more_pipelined_requests_than_may_wait_are_told_that_there_is_an_end() {
     while !wire.answer().says_close() {
         answered += 1;
     }
-    assert!((9..500).contains(&answered), "{answered}");
+    assert!((1..500).contains(&answered), "{answered}");
     wire.read_nothing_for(Duration::from_millis(500));
     assert!(service.is_healthy());
 }

@@ -313,23 +313,32 @@ impl<S: Read + Write> Wire<S> {
         Some(answer)
     }
 
-    /// Whether the other side closes without a further byte.
+    /// Whether the other side closes without a further byte, but the line ends by which it looks whether we are there.
     pub fn ends(&mut self) -> bool {
         let mut byte = [0];
-        match self.stream.read(&mut byte) {
-            Ok(count) => count == 0,
-            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        loop {
+            match self.stream.read(&mut byte) {
+                Ok(0) => return true,
+                Ok(_) if matches!(byte, [b'\r' | b'\n']) => {}
+                Ok(_) => return false,
+                Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+            }
         }
     }
 }
 
 impl Wire<TcpStream> {
-    /// Fails when a byte arrives.
+    /// Fails when a byte arrives, but for the line ends by which an ended connection is looked at.
     pub fn read_nothing_for(&mut self, duration: Duration) {
-        self.stream.get_ref().set_read_timeout(Some(duration)).unwrap();
+        let until = Instant::now() + duration;
         let mut byte = [0];
-        let error = self.stream.read(&mut byte).map(|count| format!("{count} bytes arrived: {byte:?}")).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+        while let Some(rest) = until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+            self.stream.get_ref().set_read_timeout(Some(rest)).unwrap();
+            match self.stream.read(&mut byte) {
+                Ok(count) => assert!(count == 1 && matches!(byte, [b'\r' | b'\n']), "{count} bytes arrived: {byte:?}"),
+                Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),
+            }
+        }
     }
 }
 

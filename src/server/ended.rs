@@ -1,0 +1,95 @@
+//! Connections that are served no more, until they are gone.
+//!
+//! tiny_http closes a connection only when its client does or says nothing for a while, and until then goes on handing
+//! out what comes in. Who has the last writer of a connection can see whether it is still there: the kernel takes bytes
+//! for a connection that is, and refuses them for one that is not. And only when it is not can another have its address.
+
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::workers::Service;
+use crate::http::{Refused, Request, Response};
+
+/// What the last answer of a connection was written with.
+pub type Writer = Box<dyn Write + Send>;
+
+/// A connection after its last answer.
+pub struct Ended {
+    pub peer: SocketAddr,
+    pub writer: Writer,
+}
+
+/// Time between two looks whether anything came after the end.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// When a connection on which nothing came is looked at first; then after twice as long each time.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+/// A connection on which nothing came for so long is given back to tiny_http, which has ended it too (see `listener`).
+const SILENCE: Duration = Duration::from_secs(12);
+/// Said to see whether anybody is there, after the last answer, to one who was told that it is the last. Line ends are
+/// what HTTP clients are likeliest to pass over.
+const KNOCK: &[u8] = b"\r\n";
+
+struct Watched {
+    ended: Ended,
+    heard: Instant,
+    pause: Duration,
+    look_at: Instant,
+}
+
+impl<H> Service<H>
+where
+    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
+{
+    /// The life of the thread that sees ended connections off.
+    pub fn see_off(&'static self, coming: &Receiver<Ended>) {
+        let mut watched: Vec<Watched> = Vec::new();
+        loop {
+            let first = if watched.is_empty() { coming.recv().ok() } else { None };
+            watched.extend(first.into_iter().chain(coming.try_iter()).map(Watched::new));
+            watched.retain_mut(|connection| self.is_still_there(connection));
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Discards what came on a connection that is still there; has it served where the connection is gone.
+    fn is_still_there(&'static self, connection: &mut Watched) -> bool {
+        let peer = connection.ended.peer;
+        // Taken before the look: what comes after it may be another connection's.
+        let doubtful = self.turns.take_doubtful(peer);
+        let now = Instant::now();
+        if doubtful.is_empty() && now < connection.look_at {
+            return true;
+        }
+        if !doubtful.is_empty() {
+            connection.heard = now;
+        }
+        if takes_bytes(&mut connection.ended.writer) && connection.heard + SILENCE > now {
+            connection.pause *= 2;
+            connection.look_at = now + connection.pause;
+            doubtful.into_iter().for_each(|request| self.discard(request));
+            return true;
+        }
+        if let Some(request) = self.turns.forget(peer, doubtful) {
+            self.serve_soon(peer, request);
+        }
+        false
+    }
+}
+
+impl Watched {
+    fn new(ended: Ended) -> Watched {
+        let now = Instant::now();
+        Watched { ended, heard: now, pause: FIRST_LOOK, look_at: now + FIRST_LOOK }
+    }
+}
+
+/// Whether the kernel takes bytes for a connection, or would if there were room.
+fn takes_bytes(writer: &mut Writer) -> bool {
+    match writer.write(KNOCK).and_then(|_| writer.flush()) {
+        Ok(()) => true,
+        Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted),
+    }
+}

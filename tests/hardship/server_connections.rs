@@ -1,0 +1,117 @@
+//! What is remembered about a connection: nothing that outlives it, and nothing that touches another. Against the running
+//! service, from one source port.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+use crate::serving::{Service, Wire, connect};
+use crate::support::waiting::await_that;
+
+const GOOD: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Connects from this port. When it is dropped, the connection is reset, and the port is free at once.
+fn connect_from_port(port: u16, address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket.set_linger(Some(Duration::ZERO)).unwrap();
+    // What does not read its answers shall have little room for them.
+    socket.set_recv_buffer_size(2_048).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], port)).into()).unwrap();
+    socket.connect(&address.into()).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn statuses(wire: &mut Wire<TcpStream>, count: usize) -> Vec<u16> {
+    (0..count).map(|_| wire.answer().status).collect()
+}
+
+/// Sends, reads so many answers, and resets the connection.
+fn end_by(service: &Service, port: u16, requests: &str, answers: &[u16]) {
+    let mut wire = Wire::over(connect_from_port(port, service.address));
+    wire.send(requests);
+    assert_eq!(statuses(&mut wire, answers.len()), answers, "{:.80}", requests);
+}
+
+#[test]
+fn from_the_port_of_an_ended_connection_a_new_one_is_answered_at_once() {
+    let service = Service::start("one-port");
+    let port = free_port();
+    let post = |fields: &str| format!("POST /x HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    let ways = [
+        (String::from("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n"), vec![400]),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{}", GOOD.repeat(20)), vec![400]),
+        (post("Content-Length: +34\r\n") + GOOD, vec![400]),
+        (post("Transfer-Encoding: chunked\r\n"), vec![501]),
+        (post("Content-Length: 2000000\r\n"), vec![413]),
+        (post("Content-Length: 3000\r\n") + "a", vec![]),
+        (GOOD.repeat(500), vec![200]),
+        (GOOD.repeat(500), vec![]),
+        (String::from("nonsense\r\n\r\n"), vec![400]),
+        (String::from("GET /healthz HTTP/1.1\r\nHost: a\r\nX: \u{e4}\r\n\r\n"), vec![]),
+    ];
+    for _ in 0..3 {
+        for (requests, answers) in &ways {
+            end_by(&service, port, requests, answers);
+            end_by(&service, port, &GOOD.repeat(3), &[200, 200, 200]);
+        }
+    }
+}
+
+#[test]
+fn from_the_port_of_one_that_read_nothing_a_new_one_is_answered_at_once() {
+    let service = Service::start_with("one-port-unread", &[("GATEPOST_WORKERS", "5")]);
+    let port = free_port();
+    for _ in 0..3 {
+        let mut stream = connect_from_port(port, service.address);
+        let css = "GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n";
+        // Pipelined, then one after the other: also when the server has long given up writing.
+        stream.write_all(css.repeat(300).as_bytes()).unwrap();
+        for _ in 0..30 {
+            sleep(Duration::from_millis(20));
+            let _ = stream.write_all(css.as_bytes());
+        }
+        drop(stream);
+        end_by(&service, port, GOOD, &[200]);
+    }
+}
+
+#[test]
+fn what_follows_the_end_on_the_same_connection_is_never_answered() {
+    let service = Service::start("follows");
+    let mut wire = Wire::over(connect_from_port(free_port(), service.address));
+    wire.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{GOOD}"));
+    assert_eq!(wire.answer().status, 400);
+    for _ in 0..30 {
+        wire.send(GOOD);
+        wire.read_nothing_for(Duration::from_millis(50));
+    }
+    assert!(service.is_healthy());
+}
+
+#[test]
+fn what_is_refused_and_what_is_not_answered_is_counted() {
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let service = Service::start_with("counted", &[("GATEPOST_ADMIN_LISTEN", &admin.to_string())]);
+    let count = |name: &str| {
+        let text = Wire::over(connect(admin)).get("/metrics").text();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+        line.trim().parse::<u64>().unwrap()
+    };
+    let names = ["gatepost_requests_refused_total", "gatepost_requests_unanswered_total"];
+    let before = names.map(count);
+    let mut wire = service.connect();
+    wire.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n{GOOD}{GOOD}"));
+    assert_eq!(wire.answer().status, 400);
+    await_that("both are counted", PATIENCE, || names.map(count) == [before[0] + 1, before[1] + 2]);
+}
