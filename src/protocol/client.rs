@@ -59,8 +59,8 @@ pub struct Client {
     pub allow_remember_consent: bool,
     /// `consent_lifetime`; `None` is without end.
     pub consent_lifetime: Option<Duration>,
-    /// `require_pkce`
-    pub require_pkce: bool,
+    /// `require_pkce`; `None` when the registration does not say.
+    pub require_pkce: Option<bool>,
     /// `allow_plain_pkce`
     pub allow_plain_pkce: bool,
     /// `allow_access_tokens_via_browser`
@@ -225,6 +225,17 @@ impl ClientAuthenticationMethod {
     }
 }
 
+/// What must tie an authorization code to the request it answers (RFC 9700 §2.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeBinding {
+    /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
+    Pkce,
+    /// A `code_challenge`, or in an OpenID request a `nonce`: of confidential clients that do not say.
+    PkceOrNonce,
+    /// Neither: `require_pkce` false.
+    Neither,
+}
+
 /// JWS algorithms we sign with (RFC 7518 §3.1, RFC 8037 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SigningAlgorithm {
@@ -277,6 +288,15 @@ impl Client {
     /// Whether the client can keep a secret (RFC 6749 §2.1).
     pub fn is_confidential(&self) -> bool {
         self.authentication.is_confidential()
+    }
+
+    /// What its authorization requests must hold so that a code stolen from them is of no use.
+    pub fn code_binding(&self) -> CodeBinding {
+        match (self.is_confidential(), self.require_pkce) {
+            (false, _) | (true, Some(true)) => CodeBinding::Pkce,
+            (true, None) => CodeBinding::PkceOrNonce,
+            (true, Some(false)) => CodeBinding::Neither,
+        }
     }
 
     /// What its assertions may be signed with: the registered `token_endpoint_auth_signing_alg`, or else whatever its

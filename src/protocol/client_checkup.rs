@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm};
 use super::client_secret::SecretDigest;
 use super::finding::Finding;
 use super::instant::Instant;
@@ -29,6 +29,7 @@ pub fn examine(
     findings.extend(authentication(client, secrets, now));
     findings.extend(keys(client, signing));
     findings.extend(flows(client));
+    findings.extend(code_binding(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
@@ -36,7 +37,7 @@ pub fn examine(
 
 fn authentication(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
     match client.authentication {
-        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret, PKCE always")],
+        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret")],
         ClientAuthenticationMethod::PrivateKeyJwt => match (&client.jwks, &client.jwks_uri) {
             (None, None) => vec![Finding::broken("private_key_jwt without a key: register jwks or jwks_uri")],
             (Some(_), _) | (None, Some(_)) => vec![Finding::fine("it authenticates with its own key")],
@@ -97,6 +98,19 @@ fn flows(client: &Client) -> Vec<Finding> {
     findings
 }
 
+/// What a code stolen on its way to the client is of no use without.
+fn code_binding(client: &Client) -> Option<Finding> {
+    client.allows_grant(&GrantType::AuthorizationCode).then(|| match client.code_binding() {
+        CodeBinding::Pkce => Finding::fine("PKCE is required"),
+        CodeBinding::PkceOrNonce => {
+            Finding::fine("PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger")
+        }
+        CodeBinding::Neither => {
+            Finding::weak("neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out")
+        }
+    })
+}
+
 /// Whether anybody can sign in for it: only a client that names its `identity_providers` can have none that works.
 fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
     let named = client.identity_providers.as_ref()?;
@@ -119,7 +133,6 @@ fn weaknesses(client: &Client) -> Vec<Finding> {
         (client.allow_access_tokens_via_browser, "access tokens may pass through the browser (RFC 9700 §2.1.2)"),
         (client.allows_grant(&GrantType::Implicit), "the implicit grant (RFC 9700 §2.1.2)"),
         (client.allows_grant(&GrantType::Password), "the password grant: it sees passwords (RFC 9700 §2.4)"),
-        (!client.require_pkce, "PKCE is not required"),
         (client.allow_plain_pkce, "PKCE may be plain"),
         (
             client.redirect_uris.iter().any(|uri| uri.starts_with("http://")),
@@ -174,6 +187,25 @@ mod tests {
     }
 
     #[test]
+    fn what_ties_its_codes_to_its_requests_is_told() {
+        let public = json!({"confidential": false});
+        let of_itself = json!({"grant_types": ["client_credentials"], "redirect_uris": []});
+        for (adjust, expected) in [
+            (json!({}), Some("PKCE or a nonce is required")),
+            (json!({"require_pkce": true}), Some("PKCE is required")),
+            (json!({"require_pkce": false}), Some("neither PKCE nor a nonce is required")),
+            (public, Some("PKCE is required")),
+            (of_itself, None),
+        ] {
+            let findings = examine(&client(&adjust), &[secret(None)], &SigningAlgorithm::ALL, &providers(), NOW);
+            let told: Vec<&String> =
+                findings.iter().map(|finding| &finding.text).filter(|text| text.contains("PKCE")).collect();
+            assert_eq!(told.len(), usize::from(expected.is_some()), "{adjust}: {told:?}");
+            assert!(expected.is_none_or(|expected| told[0].starts_with(expected)), "{adjust}: {told:?}");
+        }
+    }
+
+    #[test]
     fn what_does_not_work_and_what_is_weak_is_told() {
         let (past, soon) = (NOW.minus(Duration::from_secs(1)), NOW.plus(Duration::from_secs(60)));
         for (adjust, secrets, verdict, text) in [
@@ -200,7 +232,7 @@ mod tests {
                 Verdict::Weak,
                 "sign in with: corp; disabled are old",
             ),
-            (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "PKCE is not required"),
+            (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "neither PKCE nor a nonce is required"),
         ] {
             let told = told(&adjust, &secrets, &[SigningAlgorithm::Rs256]);
             assert!(told.iter().any(|(seen, said)| *seen == verdict && said.contains(text)), "{adjust}: {told:?}");

@@ -60,7 +60,7 @@ pub enum Reason {
     ScopeKind,
     /// Send a fresh nonce with response types that return an ID token from this endpoint.
     MissingNonce,
-    /// Use PKCE with S256; a confidential client can be registered with require_pkce false.
+    /// Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true.
     MissingCodeChallenge,
     /// Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.
     MalformedCodeChallenge,
@@ -581,7 +581,7 @@ impl Reason {
             Reason::MissingOpenid => row("GP1116", "Identity scopes need the scope openid.", "Add openid to scope."),
             Reason::ScopeKind => row("GP1117", "A requested scope does not fit the response_type.", "id_token takes identity scopes, token takes resource scopes."),
             Reason::MissingNonce => row("GP1118", "The parameter nonce is missing.", "Send a fresh nonce with response types that return an ID token from this endpoint."),
-            Reason::MissingCodeChallenge => row("GP1119", "The parameter code_challenge is missing.", "Use PKCE with S256; a confidential client can be registered with require_pkce false."),
+            Reason::MissingCodeChallenge => row("GP1119", "The parameter code_challenge is missing.", "Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true."),
             Reason::MalformedCodeChallenge => row("GP1120", "The code_challenge is not well-formed.", "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256."),
             Reason::UnsupportedCodeChallengeMethod => row("GP1121", "The code_challenge_method is not supported.", "Use S256."),
             Reason::PlainPkce => row("GP1122", "The client may not use the plain code_challenge_method.", "Use S256, or register allow_plain_pkce."),

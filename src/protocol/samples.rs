@@ -75,7 +75,7 @@ pub(crate) fn client() -> Client {
         require_consent: None,
         allow_remember_consent: true,
         consent_lifetime: None,
-        require_pkce: true,
+        require_pkce: None,
         allow_plain_pkce: false,
         allow_access_tokens_via_browser: false,
         default_response_mode: None,

@@ -237,14 +237,16 @@ fn read(
         return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
     let scope = scopes::read(single(parameters, "scope")?, response_type, registered)?;
     let claims = details::claims(parameters, &scope, registered)?;
+    let nonce = details::nonce(parameters, response_type)?;
+    let comes_back = nonce.is_some() && scope.contains(OPENID);
     Ok(AuthorizeRequest {
         client_id: client.client_id.clone(),
         redirect,
         response_type,
         response_mode,
         state: owned(parameters, "state")?,
-        nonce: details::nonce(parameters, response_type)?,
-        code_challenge: details::code_challenge(parameters, response_type, client)?,
+        nonce,
+        code_challenge: details::code_challenge(parameters, response_type, client, comes_back)?,
         prompt: single(parameters, "prompt")?
             .map_or(Ok(Prompts::default()), Prompts::parse)
             .map_err(invalid_request)?,

@@ -179,7 +179,7 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent").unwrap_or(true),
         consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),
-        require_pkce: walker.flag("require_pkce").unwrap_or(true),
+        require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
         allow_access_tokens_via_browser: walker.flag("allow_access_tokens_via_browser").unwrap_or(false),
         default_response_mode: walker.one_of("default_response_mode", &RESPONSE_MODES),
