@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::identifiers::{ClientId, TenantName};
+use super::jwt;
 use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
@@ -69,6 +70,8 @@ pub struct Client {
     pub default_response_mode: Option<ResponseMode>,
     /// `access_token_type`
     pub access_token_type: AccessTokenType,
+    /// `access_token_typ`
+    pub access_token_typ: AccessTokenTyp,
     /// `access_token_signed_response_alg`; RS256 by default.
     pub access_token_signed_response_alg: SigningAlgorithm,
     /// `always_include_user_claims_in_id_token`
@@ -273,6 +276,29 @@ pub enum AccessTokenType {
     Jwt,
     /// `reference`: a sealed handle that only our endpoints can read.
     Reference,
+}
+
+/// `access_token_typ`: what the header of a JWT access token says that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessTokenTyp {
+    /// `at+jwt` (RFC 9068 §2.1)
+    AtJwt,
+    /// `JWT`, for resources whose libraries take no other. Its `client_id` still tells it from an ID token.
+    Jwt,
+}
+
+impl AccessTokenTyp {
+    /// Both, with their names in registrations and headers.
+    pub const NAMED: [(&str, AccessTokenTyp); 2] =
+        [(jwt::ACCESS_TOKEN_TYP, AccessTokenTyp::AtJwt), (jwt::ID_TOKEN_TYP, AccessTokenTyp::Jwt)];
+
+    /// The name in a JOSE header.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AccessTokenTyp::AtJwt => jwt::ACCESS_TOKEN_TYP,
+            AccessTokenTyp::Jwt => jwt::ID_TOKEN_TYP,
+        }
+    }
 }
 
 /// `refresh_token_usage`

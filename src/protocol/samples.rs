@@ -10,8 +10,8 @@ use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use super::claims::{ClaimNames, built_in_scopes};
 use super::client::{
-    AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes,
-    RefreshTokenUsage, SigningAlgorithm,
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
+    Lifetimes, RefreshTokenUsage, SigningAlgorithm,
 };
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
@@ -80,6 +80,7 @@ pub(crate) fn client() -> Client {
         allow_access_tokens_via_browser: false,
         default_response_mode: None,
         access_token_type: AccessTokenType::Jwt,
+        access_token_typ: AccessTokenTyp::AtJwt,
         access_token_signed_response_alg: SigningAlgorithm::Rs256,
         always_include_user_claims_in_id_token: false,
         client_credentials_sub: false,

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::authorize_bad_input::PARAMETERS;
 use crate::support::flow::{
-    LEFT_OUT, VERIFIER, assert_refused, authorize_path, challenge, code, issued, redeem_with, signed_in, text, with_clients,
+    LEFT_OUT, VERIFIER, assert_refused, authorize_path, challenge, code, issued, redeem_with, signed_in, text,
+    with_clients,
 };
 use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::encode;
@@ -274,14 +275,21 @@ fn a_confidential_client_ties_its_code_by_a_nonce_where_it_does_not_use_pkce() {
         let client_id = if path.contains("relaxed") { "relaxed" } else { "conf1" };
         let tokens = issued(&redeem(client_id, &code(&mut browser, &path), LEFT_OUT));
         let (_, claims) = verified(&gatepost, text(&tokens, "id_token"));
-        assert_eq!(claims.get("nonce").and_then(Value::as_str), path.contains("nonce=").then_some("the-nonce"), "{path}");
+        assert_eq!(
+            claims.get("nonce").and_then(Value::as_str),
+            path.contains("nonce=").then_some("the-nonce"),
+            "{path}"
+        );
         // A verifier nobody asked for is a challenge that somebody took away.
         assert_refused(&redeem(client_id, &code(&mut browser, &path), VERIFIER), 400, "invalid_grant", &path);
     }
     for path in [bare("conf1"), bare("strict"), with_nonce("strict")] {
         let answer = browser.get(&path);
         let description = "The parameter code_challenge is missing.";
-        assert_eq!((&*answer.query()["error"], &*answer.query()["error_description"]), ("invalid_request", description));
+        assert_eq!(
+            (&*answer.query()["error"], &*answer.query()["error_description"]),
+            ("invalid_request", description)
+        );
     }
     // A challenge that was sent counts, nonce or not.
     for client_id in ["conf1", "relaxed"] {

@@ -52,6 +52,7 @@ pub fn client() -> Client {
         allow_access_tokens_via_browser: true,
         default_response_mode: None,
         access_token_type: AccessTokenType::Jwt,
+        access_token_typ: AccessTokenTyp::AtJwt,
         access_token_signed_response_alg: SigningAlgorithm::Rs256,
         always_include_user_claims_in_id_token: false,
         client_credentials_sub: false,

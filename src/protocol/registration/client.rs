@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::protocol::client::{
-    AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes, LogoutUri,
-    RefreshTokenUsage, SigningAlgorithm,
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
+    Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
 };
 use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::redirect_uri;
@@ -43,7 +43,7 @@ pub struct ClientEntry {
     pub metadata: Value,
 }
 
-const KEYS: [&str; 50] = [
+const KEYS: [&str; 51] = [
     "client_id",
     "client_name",
     "client_uri",
@@ -78,6 +78,7 @@ const KEYS: [&str; 50] = [
     "allow_access_tokens_via_browser",
     "default_response_mode",
     "access_token_type",
+    "access_token_typ",
     "access_token_signed_response_alg",
     "always_include_user_claims_in_id_token",
     "client_credentials_sub",
@@ -184,6 +185,9 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
         allow_access_tokens_via_browser: walker.flag("allow_access_tokens_via_browser").unwrap_or(false),
         default_response_mode: walker.one_of("default_response_mode", &RESPONSE_MODES),
         access_token_type: walker.one_of("access_token_type", &ACCESS_TOKEN_TYPES).unwrap_or(AccessTokenType::Jwt),
+        access_token_typ: walker
+            .one_of("access_token_typ", &AccessTokenTyp::NAMED)
+            .unwrap_or(defaults.access_token_typ),
         access_token_signed_response_alg: algorithm(walker, "access_token_signed_response_alg"),
         always_include_user_claims_in_id_token: walker.flag("always_include_user_claims_in_id_token").unwrap_or(false),
         client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(false),
