@@ -2,7 +2,8 @@
 //! introspection judge this value and never the form.
 //!
 //! A token has a user exactly when `auth_time` is in it: every sign-in has one, no client has, and no registration or
-//! user attribute can put it there. `sub` says nothing about it, since a client's own token may carry one, too.
+//! user attribute can put it there. `sub` says nothing about it here: in a client's own token it is the client (RFC 9068
+//! §2.2). Resources tell by `sub` and `client_id` being the same, so `apply` lets no user have a client's name for a subject.
 
 use std::time::Duration;
 

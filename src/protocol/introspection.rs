@@ -188,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_a_client_has_no_subject_unless_its_registration_says_so() {
+    fn the_subject_of_a_clients_token_is_the_client_unless_its_registration_says_otherwise() {
         let mut client = samples::client();
         let of_client = AccessToken { user: None, ..token("stock", &["stock"]) };
-        assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None).get("sub"), None);
-        client.client_credentials_sub = true;
         assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None)["sub"], "web");
+        client.client_credentials_sub = false;
+        assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None).get("sub"), None);
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn client() -> Client {
         access_token_typ: AccessTokenTyp::AtJwt,
         access_token_signed_response_alg: SigningAlgorithm::Rs256,
         always_include_user_claims_in_id_token: false,
-        client_credentials_sub: false,
+        client_credentials_sub: true,
         allowed_cors_origins: [].into(),
         claims: BTreeMap::new(),
         lifetimes: lifetimes(),

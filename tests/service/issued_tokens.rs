@@ -266,7 +266,10 @@ fn an_access_token_of_typ_jwt_is_one_all_the_same_and_never_a_hint() {
     );
     assert_eq!((userinfo(&gatepost, id_token).status, is_active(id_token), hinted(id_token)), (401, false, 200));
     let hint = |token: &str| authorize_path("old", RP1, &[("id_token_hint", token), ("prompt", "none")]);
-    assert_eq!(gatepost.get(&hint(access_token)).query()["error_description"], "The id_token_hint is not valid.");
+    assert_eq!(
+        gatepost.get(&hint(access_token)).query()["error_description"],
+        "The id_token_hint is not an ID token of this issuer."
+    );
     assert_eq!(gatepost.get(&hint(id_token)).query()["error"], "login_required");
     assert_eq!(gatepost.post("/connect/revocation", &of_old, &[("token", access_token)]).status, 200);
     assert_eq!((userinfo(&gatepost, access_token).status, is_active(access_token)), (401, false));

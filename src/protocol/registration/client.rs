@@ -190,7 +190,7 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
             .unwrap_or(defaults.access_token_typ),
         access_token_signed_response_alg: algorithm(walker, "access_token_signed_response_alg"),
         always_include_user_claims_in_id_token: walker.flag("always_include_user_claims_in_id_token").unwrap_or(false),
-        client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(false),
+        client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(true),
         allowed_cors_origins: walker.strings("allowed_cors_origins", origin).into_iter().flatten().collect(),
         claims: claims(walker),
         lifetimes: lifetimes(walker, confidential, defaults),
