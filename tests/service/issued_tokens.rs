@@ -42,14 +42,29 @@ fn tokens_carry_exactly_what_they_should() {
     assert_eq!((&header["alg"], &header["typ"]), (&json!("RS256"), &json!("at+jwt")));
     assert_eq!(
         names(&claims),
-        ["amr", "aud", "auth_time", "client_id", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sid", "sub"]
+        [
+            "acr",
+            "amr",
+            "aud",
+            "auth_time",
+            "client_id",
+            "exp",
+            "iat",
+            "iss",
+            "jti",
+            "nbf",
+            "role",
+            "scope",
+            "sid",
+            "sub"
+        ]
     );
     assert_eq!(claims["iss"], gatepost.base_url);
     assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
     assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
     assert_eq!(claims["nbf"], claims["iat"]);
     assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 3_600);
-    assert_eq!((&claims["amr"], &claims["role"]), (&json!(["pwd"]), &json!(["admin"])));
+    assert_eq!((&claims["amr"], &claims["acr"], &claims["role"]), (&json!(["pwd"]), &json!("1"), &json!(["admin"])));
 
     let (header, id) = verified(&gatepost, text(&response, "id_token"));
     assert_eq!((names(&header), &header["typ"]), (vec!["alg", "kid", "typ"], &json!("JWT")));
@@ -72,6 +87,18 @@ fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
     assert_eq!((&claims["aud"], claims.get("role")), (&json!("https://stock.example"), None));
     assert_refused(&userinfo(&gatepost, text(&response, "access_token")), 403, "insufficient_scope", "no openid");
+}
+
+#[test]
+fn a_resource_alone_asks_for_the_scopes_behind_it() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let asked = |resource: &str| path("conf1", &[("scope", ""), ("resource", resource)]);
+    let response = issued(&redeem(&gatepost, &code(&mut browser, &asked("https://orders.example"))));
+    assert_eq!(response["scope"], "orders.read orders.write");
+    let (_, claims) = verified(&gatepost, text(&response, "access_token"));
+    assert_eq!((&claims["aud"], &claims["scope"]), (&json!("https://orders.example"), &response["scope"]));
+    assert_eq!(browser.get(&asked("https://nowhere.example")).query()["error"], "invalid_target");
 }
 
 #[test]

@@ -91,28 +91,29 @@ pub(super) fn claims(
     Ok(claims)
 }
 
-/// `resource` (RFC 8707 §2): each a registered resource behind one of the scopes asked for.
-pub(super) fn resources(
-    parameters: &Parameters,
-    scope: &ScopeSet,
-    catalogue: &Catalogue,
-) -> Result<Vec<String>, Refusal> {
+/// `resource` (RFC 8707 §2), as sent; each once.
+pub(super) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
     if parameters.all(RESOURCE).nth(lengths::RESOURCES).is_some() {
         return Err(invalid_request(Reason::RepeatedParameter));
     }
-    let mut resources: Vec<String> = Vec::new();
+    let mut resources: Vec<&str> = Vec::new();
     for sent in parameters.all(RESOURCE).filter(|sent| !sent.is_empty()) {
         if sent.chars().nth(lengths::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
-        if !is_behind(sent, scope, catalogue) {
-            return Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, sent));
-        }
-        if !resources.iter().any(|known| known == sent) {
-            resources.push(sent.to_owned());
+        if !resources.contains(&sent) {
+            resources.push(sent);
         }
     }
     Ok(resources)
+}
+
+/// The same, each a registered resource behind one of the scopes asked for.
+pub(super) fn within(resources: &[&str], scope: &ScopeSet, catalogue: &Catalogue) -> Result<Vec<String>, Refusal> {
+    match resources.iter().find(|sent| !is_behind(sent, scope, catalogue)) {
+        Some(sent) => Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, *sent)),
+        None => Ok(resources.iter().map(|sent| (*sent).to_owned()).collect()),
+    }
 }
 
 fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {

@@ -235,7 +235,8 @@ fn read(
     let sent_mode = single(parameters, "response_mode")?;
     let response_mode =
         return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
-    let scope = scopes::read(single(parameters, "scope")?, response_type, registered)?;
+    let resources = details::resources(parameters)?;
+    let scope = scopes::read(single(parameters, "scope")?, &resources, response_type, registered)?;
     let claims = details::claims(parameters, &scope, registered)?;
     let nonce = details::nonce(parameters, response_type)?;
     let comes_back = nonce.is_some() && scope.contains(OPENID);
@@ -255,7 +256,7 @@ fn read(
         ui_locales: owned(parameters, "ui_locales")?,
         acr_values: AcrValues::parse(single(parameters, "acr_values")?, client, catalogue).map_err(invalid_request)?,
         unverified_id_token_hint: single(parameters, "id_token_hint")?.map(SecretText::new),
-        resources: details::resources(parameters, &scope, catalogue)?,
+        resources: details::within(&resources, &scope, catalogue)?,
         claims,
         scope,
         received_at,
