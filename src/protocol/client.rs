@@ -66,6 +66,8 @@ pub struct Client {
     pub allow_plain_pkce: bool,
     /// `allow_access_tokens_via_browser`
     pub allow_access_tokens_via_browser: bool,
+    /// `authorization_response_iss_on_error`: whether refused authorization requests are answered with `iss` (RFC 9207).
+    pub iss_on_error: bool,
     /// `default_response_mode`
     pub default_response_mode: Option<ResponseMode>,
     /// `access_token_type`

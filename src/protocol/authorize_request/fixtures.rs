@@ -50,6 +50,7 @@ pub fn client() -> Client {
         require_pkce: None,
         allow_plain_pkce: false,
         allow_access_tokens_via_browser: true,
+        iss_on_error: true,
         default_response_mode: None,
         access_token_type: AccessTokenType::Jwt,
         access_token_typ: AccessTokenTyp::AtJwt,

@@ -91,6 +91,8 @@ pub struct AuthorizeRequest {
     pub claims: RequestedClaims,
     /// `resource`, without duplicates.
     pub resources: Vec<String>,
+    /// Whether a refusal names the issuer: `authorization_response_iss_on_error` of the client.
+    pub iss_on_error: bool,
     /// When the request arrived: sign-ins from then on were made for it.
     pub received_at: Instant,
 }
@@ -119,6 +121,8 @@ pub enum AuthorizeError {
         state: Option<String>,
         /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
         silent: bool,
+        /// Whether `iss` goes along.
+        with_iss: bool,
         /// `error`
         code: AuthorizeErrorCode,
         /// Why; its description goes out.
@@ -159,6 +163,7 @@ impl AuthorizeRequest {
             mode: self.response_mode,
             state: self.state.clone(),
             silent: self.prompt.none,
+            with_iss: self.iss_on_error,
         };
         path.refuse(refusal)
     }
@@ -259,6 +264,7 @@ fn read(
         resources: details::within(&resources, &scope, catalogue)?,
         claims,
         scope,
+        iss_on_error: client.iss_on_error,
         received_at,
     })
 }

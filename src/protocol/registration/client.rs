@@ -43,7 +43,7 @@ pub struct ClientEntry {
     pub metadata: Value,
 }
 
-const KEYS: [&str; 51] = [
+const KEYS: [&str; 52] = [
     "client_id",
     "client_name",
     "client_uri",
@@ -76,6 +76,7 @@ const KEYS: [&str; 51] = [
     "require_pkce",
     "allow_plain_pkce",
     "allow_access_tokens_via_browser",
+    "authorization_response_iss_on_error",
     "default_response_mode",
     "access_token_type",
     "access_token_typ",
@@ -183,6 +184,7 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
         allow_access_tokens_via_browser: walker.flag("allow_access_tokens_via_browser").unwrap_or(false),
+        iss_on_error: walker.flag("authorization_response_iss_on_error").unwrap_or(true),
         default_response_mode: walker.one_of("default_response_mode", &RESPONSE_MODES),
         access_token_type: walker.one_of("access_token_type", &ACCESS_TOKEN_TYPES).unwrap_or(AccessTokenType::Jwt),
         access_token_typ: walker
