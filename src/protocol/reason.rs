@@ -101,6 +101,8 @@ pub enum Reason {
     HintOfAnotherClient,
     /// Register exactly this URI in post_logout_redirect_uris; the log names both.
     UnregisteredPostLogoutRedirectUri,
+    /// Send id_token_hint or client_id: by them the URI is known to be registered.
+    PostLogoutRedirectUriOfNobody,
     // Token endpoint
     /// Send grant_type.
     MissingGrantType,
@@ -413,6 +415,7 @@ impl Reason {
         Reason::ScopeOutsideRequest,
         Reason::HintOfAnotherClient,
         Reason::UnregisteredPostLogoutRedirectUri,
+        Reason::PostLogoutRedirectUriOfNobody,
         Reason::MissingGrantType,
         Reason::UnsupportedGrantType,
         Reason::UnregisteredGrantType,
@@ -602,6 +605,7 @@ impl Reason {
             // End session endpoint
             Reason::HintOfAnotherClient => row("GP1160", "The id_token_hint was made for another client.", "Send the client_id that the ID token was made for, or none."),
             Reason::UnregisteredPostLogoutRedirectUri => row("GP1161", "The post_logout_redirect_uri is not registered for this application.", "Register exactly this URI in post_logout_redirect_uris; the log names both."),
+            Reason::PostLogoutRedirectUriOfNobody => row("GP1162", "Nobody is named whose post_logout_redirect_uri this could be.", "Send id_token_hint or client_id: by them the URI is known to be registered."),
             // Token endpoint
             Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),
             Reason::UnsupportedGrantType => row("GP1202", "The grant_type is not supported.", "Use a grant type that discovery lists."),
