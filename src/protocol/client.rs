@@ -56,8 +56,8 @@ pub struct Client {
     pub tenants: Option<BTreeSet<TenantName>>,
     /// `require_consent`; `None` when the registration does not say.
     pub require_consent: Option<bool>,
-    /// `allow_remember_consent`
-    pub allow_remember_consent: bool,
+    /// `allow_remember_consent`; `None` when the registration does not say.
+    pub allow_remember_consent: Option<bool>,
     /// `consent_lifetime`; `None` is without end.
     pub consent_lifetime: Option<Duration>,
     /// `require_pkce`; `None` when the registration does not say.

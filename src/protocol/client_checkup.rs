@@ -6,6 +6,8 @@ use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, CodeBin
 use super::client_secret::SecretDigest;
 use super::finding::Finding;
 use super::instant::Instant;
+use super::interaction::always_asks;
+use super::redirect_uri::RedirectTarget;
 use super::registration::provider::IdentityProvider;
 use super::session::LOCAL;
 
@@ -30,6 +32,7 @@ pub fn examine(
     findings.extend(keys(client, signing));
     findings.extend(flows(client));
     findings.extend(code_binding(client));
+    findings.extend(consent_each_time(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
@@ -108,6 +111,22 @@ fn code_binding(client: &Client) -> Option<Finding> {
         CodeBinding::Neither => {
             Finding::weak("neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out")
         }
+    })
+}
+
+/// Where people are asked for consent although the registration does not ask for it.
+fn consent_each_time(client: &Client) -> Option<Finding> {
+    let targets = client.redirect_uris.iter().filter_map(|uri| RedirectTarget::match_registered(uri, client));
+    let asking: Vec<RedirectTarget> = targets.filter(|target| always_asks(client, target)).collect();
+    let uris = asking.iter().map(RedirectTarget::uri).collect::<Vec<_>>().join(", ");
+    let remedy = if asking.iter().any(RedirectTarget::is_loopback) {
+        ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": false does not ask"
+    } else {
+        ": \"require_consent\": false does not ask"
+    };
+    (!asking.is_empty()).then(|| {
+        let told = "people are asked for consent each time, and prompt=none is consent_required, at";
+        Finding::fine(format!("{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"))
     })
 }
 
@@ -202,6 +221,29 @@ mod tests {
                 findings.iter().map(|finding| &finding.text).filter(|text| text.contains("PKCE")).collect();
             assert_eq!(told.len(), usize::from(expected.is_some()), "{adjust}: {told:?}");
             assert!(expected.is_none_or(|expected| told[0].starts_with(expected)), "{adjust}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_public_client_on_this_machine_is_told_that_people_are_asked_each_time() {
+        let on = |uri: &str, said: Value| {
+            let mut adjust = json!({"confidential": false, "redirect_uris": [uri]});
+            adjust.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+            let findings = examine(&client(&adjust), &[], &SigningAlgorithm::ALL, &providers(), NOW);
+            findings.into_iter().map(|finding| finding.text).find(|text| text.contains("asked for consent each time"))
+        };
+        let (spa, app) = ("http://localhost:3000/cb", "com.example.app:/cb");
+        let told = on(spa, json!({})).unwrap();
+        assert!(told.contains(spa) && told.contains("\"allow_remember_consent\": true"), "{told}");
+        assert!(!on(app, json!({"allow_remember_consent": true})).unwrap().contains("allow_remember_consent"));
+        for (uri, said) in [
+            ("https://spa.example/cb", json!({})),
+            (spa, json!({"allow_remember_consent": true})),
+            (spa, json!({"require_consent": false})),
+            (app, json!({"require_consent": false})),
+            (spa, json!({"confidential": true})),
+        ] {
+            assert_eq!(on(uri, said.clone()), None, "{uri} {said}");
         }
     }
 

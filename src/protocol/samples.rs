@@ -73,7 +73,7 @@ pub(crate) fn client() -> Client {
         identity_providers: None,
         tenants: None,
         require_consent: None,
-        allow_remember_consent: true,
+        allow_remember_consent: None,
         consent_lifetime: None,
         require_pkce: None,
         allow_plain_pkce: false,

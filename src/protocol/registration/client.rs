@@ -179,7 +179,7 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
         identity_providers: walker.strings_or_all("identity_providers", plain_name),
         tenants: tenants(walker),
         require_consent: walker.flag("require_consent"),
-        allow_remember_consent: walker.flag("allow_remember_consent").unwrap_or(true),
+        allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
