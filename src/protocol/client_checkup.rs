@@ -9,6 +9,7 @@ use super::instant::Instant;
 use super::interaction::always_asks;
 use super::redirect_uri::RedirectTarget;
 use super::registration::provider::IdentityProvider;
+use super::response_type::ResponseType;
 use super::session::LOCAL;
 
 /// A secret that ends so soon is told of.
@@ -94,6 +95,13 @@ fn flows(client: &Client) -> Vec<Finding> {
     }];
     if client.allows_grant(&GrantType::AuthorizationCode) && client.redirect_uris.is_empty() {
         findings.push(Finding::broken("the code flow without redirect_uris"));
+    }
+    // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is still there.
+    let is_implicit = |kind: &ResponseType| !kind.code && !kind.is_id_token_alone();
+    let watches = client.response_types.iter().any(|kind| kind.is_id_token_alone());
+    if client.response_types.iter().any(is_implicit) && !watches {
+        let effect = "a library that watches the session by it takes the refusal for a sign-out";
+        findings.push(Finding::weak(format!("the implicit flow without the response type id_token: {effect}")));
     }
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
@@ -225,6 +233,15 @@ mod tests {
     }
 
     #[test]
+    fn an_implicit_client_with_id_token_and_a_hybrid_one_can_watch_their_sessions() {
+        for response_types in [json!(["id_token", "token", "id_token token"]), json!(["code id_token token"])] {
+            let adjust = json!({"response_types": response_types, "allow_access_tokens_via_browser": true});
+            let told = told(&adjust, &[secret(None)], &SigningAlgorithm::ALL);
+            assert!(told.iter().all(|(_, text)| !text.contains("watches")), "{adjust}: {told:?}");
+        }
+    }
+
+    #[test]
     fn a_public_client_on_this_machine_is_told_that_people_are_asked_each_time() {
         let on = |uri: &str, said: Value| {
             let mut adjust = json!({"confidential": false, "redirect_uris": [uri]});
@@ -273,6 +290,12 @@ mod tests {
                 vec![secret(None)],
                 Verdict::Weak,
                 "sign in with: corp; disabled are old",
+            ),
+            (
+                json!({"response_types": ["id_token token"], "allow_access_tokens_via_browser": true}),
+                vec![secret(None)],
+                Verdict::Weak,
+                "the implicit flow without the response type id_token",
             ),
             (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "neither PKCE nor a nonce is required"),
         ] {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo};
+use crate::support::flow::{authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
 
