@@ -131,7 +131,7 @@ fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
 fn taken(error: StoreError) -> Failure {
     let StoreError::Taken(constraint) = &error else { return Failure::from(error) };
     let rule = if constraint == "users_pkey" || constraint == "removed_subjects" {
-        "that sub is somebody's already, or once was"
+        "that sub is somebody's already, or once was, or is the client_id of a client"
     } else {
         "that user name is taken in this tenant"
     };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::protocol::client::AccessTokenTyp;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::secret::SecretText;
 
@@ -159,6 +160,7 @@ fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
         refresh_token_retry_window_public: reader.seconds(&settings::REFRESH_TOKEN_RETRY_WINDOW_PUBLIC),
         device_code_lifetime: reader.seconds(&settings::DEVICE_CODE_LIFETIME),
         device_interval: reader.seconds(&settings::DEVICE_INTERVAL),
+        access_token_typ: reader.choice(&settings::ACCESS_TOKEN_TYP, &AccessTokenTyp::NAMED, AccessTokenTyp::AtJwt),
     }
 }
 

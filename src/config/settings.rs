@@ -99,6 +99,11 @@ pub(super) const SCOPE_CLAIM: Setting = Setting::text(
     Text("string"),
     "`scope` in JWT access tokens: `string` (RFC 9068) or `array`",
 );
+pub(super) const ACCESS_TOKEN_TYP: Setting = Setting::text(
+    "GATEPOST_ACCESS_TOKEN_TYP",
+    Text("at+jwt"),
+    "`typ` of JWT access tokens, for clients that register none: `at+jwt` (RFC 9068) or `JWT`",
+);
 pub(super) const AUDIT_DAYS: Setting =
     Setting::number("GATEPOST_AUDIT_DAYS", 400, (1, 3_650), "days that audit events are kept");
 
@@ -256,6 +261,7 @@ pub const SETTINGS: &[&Setting] = &[
     &COOKIE_SAMESITE,
     &INVALID_CLIENT_STATUS,
     &SCOPE_CLAIM,
+    &ACCESS_TOKEN_TYP,
     &GRANTS_DATABASE_URL,
     &GRANTS_DATABASE_URL_FILE,
     &AUDIT_DAYS,

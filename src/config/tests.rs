@@ -97,6 +97,7 @@ fn every_other_setting_takes_these_and_refuses_those() {
         ("GATEPOST_COOKIE_SAMESITE", &["lax", "none"], &["Lax", "strict"]),
         ("GATEPOST_INVALID_CLIENT_STATUS", &["standard", "400"], &["401", "200"]),
         ("GATEPOST_SCOPE_CLAIM", &["string", "array"], &["both"]),
+        ("GATEPOST_ACCESS_TOKEN_TYP", &["at+jwt", "JWT"], &["jwt", "application/at+jwt"]),
         ("GATEPOST_BRAND_NAME", &["Ärzte & Söhne"], &["a\nb", " "]),
         ("GATEPOST_BRAND_LOGO", &["/srv/logo.svg"], &["logo.svg", "/srv/logo.exe", "https://a.example/logo.svg"]),
         ("GATEPOST_BRAND_COLOR", &["#0a0B0c"], &["blue", "#fff"]),

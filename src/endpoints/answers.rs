@@ -241,8 +241,8 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect { client_id, to, mode, state, silent, code, reason, detail } => {
-            let issuer = presentation.config.base_url.as_str();
+        AuthorizeError::Redirect { client_id, to, mode, state, silent, with_iss, code, reason, detail } => {
+            let issuer = with_iss.then(|| presentation.config.base_url.as_str());
             let parameters = error_parameters(code, reason, state.as_deref(), issuer);
             let framed_by = to.origin().filter(|_| silent);
             let mut response = noted(

@@ -19,7 +19,7 @@ use crate::pages::consent::{ConsentScope, ConsentView};
 use crate::protocol::authorize_request::Refusal;
 use crate::protocol::claims;
 use crate::protocol::errors::AuthorizeErrorCode;
-use crate::protocol::interaction::{Step, is_required, narrow};
+use crate::protocol::interaction::{Step, is_required, may_remember, narrow};
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::{Catalogue, RegisteredScope, ScopeSet};
@@ -89,7 +89,7 @@ fn allow(
         let is_answer = refusal.code == AuthorizeErrorCode::AccessDenied;
         if is_answer { visit.refuse(refusal) } else { Failure::bad_request(refusal.reason) }
     })?;
-    if visit.client.client.allow_remember_consent && wants_it_remembered {
+    if wants_it_remembered && may_remember(&visit.client.client, &visit.request.redirect) {
         remember(app, request, visit, present, &granted)?;
     }
     match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {

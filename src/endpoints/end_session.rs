@@ -197,20 +197,31 @@ impl SignOut {
         let markup = Presentation { config: &app.config, request }.draw(self.ui_locales(), |chrome| {
             let back = way_back.map(|uri| BackLink { name, uri });
             let provider = upstream.as_ref().map(Onward::link);
-            pages::logout::signed_out_page(&SignedOutView { chrome, back, provider, frames: &shown, goes_on: *at_once })
+            let unknown_way_back = back.is_none() && self.request.unmatched_redirect_uri.is_some();
+            pages::logout::signed_out_page(&SignedOutView {
+                chrome,
+                back,
+                unknown_way_back,
+                provider,
+                frames: &shown,
+                goes_on: *at_once,
+            })
         });
         let next = upstream.as_ref().map(|upstream| upstream.address.as_str()).or(way_back).filter(|_| *at_once);
         let origins: BTreeSet<&str> = frames.iter().filter_map(|frame| frame.origin.as_deref()).collect();
         let mut page = answers::framing_page(markup, &origins, next);
         if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
-            page.note.reason = Some(Reason::UnregisteredPostLogoutRedirectUri.code());
-            page.note.detail = Some(format!("received {sent}; registered {}", self.registered_ways_back()));
+            let (reason, detail) = match &self.client {
+                None => (Reason::PostLogoutRedirectUriOfNobody, format!("received {sent}")),
+                Some(client) => {
+                    let registered = client.client.post_logout_redirect_uris.join(" ");
+                    (Reason::UnregisteredPostLogoutRedirectUri, format!("received {sent}; registered {registered}"))
+                }
+            };
+            page.note.reason = Some(reason.code());
+            page.note.detail = Some(detail);
         }
         page
-    }
-
-    fn registered_ways_back(&self) -> String {
-        self.client.as_ref().map(|client| client.client.post_logout_redirect_uris.join(" ")).unwrap_or_default()
     }
 }
 

@@ -13,5 +13,7 @@ pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<Map<S
     let is_ours = jws.typ.as_deref() == Some(ID_TOKEN_TYP) && snapshot.keys.verifies(&jws);
     // Verified just above, so the claims are what we signed.
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
-    (claims.get("iss").and_then(Value::as_str) == Some(app.issuer())).then_some(claims)
+    // An access token may share the typ of an id_token: what has a `client_id` is one.
+    let is_id_token = !claims.contains_key("client_id");
+    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer())).then_some(claims)
 }

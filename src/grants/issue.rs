@@ -20,7 +20,7 @@ use crate::protocol::delegation::Delegation;
 use crate::protocol::id_token::IdToken;
 use crate::protocol::identifiers::{GrantId, Sid, Subject};
 use crate::protocol::instant::Instant;
-use crate::protocol::jwt::{self, ACCESS_TOKEN_TYP, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
+use crate::protocol::jwt::{self, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
 use crate::protocol::logout_token::LogoutToken;
 use crate::protocol::reference_token;
 use crate::protocol::refresh_token::{self, RefreshHandle};
@@ -211,7 +211,8 @@ fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &Acces
                     &snapshot.catalogue,
                 ),
             });
-            sign(snapshot, issue.now, (issue.client.access_token_signed_response_alg, ACCESS_TOKEN_TYP), &claims)
+            let (alg, typ) = (issue.client.access_token_signed_response_alg, issue.client.access_token_typ.as_str());
+            sign(snapshot, issue.now, (alg, typ), &claims)
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::protocol::access_token::AccessToken;
 use crate::protocol::delegation::Delegation;
-use crate::protocol::jwt::{ACCESS_TOKEN_TYP, UnverifiedJws};
+use crate::protocol::jwt::{ACCESS_TOKEN_TYP, ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::liveness;
 use crate::protocol::reference_token;
 use crate::protocol::refresh_token::{self, RefreshHandle};
@@ -39,7 +39,9 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
         return reference_token::decode(&opened);
     }
     let jws = UnverifiedJws::parse(token.expose())?;
-    let is_ours = jws.typ.as_deref() == Some(ACCESS_TOKEN_TYP) && app.registry.snapshot().keys.verifies(&jws);
+    // An id_token may share the typ of an access token: it has no `client_id`, and ends at the claims.
+    let is_ours = [Some(ACCESS_TOKEN_TYP), Some(ID_TOKEN_TYP)].contains(&jws.typ.as_deref())
+        && app.registry.snapshot().keys.verifies(&jws);
     // Verified just above, so the claims are what we signed.
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
     AccessToken::from_verified_claims(&claims, app.issuer())

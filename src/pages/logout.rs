@@ -28,6 +28,8 @@ pub struct SignedOutView<'a> {
     pub chrome: Chrome<'a>,
     /// The application to go back to.
     pub back: Option<BackLink<'a>>,
+    /// The application named an address to go back to, which nobody registered.
+    pub unknown_way_back: bool,
     /// The applications' own pages that end their parts of the sign-in.
     pub frames: &'a [ClientFrame<'a>],
     /// The identity provider that they go on to first, by itself, to be signed out there as well.
@@ -93,6 +95,7 @@ pub fn signed_out_page(view: &SignedOutView<'_>) -> Markup {
         html! {
             h1 { (texts.signed_out_title) }
             @if !view.frames.is_empty() { p { (texts.applications_sign_out) } }
+            @if view.unknown_way_back { p { (texts.unknown_way_back) } }
             p { (texts.signed_out_hint) }
             @for frame in view.frames {
                 iframe src=(frame.address) title=(texts.signing_out_of.fill(frame.client_name)) hidden {}

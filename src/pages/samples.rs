@@ -116,9 +116,12 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     let logout = LogoutView { chrome, action: ACTION, form_token: "TOKEN", account, client, drawn_again: false };
     add("logout", logout::page(&logout));
     add("logout again", logout::page(&LogoutView { drawn_again: true, client: None, ..logout }));
-    let back = BackLink { name, uri: "https://client.example/" };
-    let signed_out = SignedOutView { chrome, back: Some(back), frames: &[], provider: None, goes_on: false };
+    let back = Some(BackLink { name, uri: "https://client.example/" });
+    let signed_out =
+        SignedOutView { chrome, back, unknown_way_back: false, frames: &[], provider: None, goes_on: false };
     add("signed out", logout::signed_out_page(&signed_out));
+    let stranded = SignedOutView { back: None, unknown_way_back: true, ..signed_out };
+    add("signed out, unknown way back", logout::signed_out_page(&stranded));
     let frames = [ClientFrame { client_name: name, address: "https://client.example/out?iss=i&sid=s" }];
     add(
         "signed out with frames",

@@ -130,6 +130,7 @@ pub struct Texts {
     pub stay_signed_in: &'static str,
     pub signed_out_title: &'static str,
     pub signed_out_hint: &'static str,
+    pub unknown_way_back: &'static str,
     pub back_to_client: Template,
 
     // Signing out of the applications as well

@@ -2,7 +2,8 @@
 //! introspection judge this value and never the form.
 //!
 //! A token has a user exactly when `auth_time` is in it: every sign-in has one, no client has, and no registration or
-//! user attribute can put it there. `sub` says nothing about it, since a client's own token may carry one, too.
+//! user attribute can put it there. `sub` says nothing about it here: in a client's own token it is the client (RFC 9068
+//! §2.2). Resources tell by `sub` and `client_id` being the same, so `apply` lets no user have a client's name for a subject.
 
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct AccessTokenUser {
     pub auth_time: Instant,
     /// `amr`
     pub amr: Vec<String>,
+    /// `acr`
+    pub acr: String,
 }
 
 /// What an access token says.
@@ -174,10 +177,11 @@ impl AccessTokenUser {
             tenant: user.tenant.clone(),
             auth_time: user.auth_time,
             amr: user.amr.clone(),
+            acr: user.acr.clone(),
         }
     }
 
-    /// The same as tokens of a grant name it; how the user signed in beyond `amr` is not known from a token.
+    /// The same as tokens of a grant name it; where the user signed in is not known from a token.
     pub fn to_subject(&self) -> TokenSubject {
         TokenSubject {
             subject: self.subject.clone(),
@@ -186,7 +190,7 @@ impl AccessTokenUser {
             identity_provider: None,
             auth_time: self.auth_time,
             amr: self.amr.clone(),
-            acr: String::new(),
+            acr: self.acr.clone(),
         }
     }
 
@@ -194,6 +198,7 @@ impl AccessTokenUser {
         members.insert(String::from("sub"), json!(self.subject.as_str()));
         members.insert(String::from("auth_time"), json!(self.auth_time.seconds()));
         members.insert(String::from("amr"), json!(self.amr));
+        members.insert(String::from("acr"), json!(self.acr));
         if let Some(sid) = &self.sid {
             members.insert(String::from("sid"), json!(sid.as_str()));
         }
@@ -209,6 +214,7 @@ impl AccessTokenUser {
             tenant: optional(members.get("tenant"), text)?.map(TenantName::new),
             auth_time: seconds(members.get("auth_time")?)?,
             amr: texts(members.get("amr")?)?,
+            acr: text(members.get("acr")?)?,
         })
     }
 }

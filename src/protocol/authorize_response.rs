@@ -74,17 +74,17 @@ impl AuthorizeSuccess<'_> {
     }
 }
 
-/// The parameters of an error.
+/// The parameters of an error. `issuer` is left out for clients that take it for something else.
 pub fn error_parameters(
     code: AuthorizeErrorCode,
     reason: Reason,
     state: Option<&str>,
-    issuer: &str,
+    issuer: Option<&str>,
 ) -> ResponseParameters {
     let mut parameters =
         vec![("error", code.as_str().to_owned()), ("error_description", reason.description().to_owned())];
     parameters.extend(state.map(|state| ("state", state.to_owned())));
-    parameters.push(("iss", issuer.to_owned()));
+    parameters.extend(issuer.map(|issuer| ("iss", issuer.to_owned())));
     parameters
 }
 
@@ -191,10 +191,11 @@ mod tests {
 
     #[test]
     fn an_error_goes_out_without_a_state_that_was_not_sent() {
-        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, None, ISSUER);
+        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, None, Some(ISSUER));
         let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["error", "error_description", "iss"]);
-        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, Some(""), ISSUER);
+        let parameters =
+            error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, Some(""), Some(ISSUER));
         assert!(parameters.contains(&("state", String::new())));
     }
 

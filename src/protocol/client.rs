@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::identifiers::{ClientId, TenantName};
+use super::jwt;
 use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
@@ -55,20 +56,24 @@ pub struct Client {
     pub tenants: Option<BTreeSet<TenantName>>,
     /// `require_consent`; `None` when the registration does not say.
     pub require_consent: Option<bool>,
-    /// `allow_remember_consent`
-    pub allow_remember_consent: bool,
+    /// `allow_remember_consent`; `None` when the registration does not say.
+    pub allow_remember_consent: Option<bool>,
     /// `consent_lifetime`; `None` is without end.
     pub consent_lifetime: Option<Duration>,
-    /// `require_pkce`
-    pub require_pkce: bool,
+    /// `require_pkce`; `None` when the registration does not say.
+    pub require_pkce: Option<bool>,
     /// `allow_plain_pkce`
     pub allow_plain_pkce: bool,
     /// `allow_access_tokens_via_browser`
     pub allow_access_tokens_via_browser: bool,
+    /// `authorization_response_iss_on_error`: whether refused authorization requests are answered with `iss` (RFC 9207).
+    pub iss_on_error: bool,
     /// `default_response_mode`
     pub default_response_mode: Option<ResponseMode>,
     /// `access_token_type`
     pub access_token_type: AccessTokenType,
+    /// `access_token_typ`
+    pub access_token_typ: AccessTokenTyp,
     /// `access_token_signed_response_alg`; RS256 by default.
     pub access_token_signed_response_alg: SigningAlgorithm,
     /// `always_include_user_claims_in_id_token`
@@ -225,6 +230,17 @@ impl ClientAuthenticationMethod {
     }
 }
 
+/// What must tie an authorization code to the request it answers (RFC 9700 §2.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeBinding {
+    /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
+    Pkce,
+    /// A `code_challenge`, or in an OpenID request a `nonce`: of confidential clients that do not say.
+    PkceOrNonce,
+    /// Neither: `require_pkce` false.
+    Neither,
+}
+
 /// JWS algorithms we sign with (RFC 7518 §3.1, RFC 8037 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SigningAlgorithm {
@@ -264,6 +280,29 @@ pub enum AccessTokenType {
     Reference,
 }
 
+/// `access_token_typ`: what the header of a JWT access token says that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessTokenTyp {
+    /// `at+jwt` (RFC 9068 §2.1)
+    AtJwt,
+    /// `JWT`, for resources whose libraries take no other. Its `client_id` still tells it from an ID token.
+    Jwt,
+}
+
+impl AccessTokenTyp {
+    /// Both, with their names in registrations and headers.
+    pub const NAMED: [(&str, AccessTokenTyp); 2] =
+        [(jwt::ACCESS_TOKEN_TYP, AccessTokenTyp::AtJwt), (jwt::ID_TOKEN_TYP, AccessTokenTyp::Jwt)];
+
+    /// The name in a JOSE header.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AccessTokenTyp::AtJwt => jwt::ACCESS_TOKEN_TYP,
+            AccessTokenTyp::Jwt => jwt::ID_TOKEN_TYP,
+        }
+    }
+}
+
 /// `refresh_token_usage`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshTokenUsage {
@@ -277,6 +316,15 @@ impl Client {
     /// Whether the client can keep a secret (RFC 6749 §2.1).
     pub fn is_confidential(&self) -> bool {
         self.authentication.is_confidential()
+    }
+
+    /// What its authorization requests must hold so that a code stolen from them is of no use.
+    pub fn code_binding(&self) -> CodeBinding {
+        match (self.is_confidential(), self.require_pkce) {
+            (false, _) | (true, Some(true)) => CodeBinding::Pkce,
+            (true, None) => CodeBinding::PkceOrNonce,
+            (true, Some(false)) => CodeBinding::Neither,
+        }
     }
 
     /// What its assertions may be signed with: the registered `token_endpoint_auth_signing_alg`, or else whatever its

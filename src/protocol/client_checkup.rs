@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use super::client::{AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm};
 use super::client_secret::SecretDigest;
 use super::finding::Finding;
 use super::instant::Instant;
+use super::interaction::always_asks;
+use super::redirect_uri::RedirectTarget;
 use super::registration::provider::IdentityProvider;
+use super::response_type::ResponseType;
 use super::session::LOCAL;
 
 /// A secret that ends so soon is told of.
@@ -29,6 +32,8 @@ pub fn examine(
     findings.extend(authentication(client, secrets, now));
     findings.extend(keys(client, signing));
     findings.extend(flows(client));
+    findings.extend(code_binding(client));
+    findings.extend(consent_each_time(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
@@ -36,7 +41,7 @@ pub fn examine(
 
 fn authentication(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
     match client.authentication {
-        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret, PKCE always")],
+        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret")],
         ClientAuthenticationMethod::PrivateKeyJwt => match (&client.jwks, &client.jwks_uri) {
             (None, None) => vec![Finding::broken("private_key_jwt without a key: register jwks or jwks_uri")],
             (Some(_), _) | (None, Some(_)) => vec![Finding::fine("it authenticates with its own key")],
@@ -91,10 +96,46 @@ fn flows(client: &Client) -> Vec<Finding> {
     if client.allows_grant(&GrantType::AuthorizationCode) && client.redirect_uris.is_empty() {
         findings.push(Finding::broken("the code flow without redirect_uris"));
     }
+    // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is still there.
+    let is_implicit = |kind: &ResponseType| !kind.code && !kind.is_id_token_alone();
+    let watches = client.response_types.iter().any(|kind| kind.is_id_token_alone());
+    if client.response_types.iter().any(is_implicit) && !watches {
+        let effect = "a library that watches the session by it takes the refusal for a sign-out";
+        findings.push(Finding::weak(format!("the implicit flow without the response type id_token: {effect}")));
+    }
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
     findings
+}
+
+/// What a code stolen on its way to the client is of no use without.
+fn code_binding(client: &Client) -> Option<Finding> {
+    client.allows_grant(&GrantType::AuthorizationCode).then(|| match client.code_binding() {
+        CodeBinding::Pkce => Finding::fine("PKCE is required"),
+        CodeBinding::PkceOrNonce => {
+            Finding::fine("PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger")
+        }
+        CodeBinding::Neither => {
+            Finding::weak("neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out")
+        }
+    })
+}
+
+/// Where people are asked for consent although the registration does not ask for it.
+fn consent_each_time(client: &Client) -> Option<Finding> {
+    let targets = client.redirect_uris.iter().filter_map(|uri| RedirectTarget::match_registered(uri, client));
+    let asking: Vec<RedirectTarget> = targets.filter(|target| always_asks(client, target)).collect();
+    let uris = asking.iter().map(RedirectTarget::uri).collect::<Vec<_>>().join(", ");
+    let remedy = if asking.iter().any(RedirectTarget::is_loopback) {
+        ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": false does not ask"
+    } else {
+        ": \"require_consent\": false does not ask"
+    };
+    (!asking.is_empty()).then(|| {
+        let told = "people are asked for consent each time, and prompt=none is consent_required, at";
+        Finding::fine(format!("{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"))
+    })
 }
 
 /// Whether anybody can sign in for it: only a client that names its `identity_providers` can have none that works.
@@ -119,7 +160,6 @@ fn weaknesses(client: &Client) -> Vec<Finding> {
         (client.allow_access_tokens_via_browser, "access tokens may pass through the browser (RFC 9700 §2.1.2)"),
         (client.allows_grant(&GrantType::Implicit), "the implicit grant (RFC 9700 §2.1.2)"),
         (client.allows_grant(&GrantType::Password), "the password grant: it sees passwords (RFC 9700 §2.4)"),
-        (!client.require_pkce, "PKCE is not required"),
         (client.allow_plain_pkce, "PKCE may be plain"),
         (
             client.redirect_uris.iter().any(|uri| uri.starts_with("http://")),
@@ -174,6 +214,57 @@ mod tests {
     }
 
     #[test]
+    fn what_ties_its_codes_to_its_requests_is_told() {
+        let public = json!({"confidential": false});
+        let of_itself = json!({"grant_types": ["client_credentials"], "redirect_uris": []});
+        for (adjust, expected) in [
+            (json!({}), Some("PKCE or a nonce is required")),
+            (json!({"require_pkce": true}), Some("PKCE is required")),
+            (json!({"require_pkce": false}), Some("neither PKCE nor a nonce is required")),
+            (public, Some("PKCE is required")),
+            (of_itself, None),
+        ] {
+            let findings = examine(&client(&adjust), &[secret(None)], &SigningAlgorithm::ALL, &providers(), NOW);
+            let told: Vec<&String> =
+                findings.iter().map(|finding| &finding.text).filter(|text| text.contains("PKCE")).collect();
+            assert_eq!(told.len(), usize::from(expected.is_some()), "{adjust}: {told:?}");
+            assert!(expected.is_none_or(|expected| told[0].starts_with(expected)), "{adjust}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn an_implicit_client_with_id_token_and_a_hybrid_one_can_watch_their_sessions() {
+        for response_types in [json!(["id_token", "token", "id_token token"]), json!(["code id_token token"])] {
+            let adjust = json!({"response_types": response_types, "allow_access_tokens_via_browser": true});
+            let told = told(&adjust, &[secret(None)], &SigningAlgorithm::ALL);
+            assert!(told.iter().all(|(_, text)| !text.contains("watches")), "{adjust}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_public_client_on_this_machine_is_told_that_people_are_asked_each_time() {
+        let on = |uri: &str, said: Value| {
+            let mut adjust = json!({"confidential": false, "redirect_uris": [uri]});
+            adjust.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+            let findings = examine(&client(&adjust), &[], &SigningAlgorithm::ALL, &providers(), NOW);
+            findings.into_iter().map(|finding| finding.text).find(|text| text.contains("asked for consent each time"))
+        };
+        let (spa, app) = ("http://localhost:3000/cb", "com.example.app:/cb");
+        let told = on(spa, json!({})).unwrap();
+        assert!(told.contains(spa) && told.contains("\"allow_remember_consent\": true"), "{told}");
+        assert!(!on(app, json!({"allow_remember_consent": true})).unwrap().contains("allow_remember_consent"));
+        for (uri, said) in [
+            ("https://spa.example/cb", json!({})),
+            (spa, json!({"allow_remember_consent": true})),
+            (spa, json!({"require_consent": false})),
+            (app, json!({"require_consent": false})),
+            (spa, json!({"confidential": true})),
+        ] {
+            assert_eq!(on(uri, said.clone()), None, "{uri} {said}");
+        }
+    }
+
+    #[test]
     fn what_does_not_work_and_what_is_weak_is_told() {
         let (past, soon) = (NOW.minus(Duration::from_secs(1)), NOW.plus(Duration::from_secs(60)));
         for (adjust, secrets, verdict, text) in [
@@ -200,7 +291,13 @@ mod tests {
                 Verdict::Weak,
                 "sign in with: corp; disabled are old",
             ),
-            (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "PKCE is not required"),
+            (
+                json!({"response_types": ["id_token token"], "allow_access_tokens_via_browser": true}),
+                vec![secret(None)],
+                Verdict::Weak,
+                "the implicit flow without the response type id_token",
+            ),
+            (json!({"require_pkce": false}), vec![secret(None)], Verdict::Weak, "neither PKCE nor a nonce is required"),
         ] {
             let told = told(&adjust, &secrets, &[SigningAlgorithm::Rs256]);
             assert!(told.iter().any(|(seen, said)| *seen == verdict && said.contains(text)), "{adjust}: {told:?}");

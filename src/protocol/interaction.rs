@@ -13,6 +13,7 @@ use super::errors::AuthorizeErrorCode;
 use super::identifiers::Subject;
 use super::instant::Instant;
 use super::reason::Reason;
+use super::redirect_uri::RedirectTarget;
 use super::scope::{Catalogue, OPENID, ScopeSet};
 use super::session::Session;
 use super::upstream::choices::Place;
@@ -220,30 +221,39 @@ fn must_select_account(situation: &Situation<'_>, session: &Session) -> bool {
 
 fn must_consent(situation: &Situation<'_>) -> bool {
     let Situation { request, client, .. } = situation;
-    if request.prompt.consent || is_impersonable(request, client) {
-        return true;
-    }
-    client.require_consent == Some(true) && !is_remembered(situation)
+    let is_required = client.require_consent == Some(true) || is_impersonable(client, &request.redirect);
+    request.prompt.consent || is_required && !is_remembered(situation)
 }
 
-/// Any program on the user's machine can pose as such a client, so a person has to agree each time (RFC 8252 §8.6), unless
-/// the registration says otherwise in so many words.
-fn is_impersonable(request: &AuthorizeRequest, client: &Client) -> bool {
-    let anyone_can_listen = request.redirect.is_loopback() || request.redirect.is_custom_scheme();
+/// Any program on the user's machine can pose as such a client, so a person has to agree (RFC 8252 §8.6), unless the
+/// registration says otherwise in so many words.
+fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
+    let anyone_can_listen = redirect.is_loopback() || redirect.is_custom_scheme();
     !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)
+}
+
+/// Whether what people allow this client may count the next time. Where others can pose as it, only on loopback, and only
+/// if the registration says so in so many words.
+pub fn may_remember(client: &Client, redirect: &RedirectTarget) -> bool {
+    let by_itself = !is_impersonable(client, redirect);
+    client.allow_remember_consent.map_or(by_itself, |said| said && (by_itself || redirect.is_loopback()))
+}
+
+/// Whether people are asked each time, whatever they allowed before, though the registration asks for no consent.
+pub fn always_asks(client: &Client, redirect: &RedirectTarget) -> bool {
+    is_impersonable(client, redirect) && !may_remember(client, redirect)
 }
 
 fn is_remembered(situation: &Situation<'_>) -> bool {
     let Situation { request, client, now, .. } = situation;
     let covers =
         |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), client.consent_lifetime, *now);
-    client.allow_remember_consent && situation.consent.is_some_and(covers)
+    may_remember(client, &request.redirect) && situation.consent.is_some_and(covers)
 }
 
 fn ask_consent(situation: &Situation<'_>) -> Interaction {
     if situation.request.prompt.none {
         return refuse(AuthorizeErrorCode::ConsentRequired, Reason::ConsentRequired);
     }
-    let impersonable = is_impersonable(situation.request, situation.client);
-    Interaction::Consent { may_remember: situation.client.allow_remember_consent && !impersonable }
+    Interaction::Consent { may_remember: may_remember(situation.client, &situation.request.redirect) }
 }

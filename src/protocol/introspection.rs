@@ -81,6 +81,8 @@ pub fn access_token_response(
         ("iss", Some(json!(issuer))),
         ("jti", Some(json!(token.jti.to_text()))),
         ("sid", of_user.and_then(|user| user.sid.as_ref()).map(Sid::as_str).map(Value::from)),
+        ("auth_time", of_user.map(|user| json!(user.auth_time.seconds()))),
+        ("acr", of_user.map(|user| json!(user.acr))),
         ("tenant", of_user.and_then(|user| user.tenant.as_ref()).map(TenantName::as_str).map(Value::from)),
     ];
     let mut answer: Map<String, Value> =
@@ -165,7 +167,7 @@ mod tests {
         let expected = json!({
             "active": true, "scope": "orders.read", "client_id": "web", "token_type": "Bearer", "exp": NOW.seconds() + 3600,
             "iat": NOW.seconds(), "nbf": NOW.seconds(), "sub": "alice-subject", "aud": ORDERS, "iss": ISSUER,
-            "jti": token.jti.to_text(), "sid": "sid-1", "tenant": "acme", "role": ["admin"], "email": "alice@example.com"
+            "jti": token.jti.to_text(), "sid": "sid-1", "auth_time": NOW.seconds() - 10, "acr": "1", "tenant": "acme", "role": ["admin"], "email": "alice@example.com"
         });
         assert_eq!(to_orders, expected);
         let to_stock = answer(Caller::Resource("stock"), &token, &client, Some(&alice));
@@ -188,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_a_client_has_no_subject_unless_its_registration_says_so() {
+    fn the_subject_of_a_clients_token_is_the_client_unless_its_registration_says_otherwise() {
         let mut client = samples::client();
         let of_client = AccessToken { user: None, ..token("stock", &["stock"]) };
-        assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None).get("sub"), None);
-        client.client_credentials_sub = true;
         assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None)["sub"], "web");
+        client.client_credentials_sub = false;
+        assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None).get("sub"), None);
     }
 }

@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::client::SigningAlgorithm;
 
-/// `typ` of an id_token; what an id_token_hint must be.
+/// `typ` of an id_token; what an id_token_hint must be. Access tokens of clients registered so have it, too: `client_id` is
+/// in every access token and in no id_token, and tells them apart.
 pub const ID_TOKEN_TYP: &str = "JWT";
-/// `typ` of an access token (RFC 9068 §2.1); the only one userinfo and introspection take.
+/// `typ` of an access token (RFC 9068 §2.1).
 pub const ACCESS_TOKEN_TYP: &str = "at+jwt";
 /// `typ` of a logout token (OpenID Connect Back-Channel Logout §2.4).
 pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";

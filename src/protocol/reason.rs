@@ -60,7 +60,7 @@ pub enum Reason {
     ScopeKind,
     /// Send a fresh nonce with response types that return an ID token from this endpoint.
     MissingNonce,
-    /// Use PKCE with S256; a confidential client can be registered with require_pkce false.
+    /// Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true.
     MissingCodeChallenge,
     /// Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.
     MalformedCodeChallenge,
@@ -101,6 +101,8 @@ pub enum Reason {
     HintOfAnotherClient,
     /// Register exactly this URI in post_logout_redirect_uris; the log names both.
     UnregisteredPostLogoutRedirectUri,
+    /// Send id_token_hint or client_id: by them the URI is known to be registered.
+    PostLogoutRedirectUriOfNobody,
     // Token endpoint
     /// Send grant_type.
     MissingGrantType,
@@ -413,6 +415,7 @@ impl Reason {
         Reason::ScopeOutsideRequest,
         Reason::HintOfAnotherClient,
         Reason::UnregisteredPostLogoutRedirectUri,
+        Reason::PostLogoutRedirectUriOfNobody,
         Reason::MissingGrantType,
         Reason::UnsupportedGrantType,
         Reason::UnregisteredGrantType,
@@ -581,7 +584,7 @@ impl Reason {
             Reason::MissingOpenid => row("GP1116", "Identity scopes need the scope openid.", "Add openid to scope."),
             Reason::ScopeKind => row("GP1117", "A requested scope does not fit the response_type.", "id_token takes identity scopes, token takes resource scopes."),
             Reason::MissingNonce => row("GP1118", "The parameter nonce is missing.", "Send a fresh nonce with response types that return an ID token from this endpoint."),
-            Reason::MissingCodeChallenge => row("GP1119", "The parameter code_challenge is missing.", "Use PKCE with S256; a confidential client can be registered with require_pkce false."),
+            Reason::MissingCodeChallenge => row("GP1119", "The parameter code_challenge is missing.", "Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true."),
             Reason::MalformedCodeChallenge => row("GP1120", "The code_challenge is not well-formed.", "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256."),
             Reason::UnsupportedCodeChallengeMethod => row("GP1121", "The code_challenge_method is not supported.", "Use S256."),
             Reason::PlainPkce => row("GP1122", "The client may not use the plain code_challenge_method.", "Use S256, or register allow_plain_pkce."),
@@ -602,6 +605,7 @@ impl Reason {
             // End session endpoint
             Reason::HintOfAnotherClient => row("GP1160", "The id_token_hint was made for another client.", "Send the client_id that the ID token was made for, or none."),
             Reason::UnregisteredPostLogoutRedirectUri => row("GP1161", "The post_logout_redirect_uri is not registered for this application.", "Register exactly this URI in post_logout_redirect_uris; the log names both."),
+            Reason::PostLogoutRedirectUriOfNobody => row("GP1162", "Nobody is named whose post_logout_redirect_uri this could be.", "Send id_token_hint or client_id: by them the URI is known to be registered."),
             // Token endpoint
             Reason::MissingGrantType => row("GP1201", "The parameter grant_type is missing.", "Send grant_type."),
             Reason::UnsupportedGrantType => row("GP1202", "The grant_type is not supported.", "Use a grant type that discovery lists."),

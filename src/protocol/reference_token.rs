@@ -55,6 +55,7 @@ fn write_user(writer: &mut Writer, user: &AccessTokenUser) {
     writer.optional(user.tenant.as_ref().map(TenantName::as_str), Writer::text);
     writer.instant(user.auth_time);
     writer.texts(user.amr.iter().map(String::as_str));
+    writer.text(&user.acr);
 }
 
 fn read_user(reader: &mut Reader<'_>) -> Option<AccessTokenUser> {
@@ -64,6 +65,7 @@ fn read_user(reader: &mut Reader<'_>) -> Option<AccessTokenUser> {
         tenant: reader.optional(Reader::text)?.map(TenantName::new),
         auth_time: reader.instant()?,
         amr: reader.texts()?,
+        acr: reader.text()?,
     })
 }
 
@@ -99,6 +101,7 @@ mod tests {
         fn what_was_encoded_is_decoded(
             (issued, expires, signed_in) in any::<(i64, i64, i64)>(),
             (subject, sid, tenant) in (".{0,20}", prop::option::of(".{0,20}"), prop::option::of(".{0,20}")),
+            acr in ".{0,9}",
             (audience, claims, amr) in (prop::collection::vec(".{0,9}", 0..4), prop::collection::vec(".{0,9}", 0..4), prop::collection::vec(".{0,9}", 0..4)),
             (has_user, random) in any::<(bool, [u8; 12])>(),
         ) {
@@ -108,6 +111,7 @@ mod tests {
                 tenant: tenant.map(TenantName::new),
                 auth_time: Instant::from_micros(signed_in),
                 amr,
+                acr,
             };
             let token = AccessToken {
                 jti: Jti { grant: has_user.then(samples::grant), random },

@@ -10,8 +10,8 @@ use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use super::claims::{ClaimNames, built_in_scopes};
 use super::client::{
-    AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes,
-    RefreshTokenUsage, SigningAlgorithm,
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
+    Lifetimes, RefreshTokenUsage, SigningAlgorithm,
 };
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
@@ -73,16 +73,18 @@ pub(crate) fn client() -> Client {
         identity_providers: None,
         tenants: None,
         require_consent: None,
-        allow_remember_consent: true,
+        allow_remember_consent: None,
         consent_lifetime: None,
-        require_pkce: true,
+        require_pkce: None,
         allow_plain_pkce: false,
         allow_access_tokens_via_browser: false,
+        iss_on_error: true,
         default_response_mode: None,
         access_token_type: AccessTokenType::Jwt,
+        access_token_typ: AccessTokenTyp::AtJwt,
         access_token_signed_response_alg: SigningAlgorithm::Rs256,
         always_include_user_claims_in_id_token: false,
-        client_credentials_sub: false,
+        client_credentials_sub: true,
         allowed_cors_origins: [].into(),
         claims: BTreeMap::new(),
         lifetimes: lifetimes(),

@@ -49,6 +49,10 @@ const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
 
 const REMOVED_SUBJECTS: &str = "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY($1::text[])";
 
+const SUBJECTS_AMONG: &str = "
+SELECT s.sub FROM (SELECT u.sub FROM users u UNION ALL SELECT r.sub FROM removed_subjects r) AS s
+WHERE s.sub = ANY($1::text[])";
+
 const TENANTS_OF_OTHERS: &str =
     "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL($1::text[])";
 
@@ -75,6 +79,11 @@ impl RegistryWriter<'_> {
     /// Those of the subjects whose user was removed.
     pub fn removed_subjects(&mut self, subjects: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
         self.reading().query(REMOVED_SUBJECTS, &[&subjects])?.iter().map(|row| subject(row, "sub")).collect()
+    }
+
+    /// Those of the names that are, or once were, the subject of a user.
+    pub fn subjects_among(&mut self, names: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
+        self.reading().query(SUBJECTS_AMONG, &[&names])?.iter().map(|row| subject(row, "sub")).collect()
     }
 
     /// Tenants that users other than these belong to.
@@ -170,6 +179,7 @@ pub(super) const QUERIES: &[NamedQuery] = &[
     ("registry_batches::FIND_USERS", FIND_USERS),
     ("registry_batches::ALL_USERS", ALL_USERS),
     ("registry_batches::REMOVED_SUBJECTS", REMOVED_SUBJECTS),
+    ("registry_batches::SUBJECTS_AMONG", SUBJECTS_AMONG),
     ("registry_batches::TENANTS_OF_OTHERS", TENANTS_OF_OTHERS),
     ("registry_batches::UPSERT_CLIENTS", UPSERT_CLIENTS),
     ("registry_batches::REMOVE_CLIENTS", REMOVE_CLIENTS),

@@ -248,7 +248,8 @@ impl RegistryWriter<'_> {
         row.as_ref().map(users::user).transpose()
     }
 
-    /// Adds a user, with the event that says so. `Taken` when subject or name are somebody's, or the subject once was.
+    /// Adds a user, with the event that says so. `Taken` when subject or name are somebody's, the subject once was, or is a
+    /// client's name.
     pub fn insert_user(&mut self, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
         self.wrote = true;
         let (tenant, hash) = (tenant_text(new.tenant.as_ref()), new.password_hash.as_ref().map(SecretText::expose));

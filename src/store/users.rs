@@ -114,6 +114,7 @@ WITH added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
     SELECT $1::text, $2::text, $3::text, lower(normalize($3::text, NFKC)), $4::text, $5::bool, $6::jsonb
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = $1::text)
+      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = $1::text)
     RETURNING sub
 ), audited AS (
     INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $7::json) AS a
@@ -121,7 +122,7 @@ WITH added AS (
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM added";
 
-/// Adds a user. `Taken` when subject or name are somebody's, or the subject once was.
+/// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's name.
 pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     let added = store.write_audited(
         INSERT,

@@ -14,9 +14,14 @@ CROSS JOIN LATERAL (VALUES
     (1, 'tokens through the browser',
      jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"token\")')),
     (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}'),
-    (3, 'PKCE off', c.metadata @> '{\"require_pkce\": false}'),
-    (4, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
-    (5, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}')
+    (3, 'PKCE or nonce',
+     c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ? 'require_pkce'
+     AND CASE WHEN c.metadata ? 'response_types'
+              THEN jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"code\")')
+              ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END),
+    (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}'),
+    (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
+    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}')
 ) AS w (place, setting, is_so)
 WHERE c.enabled AND w.is_so
 GROUP BY w.place, w.setting

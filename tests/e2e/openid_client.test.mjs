@@ -87,6 +87,13 @@ describe("openid-client", { timeout: 300_000 }, () => {
     return { checks: { ...checks, pkceCodeVerifier }, answer };
   }
 
+  test("redeems a code with a nonce in place of PKCE", async () => {
+    const configuration = await discover(demo);
+    const { checks, answer } = request(configuration);
+    const tokens = await library.authorizationCodeGrant(configuration, await answer(), { ...checks, idTokenExpected: true });
+    assert.equal(tokens.claims().nonce, checks.expectedNonce);
+  });
+
   for (const response_mode of ["fragment", "form_post"]) {
     test(`takes an id_token from the browser by ${response_mode}`, async () => {
       const configuration = await discover(everyType);

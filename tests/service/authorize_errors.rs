@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::authorize_bad_input::PARAMETERS;
-use crate::support::flow::{authorize_path, challenge, code, signed_in};
+use crate::support::flow::{
+    LEFT_OUT, VERIFIER, assert_refused, authorize_path, challenge, code, issued, redeem_with, signed_in, text,
+    with_clients,
+};
 use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::encode;
+use crate::support::jwt::verified;
 
 /// The error that a request gets by redirect, signed in or not.
 fn refused(gatepost: &Gatepost, path: &str) -> BTreeMap<String, String> {
@@ -231,7 +235,8 @@ fn pkce_is_required_and_checked() {
     let (plus, kelvin, newline, dot, equals) = (odd("+"), odd("\u{212a}"), odd("\n"), odd("."), odd("="));
     let s256 = ("code_challenge_method", "S256");
     for changes in [
-        vec![("code_challenge", ""), ("code_challenge_method", "")],
+        vec![("code_challenge", ""), ("code_challenge_method", ""), ("nonce", "")],
+        vec![("code_challenge", ""), ("code_challenge_method", ""), ("scope", "orders.read")],
         vec![("code_challenge", ""), s256],
         vec![("code_challenge_method", "")],
         vec![("code_challenge_method", "plain")],
@@ -246,12 +251,51 @@ fn pkce_is_required_and_checked() {
         vec![("code_challenge", &equals), s256],
     ] {
         assert_eq!(error(&gatepost, &changes), "invalid_request", "{changes:?}");
-        let answer = gatepost.get(&authorize_path("pub1", RPS, &changes));
-        assert_eq!(answer.query()["error"], "invalid_request", "{changes:?}");
+        let of_public: Vec<_> = changes.into_iter().filter(|(name, _)| *name != "scope" && *name != "nonce").collect();
+        let answer = gatepost.get(&authorize_path("pub1", RPS, &of_public));
+        assert_eq!(answer.query()["error"], "invalid_request", "{of_public:?}");
     }
     // Sent empty is not the same as not sent.
     let empty = format!("{}&code_challenge=", authorize_path("conf1", RP1, &[("code_challenge", "")]));
     assert_eq!(refused(&gatepost, &empty)["error"], "invalid_request");
+}
+
+#[test]
+fn a_confidential_client_ties_its_code_by_a_nonce_where_it_does_not_use_pkce() {
+    let (strict, relaxed) = (json!({"require_pkce": true}), json!({"require_pkce": false}));
+    let gatepost = Gatepost::start_with(&with_clients(document(), &[("strict", strict), ("relaxed", relaxed)]), &[]);
+    let mut browser = signed_in(&gatepost);
+    let no_challenge = [("code_challenge", ""), ("code_challenge_method", "")];
+    let with_nonce = |client_id: &str| authorize_path(client_id, RP1, &no_challenge);
+    let bare = |client_id: &str| authorize_path(client_id, RP1, &[&no_challenge[..], &[("nonce", "")]].concat());
+    let redeem = |client_id: &str, code: &str, verifier: &str| {
+        redeem_with(&gatepost, client_id, code, &[("code_verifier", verifier)])
+    };
+    for path in [with_nonce("conf1"), with_nonce("relaxed"), bare("relaxed")] {
+        let client_id = if path.contains("relaxed") { "relaxed" } else { "conf1" };
+        let tokens = issued(&redeem(client_id, &code(&mut browser, &path), LEFT_OUT));
+        let (_, claims) = verified(&gatepost, text(&tokens, "id_token"));
+        assert_eq!(
+            claims.get("nonce").and_then(Value::as_str),
+            path.contains("nonce=").then_some("the-nonce"),
+            "{path}"
+        );
+        // A verifier nobody asked for is a challenge that somebody took away.
+        assert_refused(&redeem(client_id, &code(&mut browser, &path), VERIFIER), 400, "invalid_grant", &path);
+    }
+    for path in [bare("conf1"), bare("strict"), with_nonce("strict")] {
+        let answer = browser.get(&path);
+        let description = "The parameter code_challenge is missing.";
+        assert_eq!(
+            (&*answer.query()["error"], &*answer.query()["error_description"]),
+            ("invalid_request", description)
+        );
+    }
+    // A challenge that was sent counts, nonce or not.
+    for client_id in ["conf1", "relaxed"] {
+        let code = code(&mut browser, &authorize_path(client_id, RP1, &[]));
+        assert_refused(&redeem(client_id, &code, LEFT_OUT), 400, "invalid_grant", client_id);
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn registered() -> Value {
     let all = json!({
         "response_types": TYPES.map(|(response_type, _, _)| response_type),
         "grant_types": ["authorization_code", "implicit", "refresh_token"],
-        "allow_access_tokens_via_browser": true, "require_consent": false,
+        "allow_access_tokens_via_browser": true, "require_consent": false, "require_pkce": true,
         "scope": "openid profile email roles orders.read stock.read offline_access",
     });
     let with = |name: &str, value: Value| {
@@ -41,6 +41,7 @@ fn registered() -> Value {
             ("all", all.clone()),
             ("asks", with("require_consent", json!(true))),
             ("posts", with("default_response_mode", json!("form_post"))),
+            ("quiet", with("authorization_response_iss_on_error", json!(false))),
             ("queries", with("default_response_mode", json!("query"))),
         ],
     );
@@ -322,4 +323,25 @@ fn what_the_person_unticks_is_not_in_the_browsers_tokens() {
     assert!(claims.get("name").is_none(), "{claims}");
     // Nothing left to grant is a denial.
     assert_eq!(ticked("token", &[])["error"], "access_denied");
+}
+
+#[test]
+fn a_client_that_takes_iss_for_something_else_gets_none_with_errors() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    for mode in ["query", "fragment", "form_post"] {
+        let ask = |changes: (&'static str, &'static str)| request("quiet", "code", mode, &[changes]);
+        let page = browser.visit(&ask(("prompt", "consent")));
+        for (refused, answer) in [
+            ("at once", browser.get(&ask(("scope", "nope")))),
+            ("in the end", gatepost.get(&ask(("prompt", "none")))),
+            ("by the person", decide(&mut browser, &page, "deny", &[], false)),
+        ] {
+            let (_, got) = answer.response_to(RP1);
+            let names: Vec<&str> = got.keys().map(String::as_str).collect();
+            assert_eq!(names, ["error", "error_description", "state"], "{mode} {refused}");
+        }
+        let (_, got) = browser.get(&ask(("prompt", "none"))).response_to(RP1);
+        assert_eq!((got.contains_key("code"), &got["iss"]), (true, &gatepost.base_url), "{mode}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo};
+use crate::support::flow::{authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
 
@@ -283,7 +283,9 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
         "redirect_uris": ["com.example.trusted:/cb"], "response_types": ["code"], "grant_types": ["authorization_code"],
         "scope": "openid profile", "token_endpoint_auth_method": "none"
     }));
-    let gatepost = Gatepost::start_with(&registered, &[]);
+    let spa = "http://localhost:3000/cb";
+    let said = json!({"redirect_uris": [spa], "allow_remember_consent": true, "secrets": null, "grant_types": null});
+    let gatepost = Gatepost::start_with(&with_clients(registered, &[("spa", said)]), &[]);
     let mut browser = signed_in(&gatepost);
     for uri in ["http://127.0.0.1:5000/cb", "com.example.app:/cb"] {
         for _ in 0..2 {
@@ -295,7 +297,13 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
         let silent = browser.get(&authorize_path("native", uri, &[("prompt", "none")]));
         assert_eq!(silent.query()["error"], "consent_required");
     }
+    assert_eq!(gatepost.database.count("consents"), 0, "none was offered to be remembered");
     code(&mut browser, &authorize_path("trusted", "com.example.trusted:/cb", &[("prompt", "none")]));
+    // On loopback the registration may say that it is remembered.
+    let page = browser.visit(&authorize_path("spa", spa, &[]));
+    assert!(asks(&page) && page.text().contains("name=\"remember\""), "{}", page.text());
+    decide(&mut browser, &page, "allow", &["profile"], true);
+    code(&mut browser, &authorize_path("spa", spa, &[("prompt", "none")]));
 }
 
 #[test]

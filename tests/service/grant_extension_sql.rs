@@ -103,7 +103,10 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
     assert_eq!(names(&nobody), ["access_token", "account", "expires_in", "scope", "token_type"]);
     assert_eq!((&nobody["account"], &nobody["scope"]), (&json!(7), &json!("orders.read stock.read")));
     let (_, claims) = verified(&gatepost, text(&nobody, "access_token"));
-    assert_eq!((&claims["tier"], claims.get("sub"), claims.get("auth_time")), (&json!("gold"), None, None));
+    assert_eq!(
+        (&claims["tier"], &claims["sub"], claims.get("auth_time")),
+        (&json!("gold"), &claims["client_id"], None)
+    );
     // For a user: everything that the client may have.
     let carol = json!({"subject": "carol-1", "claims": {"tier": "gold", "role": "partner", "sub": "root", "aud": "x", "may_act": {"sub": "y"}},
                        "parameters": {"token_type": "mac", "error": "x", "refresh_token": "x", "hint": [1]}});

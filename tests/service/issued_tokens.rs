@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::support::flow::{
-    assert_refused, authorize_path, code, issued, names, redeem, redeem_with, sign_in, signed_in, text, userinfo,
-    with_clients,
+    assert_refused, authorize_path, basic, code, issued, names, redeem, redeem_with, sign_in, signed_in, text, tokens,
+    userinfo, with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::jwt::{half_hash, verified};
 
 fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
@@ -42,14 +42,29 @@ fn tokens_carry_exactly_what_they_should() {
     assert_eq!((&header["alg"], &header["typ"]), (&json!("RS256"), &json!("at+jwt")));
     assert_eq!(
         names(&claims),
-        ["amr", "aud", "auth_time", "client_id", "exp", "iat", "iss", "jti", "nbf", "role", "scope", "sid", "sub"]
+        [
+            "acr",
+            "amr",
+            "aud",
+            "auth_time",
+            "client_id",
+            "exp",
+            "iat",
+            "iss",
+            "jti",
+            "nbf",
+            "role",
+            "scope",
+            "sid",
+            "sub"
+        ]
     );
     assert_eq!(claims["iss"], gatepost.base_url);
     assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
     assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
     assert_eq!(claims["nbf"], claims["iat"]);
     assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 3_600);
-    assert_eq!((&claims["amr"], &claims["role"]), (&json!(["pwd"]), &json!(["admin"])));
+    assert_eq!((&claims["amr"], &claims["acr"], &claims["role"]), (&json!(["pwd"]), &json!("1"), &json!(["admin"])));
 
     let (header, id) = verified(&gatepost, text(&response, "id_token"));
     assert_eq!((names(&header), &header["typ"]), (vec!["alg", "kid", "typ"], &json!("JWT")));
@@ -72,6 +87,18 @@ fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
     assert_eq!((&claims["aud"], claims.get("role")), (&json!("https://stock.example"), None));
     assert_refused(&userinfo(&gatepost, text(&response, "access_token")), 403, "insufficient_scope", "no openid");
+}
+
+#[test]
+fn a_resource_alone_asks_for_the_scopes_behind_it() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let asked = |resource: &str| path("conf1", &[("scope", ""), ("resource", resource)]);
+    let response = issued(&redeem(&gatepost, &code(&mut browser, &asked("https://orders.example"))));
+    assert_eq!(response["scope"], "orders.read orders.write");
+    let (_, claims) = verified(&gatepost, text(&response, "access_token"));
+    assert_eq!((&claims["aud"], &claims["scope"]), (&json!("https://orders.example"), &response["scope"]));
+    assert_eq!(browser.get(&asked("https://nowhere.example")).query()["error"], "invalid_target");
 }
 
 #[test]
@@ -239,4 +266,44 @@ fn the_tenant_and_the_provider_that_were_asked_for_are_named() {
     document["clients"].as_array_mut().unwrap().last_mut().unwrap()["tenants"] = json!(["other"]);
     gatepost.apply(&document);
     assert_refused(&redeem_with(&gatepost, "acme-shop", &late, &[]), 400, "invalid_grant", "tenant taken away");
+}
+
+#[test]
+fn an_access_token_of_typ_jwt_is_one_all_the_same_and_never_a_hint() {
+    let (old, own) = (json!({"access_token_typ": "JWT"}), json!({"access_token_typ": "at+jwt"}));
+    let registered = with_clients(document(), &[("old", old), ("own", own)]);
+    let mut gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let mut issued_to = |gatepost: &Gatepost, client_id: &str| {
+        let tokens = tokens(gatepost, &mut browser, client_id, "openid profile orders.read");
+        let (header, _) = verified(gatepost, text(&tokens, "access_token"));
+        (tokens, header["typ"].as_str().unwrap().to_owned())
+    };
+    let (tokens, typ) = issued_to(&gatepost, "old");
+    assert_eq!(typ, "JWT");
+    let (access_token, id_token) = (text(&tokens, "access_token"), text(&tokens, "id_token"));
+    let of_old = [("Authorization", basic("old", CONF1_SECRET))];
+    let of_old: Vec<(&str, &str)> = of_old.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let is_active =
+        |token: &str| issued(&gatepost.post("/connect/introspect", &of_old, &[("token", token)]))["active"] == true;
+    let hinted = |token: &str| gatepost.get(&format!("/connect/endsession?id_token_hint={token}")).status;
+    assert_eq!(
+        (userinfo(&gatepost, access_token).status, is_active(access_token), hinted(access_token)),
+        (200, true, 400)
+    );
+    assert_eq!((userinfo(&gatepost, id_token).status, is_active(id_token), hinted(id_token)), (401, false, 200));
+    let hint = |token: &str| authorize_path("old", RP1, &[("id_token_hint", token), ("prompt", "none")]);
+    assert_eq!(
+        gatepost.get(&hint(access_token)).query()["error_description"],
+        "The id_token_hint is not an ID token of this issuer."
+    );
+    assert_eq!(gatepost.get(&hint(id_token)).query()["error"], "login_required");
+    assert_eq!(gatepost.post("/connect/revocation", &of_old, &[("token", access_token)]).status, 200);
+    assert_eq!((userinfo(&gatepost, access_token).status, is_active(access_token)), (401, false));
+    // The installation's own word is for clients that say nothing.
+    assert_eq!(issued_to(&gatepost, "conf1").1, "at+jwt");
+    gatepost.stop();
+    gatepost.set("GATEPOST_ACCESS_TOKEN_TYP", "JWT");
+    gatepost.serve();
+    assert_eq!((issued_to(&gatepost, "conf1").1.as_str(), issued_to(&gatepost, "own").1.as_str()), ("JWT", "at+jwt"));
 }

@@ -1,8 +1,10 @@
 //! `/logout`: asking first, and what is dead afterwards.
 
+use serde_json::json;
+
 use crate::support::flow::{authorize_path, code, redeem, redeem_as, sign_in, signed_in, userinfo};
-use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2};
-use crate::support::http::{Answer, Browser};
+use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
+use crate::support::http::{Answer, Browser, encode};
 
 fn post(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
     let token = page.fields().remove("form_token").unwrap();
@@ -103,4 +105,32 @@ fn without_a_session_there_is_nothing_to_ask() {
     browser.cookies = cookies;
     assert!(post(&mut browser, &page, "sign_out").text().contains("You are signed out"));
     assert_eq!(gatepost.get("/logout").headers_named("set-cookie").len(), 0);
+}
+
+#[test]
+fn a_way_back_that_nobody_vouches_for_is_told_on_the_page_and_in_the_log() {
+    const SENTENCE: &str = "The address to return to is not known here";
+    const DONE: &str = "https://rp1.example/done";
+    let mut registered = document();
+    registered["clients"][0]["post_logout_redirect_uris"] = json!([DONE]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    for (client_id, uri, reason) in [
+        // It is registered, but nobody said by whom.
+        ("", DONE, Some("reason=\"GP1162\" detail=\"received https://rp1.example/")),
+        (
+            "conf1",
+            "https://elsewhere.example/",
+            Some("reason=\"GP1161\" detail=\"received https://elsewhere.example/; registered "),
+        ),
+        ("conf1", DONE, None),
+        ("conf1", "", None),
+    ] {
+        let told = gatepost.log().len();
+        let sent = [("client_id", client_id), ("post_logout_redirect_uri", uri)];
+        let page = gatepost.get(&format!("/connect/endsession?{}", encode(&sent)));
+        assert_eq!((page.status, page.text().contains(SENTENCE)), (200, reason.is_some()), "{client_id} {uri}");
+        gatepost.await_log("the request", |log| log[told..].contains("path=/connect/endsession"));
+        let log = gatepost.log()[told..].to_owned();
+        assert!(reason.map_or(!log.contains("GP116"), |reason| log.contains(reason)), "{client_id} {uri}: {log}");
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::support::flow::{assert_refused, basic, redeem, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{ask_alone as ask, free_address};
+use crate::support::offline::client;
 use crate::support::secrets;
 
 /// Serves with an admin listener, of which this is the address.
@@ -168,7 +169,11 @@ fn weak_line(gatepost: &Gatepost, count: usize) -> String {
 
 #[test]
 fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
-    let mut gatepost = Gatepost::start();
+    let mut strong = document();
+    for client_id in ["conf1", "conf2"] {
+        client(&mut strong, client_id)["require_pkce"] = json!(true);
+    }
+    let mut gatepost = Gatepost::start_with(&strong, &[]);
     let uri = json!(["https://weak.example/cb"]);
     let mut clients = vec![
         json!({"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": uri, "scope": "openid",
@@ -188,7 +193,8 @@ fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
     weak_line(&gatepost, 0);
     gatepost.apply(&json!({"clients": clients}));
     let expected = "weak settings in use: tokens through the browser (hybrid, spa); password grant (relic); \
-                    PKCE off (relic); plain PKCE (relic); refresh tokens that are reused (re10, re11, re12, re13, re14, \
+                    PKCE or nonce (hybrid, re10, re11, re12, re13, re14, re15, re16, re17, re18 and 4 more); \
+                    neither PKCE nor nonce (relic); plain PKCE (relic); refresh tokens that are reused (re10, re11, re12, re13, re14, \
                     re15, re16, re17, re18, re19 and 3 more)";
     assert_eq!(weak_line(&gatepost, 1), expected);
     gatepost.apply(&json!({"identity_scopes": [{"name": "other", "claims": ["role"]}]}));

@@ -272,6 +272,7 @@ fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase)
             tenant: None,
             auth_time: session.auth_time,
             amr: session.amr.clone(),
+            acr: String::from("1"),
         }),
         scope: ScopeSet::parse("openid").unwrap(),
         audience: vec![String::from("api")],

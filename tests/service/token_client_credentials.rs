@@ -1,6 +1,6 @@
 //! `grant_type=client_credentials`: a confidential client speaks for itself, and nothing is written for it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::flow::{
     assert_refused, authorize_path, basic, code, names, redeem, signed_in, userinfo, with_clients,
@@ -36,7 +36,8 @@ fn a_client_gets_an_access_token_and_nothing_else() {
     assert_eq!(response["scope"], "orders.read orders.write stock.read", "all resource scopes, no identity scope");
     let (header, claims) = verified(&gatepost, &token);
     assert_eq!((&header["typ"], &header["alg"]), (&json!("at+jwt"), &json!("RS256")));
-    assert_eq!(names(&claims), ["aud", "client_id", "exp", "iat", "iss", "jti", "nbf", "scope"]);
+    assert_eq!(names(&claims), ["aud", "client_id", "exp", "iat", "iss", "jti", "nbf", "scope", "sub"]);
+    assert_eq!(claims["sub"], "conf1", "RFC 9068 §2.2");
     assert_eq!(claims["aud"], json!(["https://orders.example", "https://stock.example"]));
     assert_eq!((&claims["client_id"], &claims["scope"]), (&json!("conf1"), &response["scope"]));
     // There is nobody to tell anything about.
@@ -132,17 +133,17 @@ fn a_reference_token_is_a_handle_of_its_own() {
 }
 
 #[test]
-fn a_client_is_its_own_subject_only_by_registration_and_never_a_user() {
-    let mut document = with_clients(
+fn a_clients_token_is_never_the_token_of_a_user_of_that_name() {
+    let document = with_clients(
         document(),
         &[
-            ("alter-ego", json!({"client_credentials_sub": true, "claims": {"department": "it", "role": "batch"}})),
+            ("alter-ego", json!({"claims": {"department": "it", "role": "batch"}})),
             ("brief", json!({"access_token_lifetime": 30})),
         ],
     );
-    let users = document["users"].as_array_mut().unwrap();
-    users.push(json!({"sub": "alter-ego", "username": "carol", "claims": {"name": "Carol"}}));
     let gatepost = Gatepost::start_with(&document, &[]);
+    // Nothing of ours lets a user have that name.
+    gatepost.database.run("UPDATE users SET sub = 'alter-ego' WHERE username = 'bob'");
     let own = token(&ask(&gatepost, "alter-ego", &[]));
     let (_, claims) = verified(&gatepost, &own);
     assert_eq!(
@@ -154,7 +155,7 @@ fn a_client_is_its_own_subject_only_by_registration_and_never_a_user() {
     let answer = ask(&gatepost, "brief", &[]);
     let (_, claims) = verified(&gatepost, &token(&answer));
     assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 30);
-    assert_eq!((&answer.json()["expires_in"], claims.get("sub")), (&json!(30), None));
+    assert_eq!((&answer.json()["expires_in"], claims.get("sub")), (&json!(30), Some(&json!("brief"))));
 }
 
 #[test]
@@ -215,4 +216,48 @@ fn nothing_is_written_to_the_database() {
         assert_refused(&ask_as(&gatepost, "service", "wrong", &[]), 401, "invalid_client", "wrong secret");
     }
     assert!(writes() - before <= 22, "at most two minutes' worth");
+}
+
+#[test]
+fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
+    let unnamed = json!({"client_credentials_sub": false});
+    let registered = with_clients(document(), &[("unnamed", unnamed)]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let introspected = |client_id: &str| {
+        let authorization = basic(client_id, CONF1_SECRET);
+        let token = token(&ask(&gatepost, client_id, &[]));
+        (
+            token.clone(),
+            gatepost.post("/connect/introspect", &[("Authorization", &authorization)], &[("token", &token)]).json(),
+        )
+    };
+    // A JWT, a reference token, and one of a client that wants none.
+    for (client_id, subject) in [("conf1", Some("conf1")), ("service", Some("service")), ("unnamed", None)] {
+        let (token, told) = introspected(client_id);
+        assert_eq!(
+            (told["active"].as_bool(), told.get("sub").and_then(Value::as_str)),
+            (Some(true), subject),
+            "{told}"
+        );
+        if client_id != "service" {
+            assert_eq!(verified(&gatepost, &token).1.get("sub").and_then(Value::as_str), subject);
+        }
+        assert_refused(&userinfo(&gatepost, &token), 403, "insufficient_scope", client_id);
+    }
+    // Neither by a document, nor by hand, nor the other way round.
+    let refused = |arguments: &[&str], input: &str| {
+        let output = gatepost.run(arguments, input);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let user = |sub: &str| json!({"users": [{"username": "dora", "sub": sub}]}).to_string();
+    assert!(refused(&["apply", "-"], &user("service")).contains("users[0].sub: is the client_id of a client"));
+    let added = ["user", "add", "dora", "--no-password", "--sub"];
+    assert!(refused(&[&added[..], &["service"]].concat(), "").contains("is the client_id of a client"));
+    gatepost.run_well(&[&added[..], &["dora-subject"]].concat(), "");
+    let client = with_clients(document(), &[("dora-subject", json!({}))]).to_string();
+    let taken = "clients[5].client_id: is the sub of a user, or once was";
+    assert!(refused(&["apply", "-"], &client).contains(taken));
+    gatepost.run_well(&["user", "remove", "dora"], "");
+    assert!(refused(&["apply", "-"], &client).contains(taken));
 }

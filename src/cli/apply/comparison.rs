@@ -121,6 +121,8 @@ fn users_of(
     }
     let given: Vec<&str> = described.iter().filter_map(|user| user.subject.map(Subject::as_str)).collect();
     users.removed = writer.removed_subjects(&given)?;
+    let client_ids: Vec<&str> = document.clients.iter().map(|entry| entry.client.client_id.as_str()).collect();
+    users.of_clients = writer.subjects_among(&client_ids)?;
     if pruning.covers("tenants") {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
         users.tenants_of_others = writer.tenants_of_others(&known)?;

@@ -121,6 +121,7 @@ pub const SIMPLIFIED_CHINESE: Texts = Texts {
     stay_signed_in: "保持登录状态",
     signed_out_title: "您已退出登录",
     signed_out_hint: "如果还有其他人使用此设备，请同时关闭所有浏览器窗口。",
+    unknown_way_back: "无法识别返回地址，请自行返回应用。",
     back_to_client: Template("返回 {}"),
 
     // Signing out of the applications as well

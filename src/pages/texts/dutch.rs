@@ -129,6 +129,7 @@ pub const DUTCH: Texts = Texts {
     stay_signed_in: "Ingelogd blijven",
     signed_out_title: "U bent uitgelogd",
     signed_out_hint: "Als anderen dit apparaat ook gebruiken, sluit dan ook alle browservensters.",
+    unknown_way_back: "Het adres om naar terug te keren is hier niet bekend; ga zelf terug naar de applicatie.",
     back_to_client: Template("Terug naar {}"),
 
     // Signing out of the applications as well

@@ -129,6 +129,7 @@ pub const ENGLISH: Texts = Texts {
     stay_signed_in: "Stay signed in",
     signed_out_title: "You are signed out",
     signed_out_hint: "If others use this device, close all browser windows as well.",
+    unknown_way_back: "The address to return to is not known here, so please go back to the application yourself.",
     back_to_client: Template("Back to {}"),
 
     // Signing out of the applications as well

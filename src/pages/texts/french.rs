@@ -141,6 +141,7 @@ pub const FRENCH: Texts = Texts {
     stay_signed_in: "Rester connecté",
     signed_out_title: "Déconnexion effectuée",
     signed_out_hint: "Si d’autres personnes utilisent cet appareil, fermez aussi toutes les fenêtres du navigateur.",
+    unknown_way_back: "L’adresse de retour n’est pas connue ici : veuillez revenir vous-même à l’application.",
     back_to_client: Template("Retour à {}"),
 
     // Signing out of the applications as well

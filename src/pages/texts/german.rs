@@ -136,6 +136,7 @@ pub const GERMAN: Texts = Texts {
     stay_signed_in: "Angemeldet bleiben",
     signed_out_title: "Sie sind abgemeldet",
     signed_out_hint: "Wenn auch andere dieses Gerät benutzen, schließen Sie bitte zusätzlich alle Browserfenster.",
+    unknown_way_back: "Die Adresse für den Rückweg ist hier nicht bekannt; bitte gehen Sie selbst zurück zur Anwendung.",
     back_to_client: Template("Zurück zu {}"),
 
     // Signing out of the applications as well

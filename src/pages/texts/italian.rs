@@ -140,6 +140,7 @@ pub const ITALIAN: Texts = Texts {
     stay_signed_in: "Rimani connesso",
     signed_out_title: "Disconnessione effettuata",
     signed_out_hint: "Se altre persone usano questo dispositivo, chiudere anche tutte le finestre del browser.",
+    unknown_way_back: "L’indirizzo a cui tornare non è noto qui: tornare manualmente all’applicazione.",
     back_to_client: Template("Torna a {}"),
 
     // Signing out of the applications as well

@@ -127,6 +127,7 @@ pub const JAPANESE: Texts = Texts {
     stay_signed_in: "ログインしたままにする",
     signed_out_title: "ログアウトしました",
     signed_out_hint: "この端末をほかの方も使用する場合は、ブラウザーのウィンドウもすべて閉じてください。",
+    unknown_way_back: "戻り先のアドレスを確認できないため、アプリケーションにはご自身でお戻りください。",
     back_to_client: Template("{} に戻る"),
 
     // Signing out of the applications as well

@@ -137,6 +137,7 @@ pub const POLISH: Texts = Texts {
     stay_signed_in: "Nie wylogowuj",
     signed_out_title: "Wylogowano",
     signed_out_hint: "Jeśli z tego urządzenia korzystają inne osoby, proszę zamknąć także wszystkie okna przeglądarki.",
+    unknown_way_back: "Adres powrotny nie jest tutaj znany, proszę samodzielnie wrócić do aplikacji.",
     back_to_client: Template("Wróć do aplikacji {}"),
 
     // Signing out of the applications as well

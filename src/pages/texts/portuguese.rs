@@ -133,6 +133,7 @@ pub const PORTUGUESE: Texts = Texts {
     stay_signed_in: "Continuar conectado",
     signed_out_title: "Você saiu da conta",
     signed_out_hint: "Se outras pessoas usam este dispositivo, feche também todas as janelas do navegador.",
+    unknown_way_back: "O endereço de retorno não é conhecido aqui; volte ao aplicativo por conta própria.",
     back_to_client: Template("Voltar para {}"),
 
     // Signing out of the applications as well

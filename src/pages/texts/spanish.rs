@@ -133,6 +133,7 @@ pub const SPANISH: Texts = Texts {
     stay_signed_in: "Mantener la sesión iniciada",
     signed_out_title: "Se ha cerrado la sesión",
     signed_out_hint: "Si otras personas usan este dispositivo, cierre también todas las ventanas del navegador.",
+    unknown_way_back: "La dirección de regreso no se conoce aquí; vuelva a la aplicación por su cuenta.",
     back_to_client: Template("Volver a {}"),
 
     // Signing out of the applications as well

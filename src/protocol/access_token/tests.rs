@@ -23,7 +23,7 @@ fn a_users_token_says_what_rfc_9068_asks() {
     let expected = json!({
         "iss": ISSUER, "aud": "https://orders.example.com/", "client_id": "web", "iat": seconds, "nbf": seconds,
         "exp": seconds + 3_600, "jti": jti, "scope": "openid orders.read", "sub": "alice-subject", "sid": "sid-1",
-        "tenant": "acme", "auth_time": seconds - 10, "amr": ["pwd"], "userinfo_claims": ["name"]
+        "tenant": "acme", "auth_time": seconds - 10, "amr": ["pwd"], "acr": "1", "userinfo_claims": ["name"]
     });
     assert_eq!(Value::Object(claims), expected);
     assert_eq!(jti.len(), 43);
@@ -32,7 +32,7 @@ fn a_users_token_says_what_rfc_9068_asks() {
 #[test]
 fn a_clients_token_has_no_trace_of_a_user() {
     let claims = of_client().jwt_claims(form(ScopeClaim::Text, false));
-    for name in ["sub", "sid", "auth_time", "amr", "tenant"] {
+    for name in ["sub", "sid", "auth_time", "amr", "acr", "tenant"] {
         assert!(!claims.contains_key(name), "{name}");
     }
     let named = of_client().jwt_claims(form(ScopeClaim::Text, true));

@@ -1,6 +1,6 @@
 //! The parameters that are a rule of their own: response type, nonce, PKCE, max_age, claims, resources.
 
-use super::super::client::Client;
+use super::super::client::{Client, CodeBinding};
 use super::super::errors::AuthorizeErrorCode;
 use super::super::lengths;
 use super::super::parameters::Parameters;
@@ -32,18 +32,24 @@ pub(super) fn nonce(parameters: &Parameters, response_type: ResponseType) -> Res
     if response_type.id_token && nonce.is_none() { Err(invalid_request(Reason::MissingNonce)) } else { Ok(nonce) }
 }
 
-/// `code_challenge`: needed with a code unless a confidential client is registered otherwise; ignored without one.
+/// `code_challenge`: needed with a code where nothing else that the client may use ties the code to this request; ignored
+/// without a code. `nonce_comes_back` says that an ID token will give the client a nonce of its own to compare.
 pub(super) fn code_challenge(
     parameters: &Parameters,
     response_type: ResponseType,
     client: &Client,
+    nonce_comes_back: bool,
 ) -> Result<Option<CodeChallenge>, Refusal> {
     if !response_type.code {
         return Ok(None);
     }
     // Sent empty, or with a method beside it, the client means to use PKCE: going on without would take its protection away.
     let meant = parameters.was_sent("code_challenge") || single(parameters, "code_challenge_method")?.is_some();
-    let required = client.require_pkce || !client.is_confidential();
+    let required = match client.code_binding() {
+        CodeBinding::Pkce => true,
+        CodeBinding::PkceOrNonce => !nonce_comes_back,
+        CodeBinding::Neither => false,
+    };
     let Some(challenge) = single(parameters, "code_challenge")? else {
         return if meant || required { Err(invalid_request(Reason::MissingCodeChallenge)) } else { Ok(None) };
     };
@@ -85,28 +91,29 @@ pub(super) fn claims(
     Ok(claims)
 }
 
-/// `resource` (RFC 8707 §2): each a registered resource behind one of the scopes asked for.
-pub(super) fn resources(
-    parameters: &Parameters,
-    scope: &ScopeSet,
-    catalogue: &Catalogue,
-) -> Result<Vec<String>, Refusal> {
+/// `resource` (RFC 8707 §2), as sent; each once.
+pub(super) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
     if parameters.all(RESOURCE).nth(lengths::RESOURCES).is_some() {
         return Err(invalid_request(Reason::RepeatedParameter));
     }
-    let mut resources: Vec<String> = Vec::new();
+    let mut resources: Vec<&str> = Vec::new();
     for sent in parameters.all(RESOURCE).filter(|sent| !sent.is_empty()) {
         if sent.chars().nth(lengths::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
-        if !is_behind(sent, scope, catalogue) {
-            return Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, sent));
-        }
-        if !resources.iter().any(|known| known == sent) {
-            resources.push(sent.to_owned());
+        if !resources.contains(&sent) {
+            resources.push(sent);
         }
     }
     Ok(resources)
+}
+
+/// The same, each a registered resource behind one of the scopes asked for.
+pub(super) fn within(resources: &[&str], scope: &ScopeSet, catalogue: &Catalogue) -> Result<Vec<String>, Refusal> {
+    match resources.iter().find(|sent| !is_behind(sent, scope, catalogue)) {
+        Some(sent) => Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, *sent)),
+        None => Ok(resources.iter().map(|sent| (*sent).to_owned()).collect()),
+    }
 }
 
 fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {
@@ -183,20 +190,35 @@ mod tests {
     }
 
     #[test]
-    fn pkce_is_required_with_a_code_unless_registered_otherwise() {
-        let bare = asking().without("code_challenge").without("code_challenge_method");
-        invalid(&bare, Reason::MissingCodeChallenge);
-        invalid(&bare.clone().with("code_challenge", ""), Reason::MissingCodeChallenge);
-        let relaxed = Client { require_pkce: false, ..client() };
-        assert_eq!(bare.judged_for(&relaxed).unwrap().code_challenge, None);
-        let public = Client { require_pkce: false, ..public_client(&[REDIRECT_URI]) };
-        assert_eq!(fault(bare.judged_for(&public)).1, Reason::MissingCodeChallenge);
-        // A relaxed client that tries to use PKCE is held to it.
-        for asked in [bare.clone().with("code_challenge", ""), bare.clone().with("code_challenge_method", "S256")] {
-            assert_eq!(
-                fault(asked.judged_for(&relaxed)),
-                (AuthorizeErrorCode::InvalidRequest, Reason::MissingCodeChallenge)
-            );
+    fn a_code_is_tied_to_its_request_by_what_the_client_may_use() {
+        let with_nonce = asking().without("code_challenge").without("code_challenge_method");
+        let bare = with_nonce.clone().without("nonce");
+        // A nonce comes back in an ID token only.
+        let not_openid = with_nonce.clone().with("scope", "orders.read");
+        let confidential = |require_pkce| Client { require_pkce, ..client() };
+        let public = |require_pkce| Client { require_pkce, ..public_client(&[REDIRECT_URI]) };
+        for (client, [alone, beside_nonce, without_openid]) in [
+            (confidential(None), [false, true, false]),
+            (confidential(Some(true)), [false, false, false]),
+            (confidential(Some(false)), [true, true, true]),
+            (public(None), [false, false, false]),
+            (public(Some(true)), [false, false, false]),
+            (public(Some(false)), [false, false, false]),
+        ] {
+            for (asked, accepted) in [(&bare, alone), (&with_nonce, beside_nonce), (&not_openid, without_openid)] {
+                match asked.judged_for(&client) {
+                    Ok(request) => assert!(accepted && request.code_challenge.is_none(), "{client:?} {asked:?}"),
+                    refused => {
+                        let missing = (AuthorizeErrorCode::InvalidRequest, Reason::MissingCodeChallenge);
+                        assert_eq!((fault(refused), accepted), (missing, false), "{client:?} {asked:?}");
+                    }
+                }
+            }
+            // Whoever tries to use PKCE is held to it.
+            for half in [("code_challenge", ""), ("code_challenge_method", "S256")] {
+                let asked = with_nonce.clone().with(half.0, half.1);
+                assert_eq!(fault(asked.judged_for(&client)).1, Reason::MissingCodeChallenge, "{client:?} {half:?}");
+            }
         }
     }
 

@@ -91,6 +91,8 @@ pub struct AuthorizeRequest {
     pub claims: RequestedClaims,
     /// `resource`, without duplicates.
     pub resources: Vec<String>,
+    /// Whether a refusal names the issuer: `authorization_response_iss_on_error` of the client.
+    pub iss_on_error: bool,
     /// When the request arrived: sign-ins from then on were made for it.
     pub received_at: Instant,
 }
@@ -119,6 +121,8 @@ pub enum AuthorizeError {
         state: Option<String>,
         /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
         silent: bool,
+        /// Whether `iss` goes along.
+        with_iss: bool,
         /// `error`
         code: AuthorizeErrorCode,
         /// Why; its description goes out.
@@ -159,6 +163,7 @@ impl AuthorizeRequest {
             mode: self.response_mode,
             state: self.state.clone(),
             silent: self.prompt.none,
+            with_iss: self.iss_on_error,
         };
         path.refuse(refusal)
     }
@@ -235,16 +240,19 @@ fn read(
     let sent_mode = single(parameters, "response_mode")?;
     let response_mode =
         return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
-    let scope = scopes::read(single(parameters, "scope")?, response_type, registered)?;
+    let resources = details::resources(parameters)?;
+    let scope = scopes::read(single(parameters, "scope")?, &resources, response_type, registered)?;
     let claims = details::claims(parameters, &scope, registered)?;
+    let nonce = details::nonce(parameters, response_type)?;
+    let comes_back = nonce.is_some() && scope.contains(OPENID);
     Ok(AuthorizeRequest {
         client_id: client.client_id.clone(),
         redirect,
         response_type,
         response_mode,
         state: owned(parameters, "state")?,
-        nonce: details::nonce(parameters, response_type)?,
-        code_challenge: details::code_challenge(parameters, response_type, client)?,
+        nonce,
+        code_challenge: details::code_challenge(parameters, response_type, client, comes_back)?,
         prompt: single(parameters, "prompt")?
             .map_or(Ok(Prompts::default()), Prompts::parse)
             .map_err(invalid_request)?,
@@ -253,9 +261,10 @@ fn read(
         ui_locales: owned(parameters, "ui_locales")?,
         acr_values: AcrValues::parse(single(parameters, "acr_values")?, client, catalogue).map_err(invalid_request)?,
         unverified_id_token_hint: single(parameters, "id_token_hint")?.map(SecretText::new),
-        resources: details::resources(parameters, &scope, catalogue)?,
+        resources: details::within(&resources, &scope, catalogue)?,
         claims,
         scope,
+        iss_on_error: client.iss_on_error,
         received_at,
     })
 }

@@ -19,6 +19,7 @@ pub(super) struct ReturnPath {
     pub(super) mode: ResponseMode,
     pub(super) state: Option<String>,
     pub(super) silent: bool,
+    pub(super) with_iss: bool,
 }
 
 impl ReturnPath {
@@ -27,14 +28,15 @@ impl ReturnPath {
         let unverified = request_object::way_back(parameters);
         let mode = error_mode(parameters, &unverified, client, &to);
         let silent = parameters.single("prompt") == Ok(Some("none"));
-        ReturnPath { client_id: client.client_id.clone(), mode, state: state(parameters, unverified), silent, to }
+        let (client_id, with_iss) = (client.client_id.clone(), client.iss_on_error);
+        ReturnPath { client_id, mode, state: state(parameters, unverified), silent, with_iss, to }
     }
 
     /// Sends a refusal along this way.
     pub(super) fn refuse(self, refusal: Refusal) -> AuthorizeError {
         let Refusal { code, reason, detail } = refusal;
-        let ReturnPath { client_id, to, mode, state, silent } = self;
-        AuthorizeError::Redirect { client_id, to, mode, state, silent, code, reason, detail }
+        let ReturnPath { client_id, to, mode, state, silent, with_iss } = self;
+        AuthorizeError::Redirect { client_id, to, mode, state, silent, with_iss, code, reason, detail }
     }
 }
 

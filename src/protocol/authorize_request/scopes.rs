@@ -6,13 +6,18 @@ use super::super::response_type::ResponseType;
 use super::super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 use super::{Refusal, Registered};
 
-/// Reads `scope`. `offline_access` is of neither kind, and dropped where no code is asked for.
+/// Reads `scope`; where none is sent, it is what the client may have of the `resources` asked for (RFC 6749 §3.3).
+/// `offline_access` is of neither kind, and dropped where no code is asked for.
 pub(super) fn read(
     text: Option<&str>,
+    resources: &[&str],
     response_type: ResponseType,
     registered: &Registered<'_>,
 ) -> Result<ScopeSet, Refusal> {
-    let sent = ScopeSet::parse(text.unwrap_or_default()).ok_or_else(|| invalid_scope(Reason::UnknownScope))?;
+    let sent = match text {
+        None if !resources.is_empty() => behind(resources, registered)?,
+        _ => ScopeSet::parse(text.unwrap_or_default()).ok_or_else(|| invalid_scope(Reason::UnknownScope))?,
+    };
     let allowed = |name: &&str| registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name);
     if let Some(refused) = sent.iter().find(|name| !allowed(name)) {
         return Err(Refusal::with_detail(AuthorizeErrorCode::InvalidScope, Reason::UnknownScope, refused));
@@ -22,6 +27,20 @@ pub(super) fn read(
         return Err(invalid_scope(Reason::MissingScope));
     }
     check_kinds(&scope, response_type, registered.catalogue).map_err(invalid_scope)?;
+    Ok(scope)
+}
+
+/// The resource scopes that lead to one of the resources. Where there are none, it is the resource that is wrong.
+fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, Refusal> {
+    let leads_there = |name: &str| {
+        let scope = registered.catalogue.scopes.get(name).filter(|scope| scope.kind == ScopeKind::Resource);
+        scope.is_some_and(|scope| scope.resources.iter().any(|resource| resources.contains(&resource.as_str())))
+    };
+    let scope = registered.client.scope.retain(leads_there);
+    if scope.is_empty() {
+        let (code, reason) = (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource);
+        return Err(Refusal::with_detail(code, reason, resources.join(" ")));
+    }
     Ok(scope)
 }
 
@@ -114,6 +133,32 @@ mod tests {
             assert_eq!(read(response_type, scope), Err(reason), "{response_type}: {scope}");
         }
         assert!(asking().without("scope").judged().is_err());
+    }
+
+    #[test]
+    fn without_a_scope_the_resource_says_which() {
+        let bare = asking().without("scope").with("response_type", "code");
+        let (orders, stock) = ("https://api.example/orders", "https://api.example/stock");
+        let judged = |asked: &Asking, client: &Client| match asked.judged_for(client) {
+            Ok(request) => Ok((request.scope.to_string(), request.resources)),
+            Err(AuthorizeError::Redirect { code, reason, .. }) => Err((code, reason)),
+            Err(other) => panic!("{other:?}"),
+        };
+        let granted = |scope: &str, resources: &[&str]| {
+            Ok((scope.to_owned(), resources.iter().map(|name| name.to_string()).collect::<Vec<_>>()))
+        };
+        let both = bare.clone().also("resource", orders).also("resource", stock);
+        assert_eq!(judged(&both, &client()), granted("orders.read stock.read", &[orders, stock]));
+        assert_eq!(judged(&bare.clone().also("resource", stock), &client()), granted("stock.read", &[stock]));
+        let unknown = Err((AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource));
+        let narrow = Client { scope: ScopeSet::parse("openid stock.read").unwrap(), ..client() };
+        assert_eq!(judged(&both, &narrow), unknown, "one that the client may have nothing of");
+        assert_eq!(judged(&bare.clone().also("resource", "https://api.example/free"), &client()), unknown);
+        // Neither sent at all, nor sent blank.
+        for asked in [bare.clone(), bare.clone().also("resource", ""), bare.with("scope", " ").also("resource", stock)]
+        {
+            assert_eq!(judged(&asked, &client()), Err((AuthorizeErrorCode::InvalidScope, Reason::MissingScope)));
+        }
     }
 
     #[test]

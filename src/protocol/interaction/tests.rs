@@ -243,7 +243,7 @@ fn required_consent_is_asked_once_and_again_when_the_request_grows() {
     Case { consent: Some(withdrawn), ..remembered.clone() }.needs_consent(true);
     let short_lived = Client { consent_lifetime: Some(std::time::Duration::from_secs(3)), ..remembered.client.clone() };
     Case { client: short_lived, ..remembered.clone() }.needs_consent(true);
-    let forgetful = Client { allow_remember_consent: false, ..remembered.client.clone() };
+    let forgetful = Client { allow_remember_consent: Some(false), ..remembered.client.clone() };
     Case { client: forgetful, ..remembered }.needs_consent(false);
 }
 
@@ -256,8 +256,20 @@ fn a_client_anyone_could_pose_as_is_asked_about_each_time() {
         asked.clone().at(agreed("openid")).proceeds("openid");
         let client = Client { require_consent: Some(true), ..app.clone() };
         Case { client, ..asked.clone() }.needs_consent(false);
-        let client = Client { require_consent: Some(false), ..app };
-        Case { client, ..asked }.proceeds("openid");
+        let client = Client { require_consent: Some(false), ..app.clone() };
+        Case { client, ..asked.clone() }.proceeds("openid");
+        // Said in so many words it may be remembered where a web server listens, but not behind a scheme that anybody may claim.
+        for require_consent in [None, Some(true)] {
+            let client = Client { allow_remember_consent: Some(true), require_consent, ..app.clone() };
+            let asked = Case { client, ..asked.clone() };
+            if uri.starts_with("http:") {
+                asked.proceeds("openid");
+                asked.clone().with("prompt", "none").proceeds("openid");
+                Case { consent: None, ..asked }.needs_consent(true);
+            } else {
+                asked.needs_consent(false);
+            }
+        }
     }
     let confidential = Client { redirect_uris: vec!["http://127.0.0.1/cb".to_owned()], ..client() };
     Case { client: confidential, ..asking_for("redirect_uri", "http://127.0.0.1/cb") }.proceeds("openid");

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::protocol::client::{
-    AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType, Lifetimes, LogoutUri,
-    RefreshTokenUsage, SigningAlgorithm,
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
+    Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
 };
 use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::redirect_uri;
@@ -43,7 +43,7 @@ pub struct ClientEntry {
     pub metadata: Value,
 }
 
-const KEYS: [&str; 50] = [
+const KEYS: [&str; 52] = [
     "client_id",
     "client_name",
     "client_uri",
@@ -76,8 +76,10 @@ const KEYS: [&str; 50] = [
     "require_pkce",
     "allow_plain_pkce",
     "allow_access_tokens_via_browser",
+    "authorization_response_iss_on_error",
     "default_response_mode",
     "access_token_type",
+    "access_token_typ",
     "access_token_signed_response_alg",
     "always_include_user_claims_in_id_token",
     "client_credentials_sub",
@@ -177,16 +179,20 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
         identity_providers: walker.strings_or_all("identity_providers", plain_name),
         tenants: tenants(walker),
         require_consent: walker.flag("require_consent"),
-        allow_remember_consent: walker.flag("allow_remember_consent").unwrap_or(true),
+        allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),
-        require_pkce: walker.flag("require_pkce").unwrap_or(true),
+        require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.flag("allow_plain_pkce").unwrap_or(false),
         allow_access_tokens_via_browser: walker.flag("allow_access_tokens_via_browser").unwrap_or(false),
+        iss_on_error: walker.flag("authorization_response_iss_on_error").unwrap_or(true),
         default_response_mode: walker.one_of("default_response_mode", &RESPONSE_MODES),
         access_token_type: walker.one_of("access_token_type", &ACCESS_TOKEN_TYPES).unwrap_or(AccessTokenType::Jwt),
+        access_token_typ: walker
+            .one_of("access_token_typ", &AccessTokenTyp::NAMED)
+            .unwrap_or(defaults.access_token_typ),
         access_token_signed_response_alg: algorithm(walker, "access_token_signed_response_alg"),
         always_include_user_claims_in_id_token: walker.flag("always_include_user_claims_in_id_token").unwrap_or(false),
-        client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(false),
+        client_credentials_sub: walker.flag("client_credentials_sub").unwrap_or(true),
         allowed_cors_origins: walker.strings("allowed_cors_origins", origin).into_iter().flatten().collect(),
         claims: claims(walker),
         lifetimes: lifetimes(walker, confidential, defaults),

@@ -156,7 +156,7 @@ fn reuse_needs_a_secret(client: &Client) -> Option<(&'static str, &'static str)>
 }
 
 fn public_clients_need_pkce(client: &Client) -> Option<(&'static str, &'static str)> {
-    let broken = uses(client, |kind| kind.code) && !client.require_pkce && !client.is_confidential();
+    let broken = uses(client, |kind| kind.code) && client.require_pkce == Some(false) && !client.is_confidential();
     broken.then_some(("require_pkce", "must not be false: nothing else ties a public client's code to it"))
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// Lifetimes of an installation, for clients without their own.
+use crate::protocol::client::AccessTokenTyp;
+
+/// What an installation gives clients that do not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientDefaults {
     /// 60 s; at most 600 s.
@@ -23,6 +25,8 @@ pub struct ClientDefaults {
     pub device_code_lifetime: Duration,
     /// 5 s
     pub device_interval: Duration,
+    /// `at+jwt`
+    pub access_token_typ: AccessTokenTyp,
 }
 
 impl Default for ClientDefaults {
@@ -37,6 +41,7 @@ impl Default for ClientDefaults {
             refresh_token_retry_window_public: Duration::from_secs(10),
             device_code_lifetime: Duration::from_secs(600),
             device_interval: Duration::from_secs(5),
+            access_token_typ: AccessTokenTyp::AtJwt,
         }
     }
 }

@@ -153,6 +153,7 @@ pub fn make<'d>(
     let mut problems = Vec::new();
     let removals = removal::removals(document, registered, users, pruning, &mut problems);
     providers::check(document, given, registered, &mut problems);
+    users::keep_apart(document, registered, users, pruning, &mut problems);
     let mut plan = Plan { changes: removals, unchanged: 0 };
     for wanted in catalogue(document, given) {
         let stored = registered.entries.get(&(wanted.kind, wanted.name.to_owned()));

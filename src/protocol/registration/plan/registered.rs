@@ -50,6 +50,8 @@ pub struct RegisteredUsers {
     pub named: Vec<Option<Subject>>,
     /// Subjects in the document whose user was removed: they are never given again.
     pub removed: BTreeSet<Subject>,
+    /// `client_id`s in the document that are, or once were, the subject of a user.
+    pub of_clients: BTreeSet<Subject>,
     /// Tenants of users that the document does not name.
     pub tenants_of_others: BTreeSet<String>,
 }

@@ -161,6 +161,30 @@ fn names_and_subjects_of_others_are_refused() {
 }
 
 #[test]
+fn nobody_is_called_what_a_client_is() {
+    let dora = json!([{"sub": "web", "username": "dora"}]);
+    let public = |client_id: &str| json!([{"client_id": client_id, "redirect_uris": ["https://a.example/cb"]}]);
+    let of_user = "users[0].sub: is the client_id of a client: a resource could not tell the user from the client";
+    let of_client =
+        "clients[0].client_id: is the sub of a user, or once was: a resource could not tell the client from the user";
+    let planned = |document: &Value, prune: bool| {
+        planned(document, prune, |users| users.of_clients = [Subject::new("s-alice"), Subject::new("gone")].into())
+    };
+    for (document, prune, problem) in [
+        (json!({"users": dora}), false, of_user),
+        (json!({"users": dora, "clients": public("web")}), true, of_user),
+        (json!({"users": [{"sub": "shop", "username": "dora"}], "clients": public("shop")}), false, of_user),
+        (json!({"clients": public("s-alice")}), false, of_client),
+        (json!({"clients": public("gone"), "users": []}), true, of_client),
+    ] {
+        assert_eq!(planned(&document, prune).unwrap_err(), [problem], "{document}");
+    }
+    // A client that this very document removes leaves its name to others.
+    let pruned = planned(&json!({"users": dora, "clients": []}), true).unwrap();
+    assert!(pruned.contains(&String::from("Remove client web")), "{pruned:?}");
+}
+
+#[test]
 fn pruning_removes_what_the_lists_leave_out_and_touches_no_other_list() {
     assert_eq!(planned(&json!({"clients": []}), true, |_| ()).unwrap(), ["Remove client web"]);
     assert_eq!(planned(&json!({"clients": []}), false, |_| ()).unwrap(), [""; 0]);

@@ -1,13 +1,14 @@
 //! Users: found by `sub` where the document gives one, by name otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::super::document::Document;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
 use super::fields;
-use super::registered::{RegisteredUser, RegisteredUsers};
+use super::registered::{Registered, RegisteredUser, RegisteredUsers};
 use super::removal::Pruning;
 use super::{Change, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::{Subject, TenantName};
@@ -46,6 +47,32 @@ pub(super) fn changes<'d>(
         }
     }
     changes
+}
+
+/// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a client's own token its name
+/// is the `sub`, and resources tell such tokens by that.
+pub(super) fn keep_apart(
+    document: &Document,
+    registered: &Registered,
+    users: &RegisteredUsers,
+    pruning: &Pruning,
+    problems: &mut Vec<Problem>,
+) {
+    let named: BTreeSet<&str> = document.clients.iter().map(|entry| entry.client.client_id.as_str()).collect();
+    let is_client =
+        |name: &str| named.contains(name) || registered.clients.contains_key(name) && pruning.keeps("clients", name);
+    for (index, entry) in document.users.iter().enumerate() {
+        if entry.subject.as_ref().is_some_and(|subject| is_client(subject.as_str())) {
+            let rule = "is the client_id of a client: a resource could not tell the user from the client";
+            problems.push(Problem::new(format!("users[{index}].sub"), rule));
+        }
+    }
+    for (index, entry) in document.clients.iter().enumerate() {
+        if users.of_clients.contains(&Subject::new(entry.client.client_id.as_str())) {
+            let rule = "is the sub of a user, or once was: a resource could not tell the client from the user";
+            problems.push(Problem::new(format!("clients[{index}].client_id"), rule));
+        }
+    }
 }
 
 fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &RegisteredUser)>) -> Option<Change<'d>> {

@@ -37,7 +37,12 @@ fn a_client_that_says_little_gets_the_defaults() {
     assert_eq!(client.client_name, "spa");
     assert_eq!(client.response_types, BTreeSet::from([ResponseType::CODE]));
     assert_eq!(client.grant_types, BTreeSet::from([GrantType::AuthorizationCode]));
-    assert!(client.enabled && client.require_pkce && client.allow_remember_consent && !client.allow_plain_pkce);
+    assert!(
+        client.enabled
+            && client.require_pkce.is_none()
+            && client.allow_remember_consent.is_none()
+            && !client.allow_plain_pkce
+    );
     assert_eq!((client.authentication, client.require_consent), (ClientAuthenticationMethod::None, None));
     assert_eq!((client.identity_providers, client.tenants, client.consent_lifetime), (None, None, None));
     assert_eq!(client.lifetimes.refresh_token_retry_window, Duration::from_secs(10));
