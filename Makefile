@@ -5,9 +5,9 @@
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build, and start everything for trying out (gatepost dev)
-	@tests/need rust compiler postgres
-	@cargo run -- dev
+run: ## Build, and start everything for trying out (gatepost dev; ports of your own: LISTEN=9000 DEMO_LISTEN=9001)
+	@tests/need rust compiler postgres $(addprefix free:,$(LISTEN) $(DEMO_LISTEN))
+	@cargo run -- dev $(addprefix --listen ,$(LISTEN)) $(addprefix --demo-listen ,$(DEMO_LISTEN))
 
 # Twice as many at once as two cores have: most tests wait for a server.
 test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test service login::")

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gatepost::protocol::reason::Reason;
+use gatepost::protocol::{reason::Reason, registration};
 use source::{SourceFile, sources};
 
 /// The rows of the house, from the street to the cellar. A module uses its own and what stands in later rows.
@@ -212,6 +212,18 @@ fn the_readme_lists_every_setting() {
 }
 
 #[test]
+fn the_readme_explains_every_key_of_a_registration() {
+    let readme = read("README.md");
+    let lists: BTreeSet<&str> = registration::KEYS.iter().map(|(list, _)| *list).collect();
+    assert!(registration::document::KEYS.iter().all(|list| lists.contains(list)), "{lists:?}");
+    for (list, keys) in registration::KEYS {
+        let keys: BTreeSet<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let explained = explained_keys(&readme, list);
+        assert_eq!(keys, explained, "keys of {list}: what is taken on the left, the README's table on the right");
+    }
+}
+
+#[test]
 fn the_readme_says_how_much_there_is_to_read() {
     let lines: usize = sources().iter().map(SourceFile::lines_of_code).sum();
     let readme = read("README.md");
@@ -265,6 +277,16 @@ fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
         }
     }
     declared
+}
+
+/// The names in the first column of the table of a list's keys. A language behind `#` is an example.
+fn explained_keys(readme: &str, list: &str) -> BTreeSet<String> {
+    let heading = format!("| key of `{list}` | meaning | default |\n|---|---|---|\n");
+    let (_, table) = readme.split_once(&heading).unwrap_or_else(|| panic!("a table under {heading}"));
+    let rows = table.lines().take_while(|line| line.starts_with("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(|name| name.split_inclusive('#').next().unwrap().to_owned()).collect()
 }
 
 /// The rows of the table under "## Dependencies": name and reason.

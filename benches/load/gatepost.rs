@@ -39,10 +39,10 @@ pub struct Gatepost {
 const SHELL: &str = "\"$0\" serve </dev/null >/dev/null & echo $!; read gone; kill $!; wait $!";
 
 impl Gatepost {
-    /// Migrates, applies what the flows need, and serves.
-    pub fn start(cluster: &str) -> Result<Gatepost, String> {
+    /// Migrates, applies what the flows need, and serves. `options` are the query of the database's URL.
+    pub fn start(cluster: &str, options: &str) -> Result<Gatepost, String> {
         let port = free_port()?;
-        let database_url = new_database(cluster, &format!("bench_{port}"))?;
+        let database_url = new_database(cluster, &format!("bench_{port}"))? + options;
         let directory = std::env::temp_dir().join(format!("gatepost-bench-{port}"));
         let environment = environment(port, &database_url, &directory)?;
         run(&environment, &["migrate"], "")?;

@@ -5,6 +5,7 @@
 //! ```text
 //! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
 //! cargo bench --bench load -- --tokens N       what so many reference tokens leave in the tables when they have expired
+//! cargo bench --bench load -- --fresh          code flows while partitions fill from empty, with and without scans
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
 
@@ -18,6 +19,7 @@
 mod browser;
 mod drive;
 mod flows;
+mod fresh;
 mod gatepost;
 mod http;
 mod jwt;
@@ -45,6 +47,7 @@ use usage::{Usage, Watched};
 /// What the command line says.
 struct Options {
     smoke: bool,
+    fresh: bool,
     seconds: u64,
     connections: usize,
     only: Option<String>,
@@ -78,6 +81,7 @@ impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
         let mut options = Options {
             smoke: false,
+            fresh: false,
             seconds: 5,
             connections: 8,
             only: None,
@@ -89,6 +93,10 @@ impl Options {
         while let Some(argument) = rest.next() {
             if argument == "--smoke" {
                 options.smoke = true;
+                continue;
+            }
+            if argument == "--fresh" {
+                options.fresh = true;
                 continue;
             }
             let value = rest.next().ok_or_else(|| format!("{argument} wants a value, or is unknown"))?;
@@ -120,7 +128,10 @@ impl Options {
 fn run(options: &Options) -> Result<(), String> {
     let cluster = std::env::var("TEST_DATABASE_URL")
         .map_err(|_| "TEST_DATABASE_URL is not set: run make bench, or tests/with-postgres cargo bench")?;
-    let own = Gatepost::start(&cluster)?;
+    if options.fresh {
+        return fresh::run(&cluster, options.connections, options.seconds);
+    }
+    let own = Gatepost::start(&cluster, "")?;
     if let Some(path) = &options.serve {
         let settings = serde_json::to_string_pretty(&own.settings).map_err(|error| error.to_string())?;
         fs::write(path, settings).map_err(|error| error.to_string())?;

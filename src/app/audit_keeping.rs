@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct AuditFailures {
     attempts: Mutex<FailedAttempts>,
     noted: Condvar,
-    /// When chains of commands were last looked for.
-    told: Mutex<Option<Instant>>,
+    /// When chains of commands were last looked for, and those that were found.
+    told: Mutex<Option<(Instant, Vec<Head>)>>,
 }
 
 impl AuditFailures {
@@ -108,10 +108,10 @@ impl App {
         }
     }
 
-    /// Logs how far each chain of this process has come, and those of commands since the time before; at first all that no
-    /// server may have told. With that kept elsewhere, rows cut off an end are missed.
+    /// Logs how far the chains have come that have moved since the time before, of this process and of commands; at first all
+    /// that no server may have told. With that kept elsewhere, rows cut off an end are missed.
     pub fn tell_audit_heads(&self) {
-        let mut heads = self.store.audit_heads();
+        let mut heads = self.store.moved_audit_heads();
         match self.command_heads() {
             Ok(of_commands) => heads.extend(of_commands),
             Err(error) => log::warn!("the audit chains of commands could not be looked up: {error}"),
@@ -123,12 +123,15 @@ impl App {
     fn command_heads(&self) -> Result<Vec<Head>, StoreError> {
         let mut told = self.audit_failures.told.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.now();
-        let heads = match *told {
-            Some(told) => audit_events::command_heads(&self.store, told.minus(TOLD_AGAIN))?,
-            None => untold(audit_events::chain_ends(&self.store)?, self.store.audit_process()),
+        let (heads, before) = match told.as_ref() {
+            Some((since, before)) => {
+                (audit_events::command_heads(&self.store, since.minus(TOLD_AGAIN))?, before.as_slice())
+            }
+            None => (untold(audit_events::chain_ends(&self.store)?, self.store.audit_process()), [].as_slice()),
         };
-        *told = Some(now);
-        Ok(heads)
+        let moved = heads.iter().filter(|head| !before.contains(head)).cloned().collect();
+        *told = Some((now, heads));
+        Ok(moved)
     }
 
     /// Writes and tells what is left, at the end of the process.

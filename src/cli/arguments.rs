@@ -148,6 +148,11 @@ impl Invocation {
         self.values.get(index).map(String::as_str).unwrap_or_default()
     }
 
+    /// The values from that place on, where the command takes any number of them.
+    pub(super) fn values_from(&self, index: usize) -> Vec<&str> {
+        self.values.iter().skip(index).map(String::as_str).collect()
+    }
+
     /// The value of an option, if it was typed; the last, if it was typed several times.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name)?.last().map(String::as_str)
@@ -183,12 +188,13 @@ fn check_values(command: &Command, values: &[String]) -> Result<(), Failure> {
     if let Some(missing) = expected.get(values.len()) {
         return Err(Failure::Usage(format!("`gatepost {}` needs {missing}; try --help", command.name)));
     }
+    let takes_more = expected.last().is_some_and(|last| last.ends_with("..."));
     match values.get(expected.len()) {
-        Some(surplus) => {
+        Some(surplus) if !takes_more => {
             let shown = surplus.escape_debug();
             Err(Failure::Usage(format!("`gatepost {}` does not take \"{shown}\"; try --help", command.name)))
         }
-        None => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -206,6 +212,20 @@ fn check_options(command: &Command, typed: &BTreeMap<String, Vec<String>>) -> Re
     Ok(())
 }
 
+/// What other programs call what a command of ours does: no spelling leads from the one to the other.
+const OTHER_WORDS: [(&str, &str); 10] = [
+    ("block", "disable"),
+    ("create", "add"),
+    ("delete", "remove"),
+    ("edit", "set"),
+    ("lock", "disable"),
+    ("ls", "list"),
+    ("rm", "remove"),
+    ("suspend", "disable"),
+    ("unlock", "enable"),
+    ("update", "set"),
+];
+
 fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
     if words.is_empty() {
         return Failure::Usage(String::from("no command given; `gatepost --help` lists them"));
@@ -219,7 +239,9 @@ fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
     let groups = || commands.iter().filter_map(|command| command.name.split(' ').next());
     let names = || commands.iter().map(|command| command.name).chain(groups());
-    let whole = hint(&typed.join(" "), names());
+    let ours = |word: &&str| OTHER_WORDS.iter().find(|(theirs, _)| theirs == word).map(|(_, ours)| *ours);
+    let meant: Vec<String> = typed.iter().map(|word| ours(word).unwrap_or(word).to_owned()).collect();
+    let whole = hint(named(&meant, commands).map_or(&typed.join(" "), |command| command.name), names());
     // Without its values: `aply x.json`.
     let hint = if whole.is_empty() { hint(words.first().map_or("", String::as_str), names()) } else { whole };
     let shown = typed.join(" ").escape_debug().to_string();

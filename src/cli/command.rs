@@ -13,7 +13,8 @@ use super::failure::Failure;
 pub(super) struct Command {
     /// As typed: `user add`.
     pub(super) name: &'static str,
-    /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do without.
+    /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do without. The last may end in
+    /// `...`: one or more of them.
     pub(super) values: &'static [&'static str],
     /// Options of its own.
     pub(super) options: &'static [CommandOption],

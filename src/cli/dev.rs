@@ -14,6 +14,7 @@ mod system_user;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -116,8 +117,11 @@ fn play(options: &Options, provided: Provided) -> Result<(), Trouble> {
     let interrupted = interruption()?;
     let project = Project::open()?;
     provider::end_left_over(&project)?;
-    let provider_socket = Listening::bind(options.listen, "--listen")?;
-    let demo_socket = Listening::bind(options.demo_listen, "--demo-listen")?;
+    // Those that somebody asked for come first: nobody else takes them then.
+    let said = |address: Option<SocketAddr>, flag| address.map(|address| Listening::bind(address, flag)).transpose();
+    let (provider_said, demo_said) = (said(options.listen, "--listen")?, said(options.demo_listen, "--demo-listen")?);
+    let provider_socket = provider_said.map_or_else(|| Listening::bind_near(8080), Ok)?;
+    let demo_socket = demo_said.map_or_else(|| Listening::bind_near(8081), Ok)?;
     let data = DemoData::following(&demo_socket.base_url)?;
 
     let mut database = private_database(&project, provided, &provider_socket)?;

@@ -2,7 +2,7 @@
 //! the level of warnings: a library's debug lines would show statement parameters.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
@@ -22,6 +22,8 @@ struct StandardError {
     journald: bool,
     /// Whether a line begins with its time: where nobody else says when.
     tells_time: bool,
+    /// Whether somebody keeps what is said, and with it the heads of the audit log: whoever reads a terminal does not.
+    is_kept: bool,
 }
 
 /// Starts logging as configured, each line with its time. Called once; a second call changes nothing.
@@ -36,7 +38,9 @@ pub fn start_plainly() {
 
 fn start_with(format: LogFormat, level: LevelFilter, tells_time: bool) {
     let journald = is_journal().unwrap_or(false);
-    let logger = Box::leak(Box::new(StandardError { format, level, journald, tells_time: tells_time && !journald }));
+    let is_kept = !io::stderr().is_terminal();
+    let tells_time = tells_time && !journald;
+    let logger = Box::leak(Box::new(StandardError { format, level, journald, tells_time, is_kept }));
     if log::set_logger(logger).is_ok() {
         // The heads of the audit log are told at every level.
         log::set_max_level(level.max(LevelFilter::Info));
@@ -54,7 +58,7 @@ fn is_journal() -> Option<bool> {
 impl Log for StandardError {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let ours = metadata.target().split("::").next() == Some("gatepost");
-        let wanted = metadata.target() == HEADS_TARGET || metadata.level() <= self.level;
+        let wanted = if metadata.target() == HEADS_TARGET { self.is_kept } else { metadata.level() <= self.level };
         wanted && (ours || metadata.level() <= Level::Warn)
     }
 
@@ -65,7 +69,7 @@ impl Log for StandardError {
         let message = record.args().to_string();
         let time = self.tells_time.then(|| timestamp::format_to_the_millisecond(time_of_day()));
         let line = match self.format {
-            LogFormat::Text => self.text(time.as_deref(), record.level(), &message),
+            LogFormat::Text => self.text(time.as_deref(), record, &message),
             LogFormat::Json => self.json(time.as_deref(), record, &message),
         };
         // Nobody to tell when standard error is gone.
@@ -76,10 +80,11 @@ impl Log for StandardError {
 }
 
 impl StandardError {
-    fn text(&self, time: Option<&str>, level: Level, message: &str) -> String {
+    fn text(&self, time: Option<&str>, record: &Record<'_>, message: &str) -> String {
+        let level = record.level();
         let mut line = String::with_capacity(message.len() + 40);
         line.extend(time.into_iter().flat_map(|time| [time, " "]));
-        line.extend([self.priority(level), level.as_str(), " "]);
+        line.extend([self.priority(record), level.as_str(), " "]);
         // As wide as the widest, so that messages stand below each other.
         line.extend(std::iter::repeat_n(' ', "ERROR".len().saturating_sub(level.as_str().len())));
         // Control characters would forge lines or move the cursor of whoever reads them.
@@ -102,13 +107,15 @@ impl StandardError {
             // The message says the same in one line.
             _ => drop(record.key_values().visit(&mut Members(&mut members))),
         }
-        format!("{}{}\n", self.priority(record.level()), Value::Object(members))
+        format!("{}{}\n", self.priority(record), Value::Object(members))
     }
 
-    /// Of syslog (RFC 5424 §6.2.1), as journald reads it; nothing for anybody else.
-    fn priority(&self, level: Level) -> &'static str {
-        match level {
+    /// Of syslog (RFC 5424 §6.2.1), as journald reads it; nothing for anybody else. Heads of the audit log are for programs:
+    /// `journalctl -p info` passes them over.
+    fn priority(&self, record: &Record<'_>) -> &'static str {
+        match record.level() {
             _ if !self.journald => "",
+            _ if record.target() == HEADS_TARGET => "<7>",
             Level::Error => "<3>",
             Level::Warn => "<4>",
             Level::Info => "<6>",
@@ -133,19 +140,20 @@ mod tests {
     use super::*;
 
     fn logger(format: LogFormat, level: LevelFilter, journald: bool) -> StandardError {
-        StandardError { format, level, journald, tells_time: !journald }
+        StandardError { format, level, journald, tells_time: !journald, is_kept: true }
     }
 
     fn text(journald: bool, level: Level, message: &str) -> String {
-        logger(LogFormat::Text, LevelFilter::Info, journald).text(None, level, message)
+        let record = Record::builder().level(level).target("gatepost").build();
+        logger(LogFormat::Text, LevelFilter::Info, journald).text(None, &record, message)
     }
 
     #[test]
     fn where_no_journal_gives_a_line_its_time_it_has_one() {
         let time = Some("2027-01-31T08:00:00.250Z");
-        let text = logger(LogFormat::Text, LevelFilter::Info, false).text(time, Level::Info, "late");
-        assert_eq!(text, "2027-01-31T08:00:00.250Z INFO  late\n");
         let record = Record::builder().level(Level::Info).target("gatepost").build();
+        let text = logger(LogFormat::Text, LevelFilter::Info, false).text(time, &record, "late");
+        assert_eq!(text, "2027-01-31T08:00:00.250Z INFO  late\n");
         let json = logger(LogFormat::Json, LevelFilter::Info, false).json(time, &record, "late");
         let members = r#"{"level":"info","message":"late","target":"gatepost","time":"2027-01-31T08:00:00.250Z"}"#;
         assert_eq!(json.trim_end(), members);
@@ -186,11 +194,21 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_the_audit_log_are_heard_at_every_level_and_nothing_else_is() {
+    fn heads_of_the_audit_log_are_kept_at_every_level_and_nothing_else_is() {
         for level in [LevelFilter::Off, LevelFilter::Error, LevelFilter::Warn] {
             let logger = logger(LogFormat::Text, level, false);
             let is_heard = |target| logger.enabled(&Metadata::builder().level(Level::Info).target(target).build());
             assert!(is_heard(HEADS_TARGET) && !is_heard("gatepost::request") && !is_heard("gatepost"), "{level}");
         }
+    }
+
+    #[test]
+    fn heads_of_the_audit_log_stand_in_nobodys_way() {
+        let heads = Record::builder().level(Level::Info).target(HEADS_TARGET).build();
+        let other = Record::builder().level(Level::Info).target("gatepost").build();
+        let journal = logger(LogFormat::Text, LevelFilter::Info, true);
+        assert_eq!(journal.text(None, &heads, "audit heads: a"), "<7>INFO  audit heads: a\n");
+        let terminal = StandardError { is_kept: false, ..logger(LogFormat::Text, LevelFilter::Trace, false) };
+        assert!(!terminal.enabled(heads.metadata()) && terminal.enabled(other.metadata()));
     }
 }

@@ -1,11 +1,19 @@
-//! Passwords, typed without echo or piped in; never from the command line.
+//! What a person is asked: passwords, typed without echo or piped in and never from the command line; and whether something
+//! that cannot be undone is meant.
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
 use crate::protocol::password::{LONGEST_PASSWORD, check_new};
 use crate::protocol::secret::SecretText;
 
+use super::arguments::Invocation;
+use super::command::CommandOption;
 use super::failure::Failure;
+use super::output;
+
+/// `--yes`, on what asks before it acts.
+pub(super) const YES: CommandOption =
+    CommandOption { name: "--yes", value: None, meaning: "do not ask, at a terminal, whether this is meant" };
 
 /// Asks twice at a terminal; otherwise takes the first line of standard input.
 pub(super) fn new_password() -> Result<SecretText, Failure> {
@@ -23,6 +31,17 @@ fn typed_twice() -> Result<SecretText, Failure> {
 /// Asks once, without echo; otherwise takes the first line of standard input.
 pub(super) fn secret(question: &str) -> Result<SecretText, Failure> {
     if io::stdin().is_terminal() { Ok(SecretText::new(rpassword::prompt_password(question)?)) } else { piped() }
+}
+
+/// Asks at a terminal, unless `--yes` was typed; a script has nobody to ask.
+pub(super) fn confirm(invocation: &Invocation, question: &str) -> Result<(), Failure> {
+    if invocation.has(YES.name) || !io::stdin().is_terminal() {
+        return Ok(());
+    }
+    output::note(&format!("{question} Type yes to go on:"));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err(Failure::Refused(String::from("nothing was changed"))) }
 }
 
 fn piped() -> Result<SecretText, Failure> {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::crypto::random;
 use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::registration;
+use crate::protocol::registration::{self, user::UserEntry};
 use crate::protocol::secret::SecretText;
 use crate::store::catalogue::CatalogueKind;
 use crate::store::users::{self, NewUser, UserRow};
@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::operator::{Operator, audit_event};
 use super::{output, prompt};
 
-pub(super) use change::{DISABLE, ENABLE, REMOVE, ROLE};
+pub(super) use change::{DISABLE, ENABLE, REMOVE, ROLE, SET};
 pub(super) use link::{LINK, UNLINK};
 pub(super) use show::SHOW;
 
@@ -74,10 +74,7 @@ pub(super) const REVOKE: Command = Command {
 const PAGE: i64 = 1_000;
 
 fn add(invocation: &Invocation) -> Result<(), Failure> {
-    let entry = registration::user::from_json(&described(invocation)?, "").map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::Refused(lines.join("\n"))
-    })?;
+    let entry = judged(&described(invocation)?)?;
     let (operator, _) = Operator::open_installed(invocation)?;
     check_tenant(&operator, entry.tenant.as_ref())?;
     let password_hash = if invocation.has("--no-password") { None } else { Some(hashed_password(&operator)?) };
@@ -93,6 +90,14 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
     event.sub = Some(&new.sub);
     users::insert(&operator.store, &new, &event).map_err(taken)?;
     output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
+}
+
+/// A user as a document has them, if its rules hold.
+fn judged(described: &Value) -> Result<UserEntry, Failure> {
+    registration::user::from_json(described, "").map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::Refused(lines.join("\n"))
+    })
 }
 
 /// The user as a document would describe it, so that one set of rules judges both.

@@ -8,7 +8,7 @@ mod password;
 
 use serde_json::json;
 
-use super::answers;
+use super::answers::{self, Presentation};
 use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
@@ -143,5 +143,6 @@ fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     };
     let event = AuditEvent { client_id: Some(&client_id), ..change.event("consent_withdrawn", &present.row.sid) };
     consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
-    change.answer(Outcome::AccessWithdrawn(&client.client.client_name))
+    let presentation = Presentation { config: &app.config, request: change.request };
+    change.answer(Outcome::AccessWithdrawn(presentation.language("").of(&client.client.client_name)))
 }

@@ -41,17 +41,21 @@ impl Presentation<'_> {
     /// Draws a page in the language that `ui_locales`, else the request's own parameter of that name, else the browser asks
     /// for.
     pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
-        let asked = self.asked_locales(ui_locales);
         let texts = BrandTexts::of(self.config);
         let brand = texts.view(self.config);
-        let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
         page(Chrome {
             brand: &brand,
-            texts: Language::choose(&asked, accept_language).texts(),
+            texts: self.language(ui_locales).texts(),
             base_path: self.config.base_url.path(),
             assets_version: static_files::version(),
             request_id: &self.request.id,
         })
+    }
+
+    /// The language of a page that is drawn with these `ui_locales`.
+    pub fn language(&self, ui_locales: &str) -> Language {
+        let accept_language = self.request.headers.first("accept-language").unwrap_or_default();
+        Language::choose(&self.asked_locales(ui_locales), accept_language)
     }
 
     /// An address of ours at which the language goes on that this request's own address asks for.

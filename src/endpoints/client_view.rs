@@ -6,16 +6,17 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Body, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::client::Client;
 use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::lengths;
 use crate::protocol::reason::Reason;
 
-/// Its name and links, with the address that we serve its logo at.
-pub fn client_view<'a>(client: &'a Client, logo: Option<&'a str>) -> ClientView<'a> {
+/// Its name in that language and its links, with the address that we serve its logo at.
+pub fn client_view<'a>(client: &'a Client, logo: Option<&'a str>, language: Language) -> ClientView<'a> {
     ClientView {
-        name: &client.client_name,
+        name: language.of(&client.client_name),
         logo,
         home: client.links.client_uri.as_deref(),
         policy: client.links.policy_uri.as_deref(),

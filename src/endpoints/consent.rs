@@ -16,6 +16,7 @@ use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::consent::{ConsentScope, ConsentView};
+use crate::pages::language::Language;
 use crate::protocol::authorize_request::Refusal;
 use crate::protocol::claims;
 use crate::protocol::errors::AuthorizeErrorCode;
@@ -149,18 +150,18 @@ pub fn draw(
 ) -> Result<Response, Failure> {
     let token = form_tokens::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
     let action = visit.page(app, "/consent");
-    let scopes = scope_views(&visit.request.scope, &visit.snapshot.catalogue);
     let claims = visit.request.claims.names();
     let claims: Vec<&str> = claims.iter().map(String::as_str).collect();
     let ui_locales = visit.request.ui_locales.as_deref().unwrap_or_default();
     let markup = Presentation { config: &app.config, request }.draw(ui_locales, |chrome| {
+        let language = chrome.texts.language;
         pages::consent::page(&ConsentView {
             chrome,
             action: &action,
             form_token: &token,
-            client: visit.client_view(),
+            client: visit.client_view(language),
             account: present.account(),
-            scopes: &scopes,
+            scopes: &scope_views(&visit.request.scope, &visit.snapshot.catalogue, language),
             claims: &claims,
             may_remember,
             drawn_again,
@@ -172,19 +173,19 @@ pub fn draw(
 }
 
 /// What is asked for, as the page shows it.
-pub fn scope_views<'a>(scope: &'a ScopeSet, catalogue: &'a Catalogue) -> Vec<ConsentScope<'a>> {
+pub fn scope_views<'a>(scope: &'a ScopeSet, catalogue: &'a Catalogue, language: Language) -> Vec<ConsentScope<'a>> {
     let registered = scope.iter().filter_map(|name| catalogue.scopes.get(name));
-    registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue))).collect()
+    registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue), language)).collect()
 }
 
 /// A scope as pages show it: the built-in ones in the language's own words.
-pub fn scope_view(scope: &RegisteredScope, required: bool) -> ConsentScope<'_> {
+pub fn scope_view(scope: &RegisteredScope, required: bool, language: Language) -> ConsentScope<'_> {
     // An empty name asks for them.
     let own_words = claims::built_in_scopes().contains(scope);
     ConsentScope {
         name: &scope.name,
-        display_name: if own_words { "" } else { &scope.display_name },
-        description: if own_words { "" } else { &scope.description },
+        display_name: if own_words { "" } else { language.of(&scope.display_name) },
+        description: if own_words { "" } else { language.of(&scope.description) },
         required,
         emphasize: scope.emphasize,
     }

@@ -140,13 +140,13 @@ pub fn draw(
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_its_language(sealed_address::page(app, "/device", &visit.sealed));
     let code = visit.user_code.to_string();
-    let scopes = scope_views(&visit.scope, &visit.snapshot.catalogue);
+    let scopes = scope_views(&visit.scope, &visit.snapshot.catalogue, presentation.language(""));
     let markup = presentation.draw("", |chrome| {
         pages::device::page(&DeviceView {
             chrome,
             action: &action,
             form_token: &token,
-            client: visit.client_view(),
+            client: visit.client_view(chrome.texts.language),
             account: present.account(),
             user_code: &code,
             scopes: &scopes,
@@ -219,8 +219,9 @@ fn decide(
         return Err(Failure::bad_request(Reason::DeviceAlreadyDecided));
     }
     let allowed = decision == DeviceDecision::Allowed;
-    let markup = Presentation { config: &app.config, request }
-        .draw("", |chrome| pages::device::decided_page(&DecidedView { chrome, client: visit.client_view(), allowed }));
+    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
+        pages::device::decided_page(&DecidedView { chrome, client: visit.client_view(chrome.texts.language), allowed })
+    });
     let mut response = answers::plain_page(200, markup);
     response.note.client_id = Some(visit.client.client.client_id.to_string());
     Ok(response)

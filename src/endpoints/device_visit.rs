@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use super::client_view::client_view;
 use super::present_session::PresentSession;
 use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::acr_values::AcrValues;
 use crate::protocol::client::GrantType;
 use crate::protocol::device_code::{UserCode, is_answered_by, is_still_allowed};
@@ -85,15 +87,8 @@ impl DeviceVisit {
     }
 
     /// The device's client as pages show it.
-    pub fn client_view(&self) -> ClientView<'_> {
-        let client = &self.client.client;
-        ClientView {
-            name: &client.client_name,
-            logo: None,
-            home: client.links.client_uri.as_deref(),
-            policy: client.links.policy_uri.as_deref(),
-            terms: client.links.tos_uri.as_deref(),
-        }
+    pub fn client_view(&self, language: Language) -> ClientView<'_> {
+        client_view(&self.client.client, None, language)
     }
 }
 

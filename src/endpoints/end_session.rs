@@ -17,11 +17,13 @@ use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::pages::logout::{BackLink, ClientFrame, SignedOutView};
 use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::lengths;
+use crate::protocol::localized_text::LocalizedText;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::redirect_uri::origin_of;
@@ -57,7 +59,7 @@ pub struct SignOut {
 
 /// A client's page that ends its part of the session.
 struct Frame {
-    client_name: String,
+    client_name: LocalizedText,
     address: String,
     origin: Option<String>,
 }
@@ -135,8 +137,8 @@ impl SignOut {
     }
 
     /// The client that asks, as pages show it.
-    pub fn client_view(&self) -> Option<ClientView<'_>> {
-        self.client.as_ref().map(|client| client_view(&client.client, None))
+    pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
+        self.client.as_ref().map(|client| client_view(&client.client, None, language))
     }
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to be signed out there as
@@ -189,12 +191,14 @@ impl SignOut {
 
     fn signed_out_page(&self, app: &App, request: &Request, ending: &Ending, way_back: Option<&str>) -> Response {
         let Ending { frames, upstream, at_once } = ending;
-        let name = self.client.as_ref().map(|client| client.client.client_name.as_str()).unwrap_or_default();
+        let presentation = Presentation { config: &app.config, request };
+        let language = presentation.language(self.ui_locales());
+        let name = self.client.as_ref().map(|client| language.of(&client.client.client_name)).unwrap_or_default();
         let shown: Vec<ClientFrame<'_>> = frames
             .iter()
-            .map(|frame| ClientFrame { client_name: &frame.client_name, address: &frame.address })
+            .map(|frame| ClientFrame { client_name: language.of(&frame.client_name), address: &frame.address })
             .collect();
-        let markup = Presentation { config: &app.config, request }.draw(self.ui_locales(), |chrome| {
+        let markup = presentation.draw(self.ui_locales(), |chrome| {
             let back = way_back.map(|uri| BackLink { name, uri });
             let provider = upstream.as_ref().map(Onward::link);
             let unknown_way_back = back.is_none() && self.request.unmatched_redirect_uri.is_some();

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::acr_values::named_tenant;
 use crate::protocol::authorize_request::Refusal;
 use crate::protocol::errors::AuthorizeErrorCode;
@@ -163,11 +164,11 @@ impl<'a> Errand<'a> {
     }
 
     /// That client as pages show it.
-    pub fn client_view(self) -> Option<ClientView<'a>> {
+    pub fn client_view(self, language: Language) -> Option<ClientView<'a>> {
         match self {
-            Errand::Authorize(visit) => Some(visit.client_view()),
+            Errand::Authorize(visit) => Some(visit.client_view(language)),
             Errand::Account(_) => None,
-            Errand::Device(visit) => Some(visit.client_view()),
+            Errand::Device(visit) => Some(visit.client_view(language)),
         }
     }
 

@@ -51,7 +51,7 @@ fn draw(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSessi
             action: &action,
             form_token: &token,
             account: present.account(),
-            client: sign_out.client_view(),
+            client: sign_out.client_view(chrome.texts.language),
             drawn_again,
         })
     });

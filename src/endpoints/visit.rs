@@ -17,6 +17,7 @@ use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
 use crate::protocol::acr_values::AcrValues;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
@@ -200,8 +201,8 @@ impl Visit {
     }
 
     /// The client as pages show it.
-    pub fn client_view(&self) -> ClientView<'_> {
-        client_view(&self.client.client, self.logo.as_deref())
+    pub fn client_view(&self, language: Language) -> ClientView<'_> {
+        client_view(&self.client.client, self.logo.as_deref(), language)
     }
 
     /// A refusal, on its way to the client.

@@ -11,6 +11,7 @@ use crate::pages::texts::japanese::JAPANESE;
 use crate::pages::texts::polish::POLISH;
 use crate::pages::texts::portuguese::PORTUGUESE;
 use crate::pages::texts::spanish::SPANISH;
+use crate::protocol::localized_text::LocalizedText;
 
 /// How many language ranges of one request are looked at; a browser sends fewer than ten.
 const MOST_RANGES: usize = 20;
@@ -91,6 +92,13 @@ impl Language {
     /// (RFC 9110 §12.5.4), else English. Both may be empty or nonsense.
     pub fn choose(ui_locales: &str, accept_language: &str) -> Language {
         Language::asked_for(ui_locales).or_else(|| heaviest(accept_language)).unwrap_or(Language::English)
+    }
+
+    /// What a text is in this language: by its own tag, else by another that we speak so (`de-AT` in German), else without.
+    pub fn of(self, text: &LocalizedText) -> &str {
+        let own = text.by_language.get(&self.tag().to_ascii_lowercase());
+        let other = || text.by_language.iter().find(|(tag, _)| look_up(tag) == Some(self)).map(|(_, words)| words);
+        own.or_else(other).unwrap_or(&text.plain)
     }
 
     /// The first of `ui_locales` (OpenID Connect Core §3.1.2.1, space-separated) that we speak.
@@ -255,5 +263,29 @@ mod tests {
         assert_eq!(Language::choose(&format!("{}de", "sv ".repeat(19)), ""), Language::German);
         assert_eq!(Language::choose(&format!("{}de", "sv ".repeat(20)), ""), Language::English);
         assert_eq!(Language::choose("", &format!("{}de", "sv,".repeat(20))), Language::English);
+    }
+
+    #[test]
+    fn a_name_is_shown_in_the_language_of_the_page() {
+        let mut name = LocalizedText::from("Orders");
+        let tagged = [
+            ("de-at", "Bestellungen (AT)"),
+            ("pt-br", "Pedidos"),
+            ("sv", "Order"),
+            ("zh-hant", "訂單"),
+            ("zh", "订单"),
+        ];
+        name.by_language.extend(tagged.map(|(tag, words)| (tag.to_owned(), words.to_owned())));
+        for (language, expected) in [
+            (Language::German, "Bestellungen (AT)"),
+            (Language::Portuguese, "Pedidos"),
+            (Language::SimplifiedChinese, "订单"),
+            (Language::English, "Orders"),
+            (Language::Japanese, "Orders"),
+        ] {
+            assert_eq!(language.of(&name), expected);
+        }
+        name.by_language.insert(String::from("de"), String::from("Bestellungen"));
+        assert_eq!(Language::German.of(&name), "Bestellungen");
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::claim_shape::{self, PROFILE};
 use super::client::Client;
 use super::codec::{Reader, Writer};
+use super::localized_text::LocalizedText;
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
 use super::user::User;
 
@@ -89,8 +90,8 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
     RegisteredScope {
         name: (*name).to_owned(),
         kind: ScopeKind::Identity,
-        display_name: (*display_name).to_owned(),
-        description: (*description).to_owned(),
+        display_name: LocalizedText::from(*display_name),
+        description: LocalizedText::from(*description),
         claims: claims.iter().map(|claim| (*claim).to_owned()).collect(),
         renamed: BTreeMap::new(),
         required: *name == OPENID,

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::identifiers::{ClientId, TenantName};
 use super::jwt;
+use super::localized_text::LocalizedText;
 use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
@@ -17,7 +18,7 @@ pub struct Client {
     /// `client_id`
     pub client_id: ClientId,
     /// `client_name`; the `client_id` where none was registered.
-    pub client_name: String,
+    pub client_name: LocalizedText,
     /// `client_uri`, `logo_uri`, `policy_uri`, `tos_uri`
     pub links: ClientLinks,
     /// `enabled`

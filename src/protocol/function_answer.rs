@@ -25,7 +25,7 @@ pub fn client_metadata(client: &Client) -> Map<String, Value> {
         client.tenants.as_ref().map(|tenants| tenants.iter().map(TenantName::as_str).collect());
     let members = [
         ("client_id", json!(client.client_id.as_str())),
-        ("client_name", json!(client.client_name)),
+        ("client_name", json!(client.client_name.plain)),
         ("client_uri", json!(client.links.client_uri)),
         ("redirect_uris", json!(client.redirect_uris)),
         ("grant_types", json!(grant_types)),

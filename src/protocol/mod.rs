@@ -93,6 +93,7 @@ pub mod userinfo;
 pub mod discovery;
 pub mod finding;
 pub mod key_schedule;
+pub mod localized_text;
 pub mod nearest;
 pub mod password;
 pub mod registration;

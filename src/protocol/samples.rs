@@ -53,7 +53,7 @@ pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
 pub(crate) fn client() -> Client {
     Client {
         client_id: ClientId::new("web"),
-        client_name: String::from("Web shop"),
+        client_name: "Web shop".into(),
         links: ClientLinks::default(),
         enabled: true,
         redirect_uris: vec![String::from("https://shop.example.com/cb")],
@@ -131,8 +131,8 @@ pub(crate) fn registered_scope(name: &str, kind: ScopeKind, claims: &[&str], res
     RegisteredScope {
         name: name.to_owned(),
         kind,
-        display_name: name.to_owned(),
-        description: String::new(),
+        display_name: name.into(),
+        description: "".into(),
         claims: claims.iter().map(|claim| claim.to_string()).collect(),
         renamed: BTreeMap::new(),
         required: false,

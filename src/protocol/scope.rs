@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::localized_text::LocalizedText;
 use super::registration::assertion_issuer::AssertionIssuer;
 use super::registration::extension_grant::ExtensionGrant;
 use super::registration::provider::IdentityProvider;
@@ -84,9 +85,9 @@ pub struct RegisteredScope {
     /// Which of the two lists it was registered in.
     pub kind: ScopeKind,
     /// `display_name`; the name where none was registered.
-    pub display_name: String,
+    pub display_name: LocalizedText,
     /// `description`
-    pub description: String,
+    pub description: LocalizedText,
     /// `claims`: names of user claims it releases, as they go out.
     pub claims: Vec<String>,
     /// Those of them that have another name among the user's claims: that name by theirs.

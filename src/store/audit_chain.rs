@@ -35,10 +35,11 @@ struct Shared {
     heads: Mutex<BTreeMap<String, Told>>,
 }
 
-/// A head, and whether its chain goes on.
+/// A head, whether it was told as it is, and whether its chain goes on.
 #[derive(Debug)]
 struct Told {
     head: Head,
+    is_told: bool,
     goes_on: bool,
 }
 
@@ -71,17 +72,18 @@ impl Chains {
         chain
     }
 
-    /// Every head by chain. Those of chains that have ended are told once more, and never again.
-    pub(super) fn heads(&self) -> Vec<Head> {
+    /// The heads that have moved since they were last asked for, each told once.
+    pub(super) fn moved_heads(&self) -> Vec<Head> {
         let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        let heads = told.values().map(|told| told.head.clone()).collect();
+        let heads = told.values().filter(|told| !told.is_told).map(|told| told.head.clone()).collect();
         told.retain(|_, told| told.goes_on);
+        told.values_mut().for_each(|told| told.is_told = true);
         heads
     }
 
     fn tell(&self, head: &Head) {
         let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        told.insert(head.chain.clone(), Told { head: head.clone(), goes_on: true });
+        told.insert(head.chain.clone(), Told { head: head.clone(), is_told: false, goes_on: true });
     }
 
     fn end(&self, chain: &str) {

@@ -12,7 +12,7 @@ use super::error::StoreError;
 
 /// For request-serving connections: no statement, lock or open transaction outlives a request's patience, and statements
 /// are planned for what they do.
-pub(super) const SERVING_OPTIONS: [(&str, &str); 6] = [
+pub(super) const SERVING_OPTIONS: [(&str, &str); 7] = [
     ("statement_timeout", "3000"),
     ("lock_timeout", "1000"),
     ("idle_in_transaction_session_timeout", "5000"),
@@ -20,6 +20,9 @@ pub(super) const SERVING_OPTIONS: [(&str, &str); 6] = [
     // Each statement is a look-up by keys, so one plan is as good as another; left to choose, Postgres plans those over
     // partitions anew at every execution, which takes longer than running them.
     ("plan_cache_mode", "force_generic_plan"),
+    // Such a plan stays as it is until the next ANALYZE. Made while a partition has a page or two, it would read it from end
+    // to end, and go on doing so however long it has become.
+    ("enable_seqscan", "off"),
     // Such a plan counts partitions that it will not visit, so Postgres thinks it worth compiling: 25 ms each time.
     ("jit", "off"),
 ];

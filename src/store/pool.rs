@@ -156,9 +156,9 @@ impl Store {
         &self.0.clock
     }
 
-    /// How far each chain of audit events has come; one that has ended is told once more.
-    pub fn audit_heads(&self) -> Vec<Head> {
-        self.0.chains.heads()
+    /// How far those chains of audit events have come that have moved since this was last asked.
+    pub fn moved_audit_heads(&self) -> Vec<Head> {
+        self.0.chains.moved_heads()
     }
 
     /// What the names of this process's chains of audit events have between slashes.

@@ -1,13 +1,14 @@
 // `gatepost dev` as a program: what it says, what it keeps, what it leaves behind.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { stat } from "node:fs/promises";
+import { readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { binary, newProject, pidIn, removeProject, runs, startDev } from "./gatepost.mjs";
 
 describe("gatepost dev", { timeout: 300_000 }, () => {
@@ -78,6 +79,57 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
     } finally {
       squatter.close();
     }
+  });
+
+  test("where no port was named, one that is taken is passed over", async () => {
+    // Both are taken from here on, by these or by whoever has them already.
+    const squatters = [8080, 8081].map((port) => createServer().on("error", () => {}).listen(port, "127.0.0.1"));
+    try {
+      dev = await startDev(directory, [], {}, []);
+      assert.match(dev.provider, /:8(09|1\d|2[0-7])0$/, dev.output);
+      assert.match(dev.demo, /:8(09|1\d|2[0-7])1$/, dev.output);
+      assert.equal((await fetch(`${dev.provider}/.well-known/openid-configuration`)).status, 200);
+    } finally {
+      squatters.forEach((squatter) => squatter.close());
+    }
+  });
+
+  test("make run looks at the ports before it builds", async () => {
+    const squatter = createServer().listen(0, "127.0.0.1");
+    await once(squatter, "listening");
+    const built = join(directory, "built");
+    // In cargo's place: says what it was asked for.
+    await writeFile(join(directory, "cargo"), `#!/bin/sh\necho "$@" > ${built}\n`, { mode: 0o755 });
+    const env = { ...process.env, PATH: `${directory}:${process.env.PATH}` };
+    const run = (...variables) => {
+      const child = spawn("make", ["run", ...variables], { cwd: fileURLToPath(new URL("../..", import.meta.url)), env });
+      let said = "";
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said += text));
+      return once(child, "exit").then(([code]) => ({ code, said }));
+    };
+    try {
+      const { port } = squatter.address();
+      for (const variable of ["LISTEN", "DEMO_LISTEN"]) {
+        const { code, said } = await run(`${variable}=${port}`);
+        assert.ok(code !== 0 && said.includes(`127.0.0.1:${port} is in use by another program`), said);
+      }
+      assert.ok(!existsSync(built), "it built");
+      const { code, said } = await run("LISTEN=[::1]:1", "DEMO_LISTEN=2");
+      assert.equal(code, 0, said);
+      assert.equal(await readFile(built, "utf8"), "run -- dev --listen [::1]:1 --demo-listen 2\n");
+    } finally {
+      squatter.close();
+    }
+  });
+
+  test("what is installed is said with its reason", async () => {
+    // A machine that has nothing but what the script itself runs, and on which nobody may install.
+    for (const name of ["bash", "id", "env"]) await symlink(`/usr/bin/${name}`, join(directory, name));
+    const need = fileURLToPath(new URL("../need", import.meta.url));
+    const { status, stderr } = spawnSync(need, ["shells"], { env: { PATH: directory }, encoding: "utf8" });
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, /Missing: shells, to try the completion scripts in them\./);
+    assert.match(stderr, /zsh fish/);
   });
 
   test("client_credentials of the demo service are good at the token endpoint", async () => {

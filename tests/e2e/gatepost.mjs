@@ -35,9 +35,9 @@ export async function newProject() {
 }
 
 // Answers { demo, provider, output, stop, kill, directory }. `settings` are the provider's, by their variables' names.
-export async function startDev(directory, extra = [], settings = {}) {
+export async function startDev(directory, extra = [], settings = {}, ports = ["--listen", "0", "--demo-listen", "0"]) {
   if (!existsSync(binary)) throw new Error(`${binary} is missing: cargo build`);
-  const child = spawn(binary, ["dev", "--listen", "0", "--demo-listen", "0", ...extra], {
+  const child = spawn(binary, ["dev", ...ports, ...extra], {
     cwd: directory,
     env: { ...environment(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],

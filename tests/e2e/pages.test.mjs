@@ -84,6 +84,25 @@ describe("every page", { timeout: 400_000 }, () => {
     await context.close();
   });
 
+  test("breaks no Japanese word on the account page of a telephone", async () => {
+    const { page, context } = await visitor(browser, { javaScriptEnabled: false });
+    await page.goto(`${dev.provider}/account?ui_locales=ja`);
+    await enterPassword(page, alice);
+    await page.locator(".items time").first().waitFor();
+    for (const width of [320, 360, 400]) {
+      await page.setViewportSize({ width, height: 800 });
+      const labels = await page.locator(".items p:has(time)").evaluateAll((lines) => lines.map((line) => {
+        const words = document.createRange();
+        words.selectNodeContents(line.firstChild);
+        return [line.firstChild.textContent, words.getClientRects().length];
+      }));
+      assert.ok(labels.some(([words]) => words === "ログイン日時："), JSON.stringify(labels));
+      assert.ok(labels.every(([, lines]) => lines === 1), `${width}: ${JSON.stringify(labels)}`);
+      assert.ok((await overflow(page)) <= 0, `${width}`);
+    }
+    await context.close();
+  });
+
   // The pages that look the same to everybody who is signed in.
   async function sharedSteps(page, step, person, suffix = "") {
     await step(`account${suffix}`, async () => {

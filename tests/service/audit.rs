@@ -231,9 +231,12 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
     let token = page.fields().remove("form_token").unwrap();
     browser.post("/logout", &[("form_token", &token), ("decision", "sign_out")]);
 
+    // What opens a chain is told to whoever asks for it.
+    let opened = list(&gatepost, &["--event", "chain_opened"]);
+    assert!(opened.len() > 1 && opened.iter().all(|event| event["event"] == "chain_opened"), "{opened:?}");
+    let events = list(&gatepost, &[]);
+    assert!(!events.is_empty() && !events.iter().any(|event| event["event"] == "chain_opened"), "{events:?}");
     // The newest comes last.
-    let events: Vec<Value> =
-        list(&gatepost, &[]).into_iter().filter(|event| event["event"] != "chain_opened").collect();
     let events: Vec<Value> = events.into_iter().filter(|event| !event["request_id"].is_null()).collect();
     let sub = &events.iter().find(|event| event["event"] == "signed_in").unwrap()["sub"];
     let sid = &events.iter().find(|event| event["event"] == "signed_in").unwrap()["sid"];
@@ -390,9 +393,9 @@ fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
         gatepost.stop();
         let log = gatepost.log();
         let begin = match (format, is_journal) {
-            ("text", true) => "<6>INFO  audit heads: ",
+            ("text", true) => "<7>INFO  audit heads: ",
             ("text", _) => "INFO  audit heads: ",
-            (_, true) => r#"<6>{"level":"info","message":"audit heads: "#,
+            (_, true) => r#"<7>{"level":"info","message":"audit heads: "#,
             (_, false) => r#"{"level":"info","message":"audit heads: "#,
         };
         let told = |line: &str| match (format, is_journal) {
@@ -644,6 +647,32 @@ fn what_a_request_brings_into_the_log_is_no_head() {
             assert!(exit_code == 1 && said.contains("heads contradict one another"), "{said}");
         }
     }
+}
+
+#[test]
+fn a_head_is_told_once_for_as_long_as_its_chain_stands_still() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    signed_in(&gatepost);
+    let chain_of = |event: &str| -> String {
+        let chain = format!("SELECT chain FROM audit_events WHERE event = '{event}' ORDER BY at LIMIT 1");
+        gatepost.database.client().query_one(&chain, &[]).unwrap().get(0)
+    };
+    let told = |log: &str, chain: &str| log.matches(&format!(" {chain}:")).count();
+    let own = chain_of("signed_in");
+    gatepost.travel(60);
+    gatepost.await_log("the server's head", |log| told(log, &own) == 1);
+    gatepost.run_well(&["client", "secret", "conf1"], "");
+    let command = chain_of("client_secret_made");
+    gatepost.travel(60);
+    gatepost.await_log("the command's head", |log| told(log, &command) == 1);
+    assert_eq!(told(&gatepost.log(), &own), 1, "{}", gatepost.log());
+    let lines = |log: &str| log.matches("audit heads: ").count();
+    let before = lines(&gatepost.log());
+    signed_in(&gatepost);
+    gatepost.travel(60);
+    gatepost.await_log("what has moved", |log| lines(log) > before);
+    assert_eq!(told(&gatepost.log(), &command), 1, "{}", gatepost.log());
+    assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::cli_support::Installation;
+use crate::cli_support::{Answer, Installation, answer};
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -63,6 +63,92 @@ fn unfit_users_and_passwords_are_refused_with_the_rule() {
     }
     assert_eq!(installation.list("user").len(), 1);
     assert_eq!(installation.run_with(&["user", "add", "bob", "--claims", "{"], PASSWORD).code, 2);
+}
+
+#[test]
+fn single_claims_are_changed_and_the_others_stay() {
+    let installation = Installation::migrated();
+    let claims = r#"{"name": "Alice", "role": ["admin"], "nickname": "Al", "level": 1}"#;
+    installation.done(&["user", "add", "alice", "--claims", claims], PASSWORD);
+    let set = |changes: &[&str]| installation.run(&[&["user", "set", "alice"], changes].concat());
+    let changes =
+        ["email=alice@example.com", "email_verified=true", "phone_number=4930901820", "nickname=", "level={\"a\":2}"];
+    let answer = set(&changes);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.stdout, "changed email, email_verified, phone_number, nickname, level of alice\n");
+    let expected = json!({"name": "Alice", "role": ["admin"], "email": "alice@example.com", "email_verified": true,
+                          "phone_number": "4930901820", "level": {"a": 2}});
+    assert_eq!(installation.list("user")[0]["claims"], expected);
+    assert_eq!(set(&changes).stdout, "alice has these claims already\n");
+    for (change, code, rule) in [
+        ("email", 2, "\"email\" is no CLAIM=VALUE"),
+        ("email_verified=yes", 1, "claims.email_verified: must be true or false"),
+        ("sub=x", 1, "claims.sub: is a reserved claim"),
+        ("a b=x", 1, "must be 1 to 200 printable"),
+    ] {
+        let answer = set(&[change, "website=https://a.example"]);
+        assert!(answer.code == code && answer.stderr.contains(rule), "{answer:?}");
+    }
+    assert!(installation.run(&["user", "set", "alice"]).stderr.contains("needs CLAIM=VALUE..."));
+    assert_eq!(installation.list("user")[0]["claims"], expected);
+    // What says who somebody is stands in no event.
+    let detail = "SELECT detail::text FROM audit_events WHERE event = 'user_changed'";
+    let rows = installation.database.client().query(detail, &[]).unwrap();
+    let detail: String = rows[0].get(0);
+    assert!(rows.len() == 1 && detail.contains("claims.level") && !detail.contains("alice@example.com"), "{detail}");
+}
+
+/// Runs a command at a terminal at which somebody types that.
+fn at_terminal(installation: &Installation, arguments: &[&str], typed: &str) -> Answer {
+    let own = installation.command(arguments);
+    let line = format!("{} {}", own.get_program().to_str().unwrap(), arguments.join(" "));
+    // `script` (util-linux) gives it a terminal of its own.
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    answer(command, typed)
+}
+
+#[test]
+fn what_cannot_be_undone_is_asked_at_a_terminal() {
+    let installation = Installation::migrated();
+    let client = json!({"clients": [{"client_id": "web", "redirect_uris": ["https://a.example/cb"]}]});
+    assert_eq!(installation.apply(&client).code, 0);
+    for name in ["alice", "bob", "carol"] {
+        installation.done(&["user", "add", name, "--no-password"], "");
+    }
+    let state = || -> (usize, usize, String) {
+        let valid_after = "SELECT tokens_valid_after::text FROM installation";
+        let valid_after = installation.database.client().query_one(valid_after, &[]).unwrap().get(0);
+        (installation.list("user").len(), installation.list("client").len(), valid_after)
+    };
+    let before = state();
+    for (arguments, question) in [
+        (&["user", "remove", "alice"][..], "This removes alice for good; sub "),
+        (&["client", "remove", "web"], "This removes web for good"),
+        (&["revoke", "--everything"], "everybody signs in again. Type yes to go on:"),
+    ] {
+        for typed in ["no\n", "\n"] {
+            let answer = at_terminal(&installation, arguments, typed);
+            assert!(answer.stdout.contains(question) && answer.stdout.contains("nothing was changed"), "{answer:?}");
+            assert_eq!(answer.code, 1, "{answer:?}");
+        }
+    }
+    assert_eq!(state(), before);
+    assert_eq!(at_terminal(&installation, &["user", "remove", "alice"], "yes\n").code, 0);
+    let answer = at_terminal(&installation, &["user", "remove", "bob", "--yes"], "");
+    assert!(answer.code == 0 && !answer.stdout.contains("Type yes"), "{answer:?}");
+    assert_eq!(at_terminal(&installation, &["revoke", "--everything", "--yes"], "").code, 0);
+    // A script has nobody to ask.
+    installation.done(&["user", "remove", "carol"], "");
+    installation.done(&["client", "remove", "web"], "");
+    let after = state();
+    assert!(after.0 == 0 && after.1 == 0 && after.2 != before.2, "{after:?}");
 }
 
 #[test]
@@ -514,7 +600,7 @@ fn errors_name_what_was_tried_once_and_what_is_needed() {
     assert!(answer.code == 1 && answer.stderr.contains(&format!("http://{nobody}/readyz")), "{answer:?}");
     let answer = installation.run(&["revoke"]);
     assert!(answer.code == 2 && answer.stderr.contains("needs --everything"), "{answer:?}");
-    assert!(installation.done(&["revoke", "--help"], "").starts_with("Usage: gatepost revoke --everything\n"));
+    assert!(installation.done(&["revoke", "--help"], "").starts_with("Usage: gatepost revoke --everything [--yes]\n"));
     let group = installation.done(&["user", "--help"], "");
     assert!(
         group.starts_with("Usage: gatepost user COMMAND\n") && group.contains("Example:\n  gatepost user add alice"),

@@ -54,6 +54,7 @@ mod grant_token_exchange;
 mod introspection;
 mod issued_tokens;
 mod linked_accounts;
+mod localized_names;
 mod login;
 mod login_limits;
 mod login_providers;

@@ -17,6 +17,43 @@ fn every_query_prepares_against_the_migrated_schema() {
     }
 }
 
+/// Statements that read a large table from end to end, and may, each with its reason: no request runs them.
+const READS_ALL: [(&str, &str); 6] = [
+    ("catalogue::LOAD", "at the start, and after a change of the registry: what all clients allow"),
+    ("clients::ORIGINS", "likewise: the origins of all clients"),
+    ("clients::LONGEST_LIFETIMES", "upkeep: over all clients"),
+    ("installation::REVOKE_EVERYTHING", "a command that ends what everybody has"),
+    ("registry_writer::RAISE_MARKS", "a change of the registry, once for all that it ends"),
+    ("weak_settings::WEAK_SETTINGS", "at the start: over all clients"),
+];
+
+#[test]
+fn an_index_leads_every_request_to_its_rows() {
+    let database = TestDatabase::migrated();
+    let mut client = database.client();
+    client.batch_execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off").unwrap();
+    let large = "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace
+                 AND (c.relname IN ('users', 'clients') OR c.oid IN (SELECT inhrelid FROM pg_inherits))";
+    let large: Vec<String> = client.query(large, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    let mut reading_all = Vec::new();
+    for (name, sql) in all_queries() {
+        let nulls = vec!["NULL"; client.prepare(sql).unwrap().params().len()].join(", ");
+        let arguments = if nulls.is_empty() { nulls } else { format!("({nulls})") };
+        client.batch_execute(&format!("PREPARE planned AS {sql}")).unwrap();
+        let Ok(plan) = client.query(&format!("EXPLAIN EXECUTE planned{arguments}"), &[]) else { panic!("{name}") };
+        client.batch_execute("DEALLOCATE planned").unwrap();
+        let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+        let scanned = |line: &String| {
+            let table = line.split("Seq Scan on ").nth(1).and_then(|rest| rest.split(' ').next());
+            table.is_some_and(|table| large.iter().any(|large| large == table))
+        };
+        if plan.iter().any(scanned) {
+            reading_all.push(name);
+        }
+    }
+    assert_eq!(reading_all, READS_ALL.map(|(name, _)| name));
+}
+
 #[test]
 fn the_list_of_queries_names_every_statement_in_the_store() {
     let listed = all_queries();

@@ -6,14 +6,16 @@ use crate::cli::command::{Command, Run};
 use crate::cli::failure::Failure;
 use crate::cli::operator::Operator;
 use crate::cli::output;
+use crate::cli::prompt::{self, YES};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::registration::plan::{Referent, mentions};
+use crate::store::clients;
 use crate::store::registry_writer::RegistryWriter;
 
 pub(in crate::cli) const REMOVE: Command = Command {
     name: "client remove",
     values: &["CLIENT_ID"],
-    options: &[],
+    options: &[YES],
     summary: "Removes a client with its secrets and consents; its grants and tokens are over at once.",
     example: "gatepost client remove web",
     run: Run::Once(run),
@@ -22,6 +24,8 @@ pub(in crate::cli) const REMOVE: Command = Command {
 fn run(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
+    clients::find(&operator.store, &client_id)?.value.ok_or_else(|| super::missing(&client_id))?;
+    prompt::confirm(invocation, &format!("This removes {client_id} for good, with its secrets and consents."))?;
     operator.store.change_registry(|writer| {
         writer.client(&client_id)?.ok_or_else(|| super::missing(&client_id))?;
         if let Some(who) = who_names(writer, &client_id)? {

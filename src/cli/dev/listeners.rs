@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use socket2::SockRef;
 
 use super::Trouble;
+use super::options::loopback;
 
 /// A bound socket and the URL under which browsers reach it.
 #[derive(Debug)]
@@ -19,6 +20,14 @@ pub(super) struct Listening {
 }
 
 impl Listening {
+    /// Takes the usual port, or the one that is ten, twenty and so on further where others have it: there the same database
+    /// is found again the next time.
+    pub(super) fn bind_near(usual: u16) -> Result<Listening, Trouble> {
+        let near = (usual..usual.saturating_add(200)).step_by(10).map(loopback);
+        let found = near.filter_map(|address| Listening::bind(address, "").ok()).next();
+        found.map_or_else(|| Listening::bind(loopback(0), "any port"), Ok)
+    }
+
     /// Takes the address; `flag` is named where it is taken already.
     pub(super) fn bind(address: SocketAddr, flag: &str) -> Result<Listening, Trouble> {
         let listener = TcpListener::bind(address).map_err(|error| refusal(address, flag, &error))?;
@@ -56,6 +65,13 @@ mod tests {
         let listening = Listening::bind("127.0.0.1:0".parse().unwrap(), "--listen").unwrap();
         assert_ne!(listening.address.port(), 0);
         assert_eq!(listening.base_url, format!("http://localhost:{}", listening.address.port()));
+    }
+
+    #[test]
+    fn where_nothing_was_said_a_busy_port_is_passed_over() {
+        let first = Listening::bind_near(38_080).unwrap();
+        let second = Listening::bind_near(first.address.port()).unwrap();
+        assert!(second.address.port() > first.address.port(), "{} {}", first.address, second.address);
     }
 
     #[test]

@@ -11,20 +11,21 @@ Usage: gatepost dev [--listen ADDRESS] [--demo-listen ADDRESS]
 
 Starts a private Postgres, the provider and a demo application for trying out.
 
-  --listen ADDRESS       where the provider listens (default 127.0.0.1:8080)
-  --demo-listen ADDRESS  where the demo application is (default 127.0.0.1:8081)
+  --listen ADDRESS       where the provider listens
+  --demo-listen ADDRESS  where the demo application is
 
 ADDRESS is IP:PORT or PORT, on the loopback interface; port 0 takes a free one.
+Without them it is 127.0.0.1:8080 and 8081, or a free port where one is taken.
 With GATEPOST_DATABASE_URL set, that database is used instead of a private one.
 
 Example:
   gatepost dev --listen 9000";
 
-/// Where the two servers listen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where the two servers listen; `None` where nobody said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
-    pub(super) listen: SocketAddr,
-    pub(super) demo_listen: SocketAddr,
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) demo_listen: Option<SocketAddr>,
 }
 
 /// What the arguments ask for.
@@ -36,25 +37,25 @@ pub(super) enum Command {
 
 /// Reads the arguments that follow `dev`.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Command, Trouble> {
-    let mut options = Options { listen: loopback(8080), demo_listen: loopback(8081) };
+    let mut options = Options::default();
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(usage)? {
         match argument {
-            lexopt::Arg::Long("listen") => options.listen = address(&mut parser, "--listen")?,
-            lexopt::Arg::Long("demo-listen") => options.demo_listen = address(&mut parser, "--demo-listen")?,
+            lexopt::Arg::Long("listen") => options.listen = Some(address(&mut parser, "--listen")?),
+            lexopt::Arg::Long("demo-listen") => options.demo_listen = Some(address(&mut parser, "--demo-listen")?),
             lexopt::Arg::Long("help") | lexopt::Arg::Short('h') => return Ok(Command::Help),
             other @ (lexopt::Arg::Short(_) | lexopt::Arg::Long(_) | lexopt::Arg::Value(_)) => {
                 return Err(usage(other.unexpected()));
             }
         }
     }
-    if options.listen == options.demo_listen && options.listen.port() != 0 {
+    if options.listen == options.demo_listen && options.listen.is_some_and(|address| address.port() != 0) {
         return Err(Trouble::new("--listen and --demo-listen name the same address"));
     }
     Ok(Command::Start(options))
 }
 
-fn loopback(port: u16) -> SocketAddr {
+pub(super) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
@@ -85,14 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn without_arguments_the_ports_are_those_of_the_readme() {
-        let expected = Options { listen: loopback(8080), demo_listen: loopback(8081) };
-        assert_eq!(parsed(&[]), Ok(Command::Start(expected)));
+    fn without_arguments_nothing_is_said() {
+        assert_eq!(parsed(&[]), Ok(Command::Start(Options { listen: None, demo_listen: None })));
     }
 
     #[test]
     fn a_bare_port_means_loopback() {
-        let expected = Options { listen: loopback(9000), demo_listen: "[::1]:0".parse().unwrap() };
+        let expected = Options { listen: Some(loopback(9000)), demo_listen: "[::1]:0".parse().ok() };
         assert_eq!(parsed(&["--listen=9000", "--demo-listen", "[::1]:0"]), Ok(Command::Start(expected)));
     }
 
@@ -109,7 +109,7 @@ mod tests {
             &["--listen", "localhost"],
             &["--listen", "65536"],
             &["--listen"],
-            &["--demo-listen", "8080"],
+            &["--listen", "9000", "--demo-listen", "9000"],
             &["--port", "8080"],
             &["now"],
         ];

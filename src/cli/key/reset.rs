@@ -1,7 +1,5 @@
 //! `gatepost key reset`: the master secret is lost.
 
-use std::io::{self, BufRead, IsTerminal};
-
 use serde_json::json;
 
 use crate::app::key_keeping::{self, new_key};
@@ -10,6 +8,7 @@ use crate::cli::command::{Command, Run};
 use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output;
+use crate::cli::prompt::{self, YES};
 use crate::cli::sealed::Sealed;
 use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::instant::Instant;
@@ -21,7 +20,7 @@ use crate::store::signing_keys::SigningKeyRow;
 pub(in crate::cli) const RESET: Command = Command {
     name: "key reset",
     values: &[],
-    options: &[],
+    options: &[YES],
     summary: "After the master secret was lost: drops what does not open under the present one, makes new keys, says what is lost.",
     example: "gatepost key reset",
     run: Run::Once(run),
@@ -38,7 +37,15 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     if lost.is_empty() {
         return output::line("everything opens under this master secret: there is nothing to reset");
     }
-    confirm(&lost)?;
+    // The wrong file looks just like a lost secret.
+    prompt::confirm(
+        invocation,
+        &format!(
+            "These do not open under GATEPOST_SECRET_FILE, and would be dropped:\n{}\nWith the right secret they would open. Is \
+             it lost for good?",
+            lost.join("\n")
+        ),
+    )?;
     let (now, seasons) = (operator.now()?, key_keeping::seasons(&operator.config));
     // What is dropped is named nowhere else for people.
     operator.store.change_registry(|writer| {
@@ -50,18 +57,6 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 fn lost(writer: &mut RegistryWriter<'_>, sealers: &Sealers) -> Result<Vec<String>, Failure> {
     let all = Sealed::all(writer)?;
     Ok(all.iter().filter(|one| !one.opens(sealers)).map(Sealed::name).collect())
-}
-
-/// A person is asked: the wrong file looks just like a lost secret.
-fn confirm(lost: &[String]) -> Result<(), Failure> {
-    if !io::stdin().is_terminal() {
-        return Ok(());
-    }
-    output::note(&format!("These do not open under GATEPOST_SECRET_FILE, and would be dropped:\n{}", lost.join("\n")));
-    output::note("With the right secret they would open. Type yes if it is lost for good:");
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if answer.trim() == "yes" { Ok(()) } else { Err(Failure::Refused(String::from("nothing was changed"))) }
 }
 
 fn reset(

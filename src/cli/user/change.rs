@@ -1,4 +1,4 @@
-//! `gatepost user role|disable|enable|remove`: what changes about somebody.
+//! `gatepost user role|set|disable|enable|remove`: what changes about somebody.
 
 use serde_json::{Map, Value, json};
 
@@ -8,9 +8,14 @@ use crate::cli::command::{Command, CommandOption, JSON, Run, TENANT};
 use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output;
+use crate::cli::prompt::{self, YES};
 use crate::protocol::identifiers::TenantName;
+use crate::protocol::registration::plan::FieldChange;
+use crate::protocol::registration::user::is_possible_claim;
 use crate::store::registry_writer::{RegistryWriter, UserChange};
 use crate::store::users::UserRow;
+
+use super::told;
 
 pub(in crate::cli) const ROLE: Command = Command {
     name: "user role",
@@ -24,6 +29,15 @@ pub(in crate::cli) const ROLE: Command = Command {
     summary: "Gives and takes roles (the claim `role`), and lists those that a user has then.",
     example: "gatepost user role alice --add editor --remove admin",
     run: Run::Once(role),
+};
+
+pub(in crate::cli) const SET: Command = Command {
+    name: "user set",
+    values: &["USERNAME", "CLAIM=VALUE..."],
+    options: &[TENANT],
+    summary: "Changes single claims of a user: a VALUE is JSON if it reads as such, else a text; an empty one takes the claim away.",
+    example: "gatepost user set alice email=alice@example.com email_verified=true nickname=",
+    run: Run::Once(set),
 };
 
 pub(in crate::cli) const DISABLE: Command = Command {
@@ -47,7 +61,7 @@ pub(in crate::cli) const ENABLE: Command = Command {
 pub(in crate::cli) const REMOVE: Command = Command {
     name: "user remove",
     values: &["USERNAME"],
-    options: &[TENANT],
+    options: &[TENANT, YES],
     summary: "Removes a user for good: all of theirs is over, and their sub is never given to anybody again.",
     example: "gatepost user remove alice",
     run: Run::Once(remove),
@@ -114,11 +128,54 @@ fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(),
 }
 
 fn remove(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = super::named(&operator, invocation, invocation.value(0))?;
+    let (name, sub) = (user.designation(), &user.sub);
+    prompt::confirm(invocation, &format!("This removes {name} for good; sub {sub} is never given again."))?;
+    operator.store.change_registry(|writer| remove_user(writer, sub))?;
+    output::line(&format!("removed {name}; sub {sub} is never given again"))
+}
+
+fn set(invocation: &Invocation) -> Result<(), Failure> {
+    let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, user| {
-        remove_user(writer, &user.sub)?;
-        Ok(format!("removed {}; sub {} is never given again", user.designation(), user.sub))
+        let mut claims = user.claims.clone();
+        let mut changes = Vec::new();
+        for (name, after) in wanted {
+            let before = match &after {
+                Some(value) => claims.insert(name.clone(), value.clone()),
+                None => claims.remove(&name),
+            };
+            if before != after {
+                changes.push(FieldChange { key: format!("claims.{name}"), before, after });
+            }
+        }
+        if changes.is_empty() {
+            return Ok(format!("{} has these claims already", user.designation()));
+        }
+        let fields: Vec<Value> = changes.iter().map(told::field).collect();
+        write(writer, &user, user.enabled, &claims, json!({"fields": fields}))?;
+        let names: Vec<&str> = changes.iter().filter_map(|change| change.key.strip_prefix("claims.")).collect();
+        Ok(format!("changed {} of {}", names.join(", "), user.designation()))
     })?;
     output::line(&text)
+}
+
+/// Name and value of each, judged by the rules of a document; `None` takes a claim away.
+fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure> {
+    let mut wanted = Vec::new();
+    for assignment in typed {
+        let (name, text) = assignment.split_once('=').ok_or_else(|| {
+            Failure::Usage(format!("\"{}\" is no CLAIM=VALUE, as email=alice@example.com", assignment.escape_debug()))
+        })?;
+        // A telephone number is a text, though it reads as a number.
+        let json = serde_json::from_str(text).ok().filter(|value| is_possible_claim(name, value));
+        wanted.push((name.to_owned(), (!text.is_empty()).then(|| json.unwrap_or_else(|| json!(text)))));
+    }
+    let given: Map<String, Value> =
+        wanted.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
+    super::judged(&json!({"username": "anybody", "claims": given}))?;
+    Ok(wanted)
 }
 
 fn role(invocation: &Invocation) -> Result<(), Failure> {

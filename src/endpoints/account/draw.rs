@@ -13,6 +13,7 @@ use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::account::{AccountView, ApplicationItem, IdentityItem, Outcome, ProviderItem, SessionItem};
 use crate::pages::consent::ConsentScope;
+use crate::pages::language::Language;
 use crate::protocol::allowance::{Allowance, merged};
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::scope::Catalogue;
@@ -79,9 +80,12 @@ pub(super) fn draw(
     let sessions: Vec<SessionItem<'_>> =
         found.iter().map(|session| session_item(session, present, catalogue)).collect();
     let allowed = applications(app, present)?;
-    let scopes: Vec<Vec<ConsentScope<'_>>> = allowed.iter().map(|one| scope_items(&one.allowance, catalogue)).collect();
+    let presentation = Presentation { config: &app.config, request };
+    let language = presentation.language("");
+    let scopes: Vec<Vec<ConsentScope<'_>>> =
+        allowed.iter().map(|one| scope_items(&one.allowance, catalogue, language)).collect();
     let applications: Vec<ApplicationItem<'_>> =
-        allowed.iter().zip(&scopes).map(|(one, scopes)| application_item(one, scopes)).collect();
+        allowed.iter().zip(&scopes).map(|(one, scopes)| application_item(one, scopes, language)).collect();
     let own = linked::identities(app, &snapshot, present)?;
     let names: Vec<[String; 2]> = own.iter().map(names_of).collect();
     let identities: Vec<IdentityItem<'_>> =
@@ -91,7 +95,6 @@ pub(super) fn draw(
     let path = app.config.base_url.path();
     let tenant = present.row.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let form_token = form_tokens::issue(app, Form::Account, "", &present.handle.random);
-    let presentation = Presentation { config: &app.config, request };
     let address = |page: &str| presentation.in_its_language(format!("{path}{page}"));
     let markup = presentation.draw("", |chrome| {
         pages::account::page(&AccountView {
@@ -126,15 +129,19 @@ fn session_item<'a>(session: &'a SessionRow, present: &PresentSession, catalogue
 }
 
 /// Scopes that are registered no more are nothing that an application could still use.
-fn scope_items<'a>(allowance: &Allowance, catalogue: &'a Catalogue) -> Vec<ConsentScope<'a>> {
+fn scope_items<'a>(allowance: &Allowance, catalogue: &'a Catalogue, language: Language) -> Vec<ConsentScope<'a>> {
     let registered = allowance.scope.iter().filter_map(|name| catalogue.scopes.get(name));
-    registered.map(|scope| scope_view(scope, false)).collect()
+    registered.map(|scope| scope_view(scope, false, language)).collect()
 }
 
-fn application_item<'a>(application: &'a Application, scopes: &'a [ConsentScope<'a>]) -> ApplicationItem<'a> {
+fn application_item<'a>(
+    application: &'a Application,
+    scopes: &'a [ConsentScope<'a>],
+    language: Language,
+) -> ApplicationItem<'a> {
     ApplicationItem {
         client_id: application.client.client.client_id.as_str(),
-        client: client_view(&application.client.client, application.logo.as_deref()),
+        client: client_view(&application.client.client, application.logo.as_deref(), language),
         scopes,
         since: application.allowance.since,
     }

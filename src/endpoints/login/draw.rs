@@ -65,7 +65,7 @@ impl LoginPage<'_> {
                 chrome,
                 action: &action,
                 form_token,
-                client: self.errand.client_view(),
+                client: self.errand.client_view(chrome.texts.language),
                 tenant: self.errand.tenant_display_name(),
                 username: showing.username,
                 problem: showing.problem,

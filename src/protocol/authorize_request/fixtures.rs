@@ -25,7 +25,7 @@ pub const RECEIVED_AT: Instant = Instant::from_seconds(1_800_000_000);
 pub fn client() -> Client {
     Client {
         client_id: ClientId::new("conf1"),
-        client_name: "conf1".to_owned(),
+        client_name: "conf1".into(),
         links: ClientLinks::default(),
         enabled: true,
         redirect_uris: vec![REDIRECT_URI.to_owned()],
@@ -134,8 +134,8 @@ fn scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> Re
     RegisteredScope {
         name: name.to_owned(),
         kind,
-        display_name: name.to_owned(),
-        description: String::new(),
+        display_name: name.into(),
+        description: "".into(),
         claims: owned(claims),
         renamed: std::collections::BTreeMap::new(),
         required: false,

@@ -45,7 +45,7 @@ pub enum AssertionSubject {
     Username,
 }
 
-const KEYS: [&str; 8] = ["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
+pub(super) const KEYS: &[&str] = &["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
 
 /// Reads a stored assertion issuer.
 pub fn from_json(document: &Value, path: &str) -> Result<AssertionIssuer, Vec<Problem>> {
@@ -54,7 +54,7 @@ pub fn from_json(document: &Value, path: &str) -> Result<AssertionIssuer, Vec<Pr
 
 /// Reads one of `assertion_issuers`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
-    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let issuer = walker.required("issuer", issuer);
     if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
         walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");

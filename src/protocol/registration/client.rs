@@ -43,9 +43,10 @@ pub struct ClientEntry {
     pub metadata: Value,
 }
 
-const KEYS: [&str; 52] = [
+pub(super) const KEYS: &[&str] = &[
     "client_id",
     "client_name",
+    "client_name#",
     "client_uri",
     "logo_uri",
     "policy_uri",
@@ -108,7 +109,7 @@ pub(super) fn entry(
     defaults: &ClientDefaults,
     problems: &mut Vec<Problem>,
 ) -> Option<ClientEntry> {
-    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let secrets = walker.list("secrets", client_secret::parse);
     let gives_secrets = secrets.as_ref().is_some_and(|secrets| !secrets.is_empty());
     let confidential = walker.flag(CONFIDENTIAL);
@@ -126,7 +127,7 @@ pub(super) fn entry(
 /// refused here as well: the client is then as good as disabled, and the log says why.
 pub fn from_json(metadata: &Value, path: &str, defaults: &ClientDefaults) -> Result<Client, Vec<Problem>> {
     all_or_problems(|problems| {
-        let mut walker = Walker::open(metadata, path, &KEYS, problems)?;
+        let mut walker = Walker::open(metadata, path, KEYS, problems)?;
         let confidential = walker.flag(CONFIDENTIAL).unwrap_or(false);
         let client = client(&mut walker, confidential, defaults);
         client_rules::check(&mut walker, &client, false);
@@ -158,7 +159,7 @@ fn client(walker: &mut Walker<'_, '_>, has_secrets: bool, defaults: &ClientDefau
     let confidential = authentication.is_confidential();
     let (grant_types, response_types) = flows(walker);
     Client {
-        client_name: walker.checked("client_name", display_text).unwrap_or_else(|| client_id.clone()),
+        client_name: walker.localized("client_name", display_text, &client_id),
         client_id: ClientId::new(client_id),
         links: links(walker),
         enabled: walker.flag("enabled").unwrap_or(true),
@@ -335,10 +336,12 @@ fn refresh_token_usage(walker: &mut Walker<'_, '_>) -> RefreshTokenUsage {
     walker.one_of("refresh_token_usage", &usages).unwrap_or(RefreshTokenUsage::Rotate)
 }
 
+pub(super) const TOKEN_EXCHANGE_KEYS: &[&str] = &["from_clients", "as_resources", "to_resources"];
+
 /// RFC 8693: whose tokens this client may exchange, those meant for which resources, and for which resources.
 fn token_exchange(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
-    let mut walker = Walker::open(value, path, &["from_clients", "as_resources", "to_resources"], problems)?;
-    for key in ["from_clients", "as_resources", "to_resources"] {
+    let mut walker = Walker::open(value, path, TOKEN_EXCHANGE_KEYS, problems)?;
+    for key in TOKEN_EXCHANGE_KEYS {
         walker.filled_strings(key, token_name, "must not be empty");
     }
     Some(value.clone())

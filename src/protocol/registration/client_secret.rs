@@ -47,11 +47,11 @@ pub enum SecretSource {
 }
 
 const SOURCES: [&str; 3] = ["value", "env", "file"];
-const KEYS: [&str; 7] = ["value", "env", "file", "sha256", "sha512", "expires_at", "description"];
+pub(super) const KEYS: &[&str] = &["value", "env", "file", "sha256", "sha512", "expires_at", "description"];
 
 /// Reads one entry of `secrets`.
 pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredSecret> {
-    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let given = KEYS.iter().take(5).filter(|key| walker.value(key).is_some()).count();
     if given != 1 {
         walker.note(path.to_owned(), "must have exactly one of value, env, file, sha256 and sha512");

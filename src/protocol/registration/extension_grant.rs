@@ -19,6 +19,8 @@ pub struct ExtensionGrant {
     pub function: String,
 }
 
+pub(super) const KEYS: &[&str] = &["name", "function"];
+
 /// Reads a stored extension grant.
 pub fn from_json(document: &Value, path: &str) -> Result<ExtensionGrant, Vec<Problem>> {
     all_or_problems(|problems| entry(document, path, problems))
@@ -26,7 +28,7 @@ pub fn from_json(document: &Value, path: &str) -> Result<ExtensionGrant, Vec<Pro
 
 /// Reads one of `extension_grants`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<ExtensionGrant> {
-    let mut walker = Walker::open(value, path, &["name", "function"], problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);
     let (schema, function) = function.split_once('.').unwrap_or_default();

@@ -30,5 +30,20 @@ mod walker;
 
 pub use problem::Problem;
 
+/// What an object of each list can have, and the objects within a client. `client_name#` is `client_name#de` and so on.
+pub const KEYS: [(&str, &[&str]); 11] = [
+    ("tenants", tenant::KEYS),
+    ("identity_scopes", scope::IDENTITY_KEYS),
+    ("resource_scopes", scope::RESOURCE_KEYS),
+    ("resources", resource::KEYS),
+    ("identity_providers", provider::KEYS),
+    ("assertion_issuers", assertion_issuer::KEYS),
+    ("extension_grants", extension_grant::KEYS),
+    ("clients", client::KEYS),
+    ("secrets", client_secret::KEYS),
+    ("token_exchange", client::TOKEN_EXCHANGE_KEYS),
+    ("users", user::KEYS),
+];
+
 #[cfg(test)]
 mod tests;

@@ -74,7 +74,7 @@ pub enum ProviderKind {
     },
 }
 
-const KEYS: [&str; 20] = [
+pub(super) const KEYS: &[&str] = &[
     "name",
     "display_name",
     "enabled",
@@ -119,7 +119,7 @@ pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<P
 
 /// Reads one of `identity_providers`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<IdentityProvider> {
-    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let name = walker.required("name", provider_name);
     let kind = kind(&mut walker);
     let default_scope = match kind {

@@ -19,6 +19,8 @@ pub struct ResourceEntry {
     pub secrets: Option<Vec<RegisteredSecret>>,
 }
 
+pub(super) const KEYS: &[&str] = &["name", "display_name", "secrets", "claims"];
+
 /// Reads a stored resource.
 pub fn from_json(document: &Value, path: &str) -> Result<RegisteredResource, Vec<Problem>> {
     all_or_problems(|problems| entry(document, path, problems)).map(|entry| entry.resource)
@@ -26,7 +28,7 @@ pub fn from_json(document: &Value, path: &str) -> Result<RegisteredResource, Vec
 
 /// Reads one of `resources`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<ResourceEntry> {
-    let mut walker = Walker::open(value, path, &["name", "display_name", "secrets", "claims"], problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let name = walker.required("name", token_name);
     let (claims, renamed) = released_claims(&mut walker, own_claim);
     let resource = RegisteredResource {

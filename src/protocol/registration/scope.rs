@@ -9,10 +9,29 @@ use super::problem::{Problem, all_or_problems};
 use super::released_claims::released_claims;
 use super::walker::Walker;
 
-const SCOPE_KEYS: [&str; 7] =
-    ["name", "display_name", "description", "claims", "required", "emphasize", "show_in_discovery"];
-const RESOURCE_SCOPE_KEYS: [&str; 8] =
-    ["name", "display_name", "description", "claims", "required", "emphasize", "show_in_discovery", "resources"];
+pub(super) const IDENTITY_KEYS: &[&str] = &[
+    "name",
+    "display_name",
+    "display_name#",
+    "description",
+    "description#",
+    "claims",
+    "required",
+    "emphasize",
+    "show_in_discovery",
+];
+pub(super) const RESOURCE_KEYS: &[&str] = &[
+    "name",
+    "display_name",
+    "display_name#",
+    "description",
+    "description#",
+    "claims",
+    "required",
+    "emphasize",
+    "show_in_discovery",
+    "resources",
+];
 
 /// Reads a stored identity scope.
 pub fn identity_from_json(document: &Value, path: &str) -> Result<RegisteredScope, Vec<Problem>> {
@@ -26,13 +45,13 @@ pub fn resource_from_json(document: &Value, path: &str) -> Result<RegisteredScop
 
 /// Reads one of `identity_scopes`.
 pub(super) fn identity_entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredScope> {
-    let mut walker = Walker::open(value, path, &SCOPE_KEYS, problems)?;
+    let mut walker = Walker::open(value, path, IDENTITY_KEYS, problems)?;
     Some(scope(&mut walker, ScopeKind::Identity))
 }
 
 /// Reads one of `resource_scopes`.
 pub(super) fn resource_entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredScope> {
-    let mut walker = Walker::open(value, path, &RESOURCE_SCOPE_KEYS, problems)?;
+    let mut walker = Walker::open(value, path, RESOURCE_KEYS, problems)?;
     let scope = scope(&mut walker, ScopeKind::Resource);
     if BUILT_IN_SCOPES.contains(&scope.name.as_str()) {
         walker.problem("name", "is the name of a built-in identity scope");
@@ -45,8 +64,8 @@ fn scope(walker: &mut Walker<'_, '_>, kind: ScopeKind) -> RegisteredScope {
     let (claims, renamed) = released_claims(walker, released_claim);
     RegisteredScope {
         kind,
-        display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
-        description: walker.checked("description", description).unwrap_or_default(),
+        display_name: walker.localized("display_name", display_text, &name),
+        description: walker.localized("description", description, ""),
         claims,
         renamed,
         required: walker.flag("required").unwrap_or(false),

@@ -45,7 +45,7 @@ pub enum Credential {
     Hash(SecretText),
 }
 
-const KEYS: [&str; 7] = ["sub", "username", "password", "password_hash", "tenant", "enabled", "claims"];
+pub(super) const KEYS: &[&str] = &["sub", "username", "password", "password_hash", "tenant", "enabled", "claims"];
 
 /// Reads one user by the rules of a document.
 pub fn from_json(value: &Value, path: &str) -> Result<UserEntry, Vec<Problem>> {
@@ -54,7 +54,7 @@ pub fn from_json(value: &Value, path: &str) -> Result<UserEntry, Vec<Problem>> {
 
 /// Reads one of `users`.
 pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {
-    let mut walker = Walker::open(value, path, &KEYS, problems)?;
+    let mut walker = Walker::open(value, path, KEYS, problems)?;
     let subject = walker.checked("sub", subject).map(Subject::new);
     let username = walker.checked("username", check_username);
     let credential = credential(&mut walker);

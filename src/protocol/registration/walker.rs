@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::protocol::localized_text::{LocalizedText, is_language_tag};
 use crate::protocol::nearest::hint;
 
 use super::problem::{Problem, shown};
@@ -36,7 +37,9 @@ impl<'v, 'p> Walker<'v, 'p> {
             return None;
         };
         let walker = Walker { path: path.to_owned(), members, problems, values_hold: true };
-        for key in members.keys().filter(|key| !known.contains(&key.as_str())) {
+        // `client_name#` stands for `client_name#de` and every other language.
+        let untagged = |key: &str| key.split_inclusive('#').next().unwrap_or_default().to_owned();
+        for key in members.keys().filter(|key| !known.contains(&untagged(key).as_str())) {
             let rule = format!("unknown key {}{}", shown(key), hint(key, known.iter().copied()));
             walker.problems.push(Problem::new(&walker.path, rule));
         }
@@ -82,6 +85,25 @@ impl<'v, 'p> Walker<'v, 'p> {
                 None
             }
         }
+    }
+
+    /// A text that keeps a rule, with what it is in single languages; `unsaid` where it is not there.
+    pub(super) fn localized(&mut self, key: &str, check: Check, unsaid: &str) -> LocalizedText {
+        let mut text = LocalizedText::from(unsaid);
+        text.plain = self.checked(key, check).unwrap_or(text.plain);
+        let members = self.members;
+        for member in members.keys() {
+            let Some((_, tag)) = member.split_once('#').filter(|(name, _)| *name == key) else { continue };
+            if !is_language_tag(tag) {
+                let place = member.escape_debug().to_string();
+                self.problem(&place, format!("must name a language behind the #, as {key}#de"));
+            } else if let Some(translation) = self.checked(member, check)
+                && text.by_language.insert(tag.to_ascii_lowercase(), translation).is_some()
+            {
+                self.problem(member, "names a language that is there in other letters");
+            }
+        }
+        text
     }
 
     /// A text that keeps a rule and must be there. After a note: the empty text, in an object that will not be used.

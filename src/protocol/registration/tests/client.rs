@@ -34,7 +34,7 @@ fn client(members: Value) -> Client {
 #[test]
 fn a_client_that_says_little_gets_the_defaults() {
     let client = client(json!({"client_id": "spa", "redirect_uris": ["http://localhost:3000/cb"]}));
-    assert_eq!(client.client_name, "spa");
+    assert_eq!(client.client_name, "spa".into());
     assert_eq!(client.response_types, BTreeSet::from([ResponseType::CODE]));
     assert_eq!(client.grant_types, BTreeSet::from([GrantType::AuthorizationCode]));
     assert!(
@@ -108,6 +108,8 @@ fn a_misspelt_value_is_told_the_nearest_valid_one() {
         assert!(problem.starts_with(&format!("clients[0].{place}: ")) && problem.ends_with(&hint), "{problem}");
     }
     assert!(!client_problem(json!({"access_token_type": "opaque"})).contains("nearest"));
+    // Names alone can be given in a language.
+    assert!(client_problem(json!({"scope#de": "openid"})).starts_with("clients[0]: unknown key \"scope#de\""));
 }
 
 #[test]
@@ -118,6 +120,11 @@ fn wrong_values_of_a_client_are_named_with_place_and_rule() {
         (json!({"client_id": "a b"}), "client_id", "printable ASCII"),
         (json!({"client_id": "x".repeat(201)}), "client_id", "1 to 200"),
         (json!({"client_name": "a\u{202e}b"}), "client_name", "bidi"),
+        (json!({"client_name#de": "a\u{202e}b"}), "client_name#de", "bidi"),
+        (json!({"client_name#de": 7}), "client_name#de", "expected a string"),
+        (json!({"client_name#": "A"}), "client_name#", "must name a language behind the #, as client_name#de"),
+        (json!({"client_name#d e": "A"}), "client_name#d e", "must name a language"),
+        (json!({"client_name#de": "A", "client_name#DE": "B"}), "client_name#de", "in other letters"),
         (json!({"logo_uri": "javascript:alert(1)"}), "logo_uri", "must begin with https://"),
         (json!({"logo_uri": "http://a.example/logo.png"}), "logo_uri", "must be https"),
         (json!({"redirect_uris": "https://a.example"}), "redirect_uris", "expected an array, found a string"),
