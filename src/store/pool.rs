@@ -1,8 +1,8 @@
 //! The way to a connection: a bounded lane, a pool that never blocks for long, and a watch over what runs.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postgres::types::ToSql;
@@ -14,6 +14,7 @@ use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
+use super::endings::Confirmed;
 use super::error::{StoreError, while_connecting};
 use super::tls;
 use super::watchdog::Watchdog;
@@ -79,6 +80,7 @@ struct Inner {
     away_until: AtomicU64,
     clock: Arc<Clock>,
     chains: Chains,
+    confirmed: Confirmed,
 }
 
 impl Store {
@@ -128,6 +130,7 @@ impl Store {
             away_until: AtomicU64::new(0),
             clock,
             chains,
+            confirmed: Confirmed::default(),
         })))
     }
 
@@ -168,6 +171,10 @@ impl Store {
 
     pub(super) fn chains(&self) -> &Chains {
         &self.0.chains
+    }
+
+    pub(super) fn confirmed(&self) -> &Confirmed {
+        &self.0.confirmed
     }
 
     /// How the pool stands; for metrics.

@@ -21,6 +21,7 @@ mod server_messages;
 mod server_processes;
 mod server_reload;
 mod serving;
+mod standby;
 
 #[allow(dead_code, reason = "no test binary uses all of it")]
 #[path = "../support/mod.rs"]
