@@ -1,7 +1,7 @@
 //! Several processes over one database, processes that die, and processes that refuse to start.
 
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -150,6 +150,27 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
     });
     assert!(seen.into_inner() >= 20);
     assert!(token(&a) != before && token(&a) == token(&b), "the new one signs");
+}
+
+#[test]
+fn connections_whose_peers_left_before_anybody_took_them_are_told_of_together() {
+    let gatepost = Gatepost::start();
+    let process = gatepost.server_processes()[0];
+    signal(process, "STOP");
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(("127.0.0.1", gatepost.port)).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        // A reset: what was sent may still be read, whose it was cannot be asked any more.
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    signal(process, "CONT");
+    let line = "connections were gone before they could be answered";
+    gatepost.await_log("the departed are told of", |log| log.contains(line));
+    assert_eq!(gatepost.get("/healthz").status, 200);
+    // The probe looks each second: what comes later waits for its minute.
+    sleep(Duration::from_secs(2));
+    let log = gatepost.log();
+    assert!(log.matches(line).count() == 1 && !log.contains("panic at"), "{log}");
 }
 
 #[test]
