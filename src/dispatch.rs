@@ -5,6 +5,8 @@ mod route;
 
 use std::time::Instant;
 
+use log::Level;
+
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
@@ -18,6 +20,7 @@ use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
 use crate::protocol::reason::Reason;
+use crate::store::StoreError;
 
 use route::{Audience, Route, Sharing};
 
@@ -175,7 +178,9 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             response.header("Retry-After", retry_after.as_secs().max(1).to_string())
         }
         Failure::Unavailable(error) => {
-            log::error!("request {}: {error}", presentation.request.id);
+            // Of what the server denies the log was told once.
+            let level = if matches!(error, StoreError::Denied(_)) { Level::Debug } else { Level::Error };
+            log::log!(level, "request {}: {error}", presentation.request.id);
             if error.is_passing() { unavailable(presentation, audience) } else { internal(presentation, audience) }
         }
         Failure::NotRevoked(error) => {

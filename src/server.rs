@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::panic;
+use std::panic::{self, Location};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -77,6 +77,8 @@ pub struct ServerStats {
     pub refused: AtomicU64,
     /// Requests that were let go of without an answer, because their connection had ended.
     pub unanswered: AtomicU64,
+    /// Connections whose peer had left before anybody asked whose they are, since the log was last told.
+    pub departed: AtomicU64,
     /// Handlers that panicked.
     pub panicked: AtomicU64,
     /// Times a successor was asked for.
@@ -183,6 +185,13 @@ where
 /// name, panic when descriptors or threads are short, and the one that accepts may be among them.
 fn note_panics(state: &'static State) {
     panic::set_hook(Box::new(|panic| {
+        // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the thread that reads it alone.
+        let (text, file) = (panic.payload().downcast_ref::<String>(), panic.location().map(Location::file));
+        if text.is_some_and(|text| text.contains("NotConnected")) && file.is_some_and(|file| file.contains("tiny_http"))
+        {
+            state.stats.departed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let place = panic.location().map_or_else(String::new, |location| location.to_string());
         log::error!("panic at {place}");
         if thread::current().name().is_none() {

@@ -19,9 +19,11 @@ use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
 use serde_json::json;
+use support::cluster::Cluster;
 use support::flow::{self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients};
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
-use support::offline;
+use support::http::Browser;
+use support::offline::{self, CONF1, CONF2, access, refresh};
 use support::postgres::{TestDatabase, cluster};
 use support::signer::Signer;
 use support::traveller::Traveller;
@@ -413,4 +415,62 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         }
     });
     assert_eq!(cost.statements(), 0, "{cost:#?}");
+}
+
+/// What was ended before and ends again, and what names nothing of ours.
+fn endings<'a>(gatepost: &'a Gatepost, browser: &Browser, tokens: [&'a str; 3]) -> Vec<(i64, Box<dyn Fn() + 'a>)> {
+    let revoke = |token: &'a str| Box::new(move || CONF1.revoke(gatepost, token)) as Box<dyn Fn()>;
+    let sign_out = |mut browser: Browser| {
+        browser.headers.clear();
+        Box::new(move || assert!(browser.clone().get("/logout").text().contains("You are signed out"))) as Box<dyn Fn()>
+    };
+    let mut unknown = browser.clone();
+    unknown
+        .cookies
+        .values_mut()
+        .for_each(|handle| *handle = format!("{}{}", &handle[..8], "A".repeat(handle.len() - 8)));
+    let [access, refresh, foreign] = tokens;
+    let nothing =
+        [revoke(foreign), revoke("gpr_forged"), revoke("a.b.c"), sign_out(unknown), sign_out(gatepost.browser())];
+    let ended = [revoke(access), revoke(refresh), sign_out(browser.clone())];
+    ended.into_iter().map(|again| (1, again)).chain(nothing.into_iter().map(|again| (0, again))).collect()
+}
+
+#[test]
+fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_for_a_standby() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = Cluster::start();
+    let mut gatepost = Gatepost::prepare_over(TestDatabase::empty_in(own.url.clone()), &[]);
+    gatepost.apply(&offline::document());
+    gatepost.serve();
+    let mut meter = Meter { client: gatepost.database.client(), role: String::from("postgres") };
+    meter.client.batch_execute("CREATE EXTENSION pg_stat_statements SCHEMA public").unwrap();
+    // Nobody waits in this test: what is counted is what would.
+    meter.client.batch_execute("ALTER SYSTEM SET autovacuum = off").unwrap();
+    meter
+        .client
+        .batch_execute("ALTER ROLE postgres SET synchronous_commit = local; SET synchronous_commit = local")
+        .unwrap();
+    let mut browser = signed_in(&gatepost);
+    let scope = "openid profile offline_access";
+    let tokens = CONF1.tokens(&gatepost, &mut browser, scope);
+    let foreign = CONF2.tokens(&gatepost, &mut browser, scope);
+    let form_token = browser.get("/logout").fields()["form_token"].clone();
+    let signed_out = browser.clone().post("/logout", &[("form_token", &form_token), ("decision", "sign_out")]);
+    assert_eq!(signed_out.status, 200, "{}", signed_out.text());
+    let tokens = [access(&tokens), refresh(&tokens), refresh(&foreign)];
+    CONF1.revoke(&gatepost, tokens[0]);
+    CONF1.revoke(&gatepost, tokens[1]);
+    for (names, waits) in [("", 0), ("away", 1)] {
+        meter.client.batch_execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'")).unwrap();
+        meter.client.batch_execute("SELECT pg_reload_conf(); SELECT public.pg_stat_statements_reset()").unwrap();
+        // A process of its own: what the one before saw confirmed is gone with it.
+        gatepost.stop();
+        gatepost.serve();
+        meter.await_quiet();
+        for (number, (commits, again)) in endings(&gatepost, &browser, tokens).into_iter().enumerate() {
+            let [first, later] = [(); 2].map(|()| meter.once(&mut || again()));
+            assert_eq!((first.writes, later.writes), (commits * waits, 0), "{number}, \"{names}\": {first:#?}");
+        }
+    }
 }

@@ -28,7 +28,7 @@ impl App {
         if self.registry.age() > OLDEST_REGISTRY {
             return Standing::NotReady(match self.registry.trouble() {
                 Trouble::Silence => "the database has not answered for 30 seconds",
-                trouble @ (Trouble::ForeignKey | Trouble::Unfit) => trouble.words(),
+                trouble @ (Trouble::ForeignKey | Trouble::Unfit | Trouble::Denial) => trouble.words(),
             });
         }
         if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
@@ -38,6 +38,7 @@ impl App {
             return Standing::Degraded(self.registry.trouble());
         }
         match partitions::are_ahead(&self.store, &self.horizons(), self.now().day()) {
+            Ok(true) if self.store.denied_lately().is_some() => Standing::Degraded(Trouble::Denial),
             Ok(true) => Standing::Ready,
             Ok(false) => Standing::NotReady("partitions do not reach far enough ahead"),
             Err(error) => Standing::Degraded(Trouble::of(&error)),

@@ -47,7 +47,9 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         let comparison = Comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
         let plan = comparison.plan()?;
         enactment.perform(writer, &plan)?;
-        if !plan.changes.is_empty() {
+        if plan.changes.is_empty() {
+            writer.confirm()?;
+        } else {
             let horizons = operator.horizons(writer.longest_lifetimes()?);
             writer.make_partitions(&horizons, now.day())?;
         }

@@ -254,7 +254,7 @@ pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
-    let mut told = None;
+    let (mut told, mut denied) = (None, [None, None]);
     loop {
         tell_weak_settings(app, &mut told);
         let next = Instant::now() + REFRESH;
@@ -265,8 +265,22 @@ fn keep(app: &App) -> ! {
             Err(_) => {}
         }
         answered = app.registry.age() < REFRESH * 2;
+        for (store, told) in [&app.store, &app.extensions.functions].into_iter().zip(&mut denied) {
+            tell_denial(store, told);
+        }
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
+}
+
+/// Says what the database does not do, and when that is over.
+fn tell_denial(store: &Store, told: &mut Option<String>) {
+    let denied = store.denied_lately();
+    match &denied {
+        _ if denied == *told => {}
+        Some(cause) => log::error!("the database does not do everything: {cause}"),
+        None => log::info!("the database has denied nothing for a minute"),
+    }
+    *told = denied;
 }
 
 /// Says at start what is weak, and again when that changes.

@@ -139,6 +139,9 @@ fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     let Some(client) =
         app.registry.client(&client_id)?.filter(|_| allowed.iter().any(|one| one.client_id == client_id))
     else {
+        if consents::find(&app.store, &present.user.sub, &client_id)?.is_some() {
+            app.store.confirm()?;
+        }
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
     let event = AuditEvent { client_id: Some(&client_id), ..change.event("consent_withdrawn", &present.row.sid) };

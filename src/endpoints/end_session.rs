@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::answers::{self, Presentation};
 use super::client_view::client_view;
-use super::cookies;
+use super::cookies::{self, SessionHandle};
 use super::external::sign_out::{Onward, UpstreamSignOut};
 use super::forms::require_form;
 use super::id_token_hint;
@@ -30,6 +30,7 @@ use crate::protocol::redirect_uri::origin_of;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
+use crate::store::sessions::SessionRow;
 use crate::store::{session_clients, sessions};
 
 /// Answers a request to sign out.
@@ -145,33 +146,54 @@ impl SignOut {
     /// well, back to the client, or to a page that says that it is done.
     pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
         let Some(present) = present else {
+            self.end_what_is_dead(app, request)?;
             let ending = Ending { at_once: self.request.hinted.is_some(), ..Ending::default() };
             return Ok(self.leave(app, request, &ending));
         };
         let frames = frames(app, present)?;
         // With its end the session's row forgets the ID token that upstream is shown.
         let upstream = UpstreamSignOut::of(app, present)?;
-        let event = AuditEvent {
-            event: "signed_out",
-            client_id: self.request.client_id.as_ref(),
-            sub: Some(&present.user.sub),
-            sid: Some(&present.row.sid),
-            source: Some(request.source),
-            request_id: Some(&request.id),
-            ..AuditEvent::default()
-        };
-        sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
+        self.end(app, request, &present.row)?;
         let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
         let ending = Ending { frames, upstream, at_once: true };
         Ok(cookies::remove_session(&app.config, self.leave(app, request, &ending)))
     }
 
+    fn end(&self, app: &App, request: &Request, session: &SessionRow) -> Result<(), Failure> {
+        let event = AuditEvent {
+            event: "signed_out",
+            client_id: self.request.client_id.as_ref(),
+            sub: Some(&session.sub),
+            sid: Some(&session.sid),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            ..AuditEvent::default()
+        };
+        Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
+    }
+
+    /// What made this browser's session dead may have reached no standby, and nobody is told that they are signed out by one
+    /// that may live again: so it ends here, or its end is confirmed.
+    fn end_what_is_dead(&self, app: &App, request: &Request) -> Result<(), Failure> {
+        let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(()) };
+        let found = sessions::find(&app.store, handle.day, &handle.hash())?;
+        let unexpired = found.map(|found| found.session).filter(|session| app.now() < session.expires_at);
+        unexpired.map_or(Ok(()), |session| self.end(app, request, &session))
+    }
+
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session again is asked.
-    pub fn after_upstream(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Response {
+    pub fn after_upstream(
+        &self,
+        app: &App,
+        request: &Request,
+        present: Option<&PresentSession>,
+    ) -> Result<Response, Failure> {
         match (self.way_back(), present) {
-            (None, Some(_)) => answers::see_other(self.page(app)),
-            (Some(_), _) | (None, None) => self.leave(app, request, &Ending { at_once: true, ..Ending::default() }),
+            (None, Some(_)) => return Ok(answers::see_other(self.page(app))),
+            (Some(_), Some(_)) => {}
+            (Some(_) | None, None) => self.end_what_is_dead(app, request)?,
         }
+        Ok(self.leave(app, request, &Ending { at_once: true, ..Ending::default() }))
     }
 
     fn way_back(&self) -> Option<String> {

@@ -31,6 +31,7 @@ use crate::protocol::token_response::TokenResponse;
 use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user::User;
 use crate::registry::Snapshot;
+use crate::store::StoreError;
 
 /// Reference access tokens start with this.
 pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
@@ -260,7 +261,8 @@ fn sign(
     claims: &Map<String, Value>,
 ) -> Result<SecretText, Failure> {
     let key = snapshot.keys.signing_key(alg, now);
-    let key = key.ok_or_else(|| Failure::Internal(format!("there is no {} key to sign with", alg.as_str())))?;
+    let missing = || StoreError::Unavailable(format!("there is no {} key to sign with", alg.as_str()));
+    let key = key.ok_or_else(|| Failure::Unavailable(missing()))?;
     let input = jwt::signing_input(alg, key.kid(), typ, claims);
     let signature = key.sign(input.as_bytes()).map_err(Failure::Internal)?;
     Ok(SecretText::new(jwt::assemble(&input, &signature)))

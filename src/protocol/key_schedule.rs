@@ -195,6 +195,8 @@ fn succession(keys: &[ScheduledKey], algorithm: SigningAlgorithm, seasons: &KeyS
     };
     match (current(keys, algorithm, now), announced(keys, algorithm, now)) {
         (None, None) => vec![KeyStep::Make { algorithm, times: seasons.active_at_once(now) }],
+        // The clock went back: it signs all the same, and has its times again once the clock has caught up.
+        (None, Some(next)) if now < next.times.announced_at => Vec::new(),
         (None, Some(next)) => vec![reschedule(next, seasons.active_from(next.times.announced_at, now))],
         (Some(signer), Some(next)) if signer.times.retires_at < next.times.activates_at => {
             vec![ending(signer, next.times.activates_at)]

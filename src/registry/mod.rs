@@ -89,11 +89,16 @@ pub enum Trouble {
     ForeignKey,
     /// The database answers what cannot be taken over.
     Unfit,
+    /// The database answers, and does not do everything.
+    Denial,
 }
 
 impl Trouble {
     /// What an error says of the database.
     pub fn of(error: &StoreError) -> Trouble {
+        if matches!(error, StoreError::Denied(_)) {
+            return Trouble::Denial;
+        }
         if error.is_passing() { Trouble::Silence } else { Trouble::Unfit }
     }
 
@@ -106,6 +111,7 @@ impl Trouble {
             | StoreError::Conflict(_)
             | StoreError::Taken(_)
             | StoreError::Corrupt(_)
+            | StoreError::Denied(_)
             | StoreError::Query(_) => Trouble::of(error),
         }
     }
@@ -117,6 +123,9 @@ impl Trouble {
             Trouble::ForeignKey => {
                 "a signing key does not open under the master secret that this process read when it started: restart it \
                  once its file has the right one"
+            }
+            Trouble::Denial => {
+                "the database denied something within the last minute, a write or a right: the log says what"
             }
             Trouble::Unfit => "what is registered cannot be read: the log says why",
         }

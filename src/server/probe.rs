@@ -24,6 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same in doubt: the predecessor may take connections and answer nothing.
 const SHORT_PATIENCE: Duration = Duration::from_millis(200);
+/// How often the log is told of connections that were gone too soon.
+const DEPARTURES_TOLD_EVERY: Duration = Duration::from_secs(60);
 /// Silence after which doubt is certainty.
 const DOUBT: Duration = Duration::from_secs(2);
 /// Knocks that may be unanswered.
@@ -120,7 +122,9 @@ pub fn beat(state: &'static State, address: &SockAddr) {
     let mut lane_watch = LaneWatch { bodies: 0, moved_at: Instant::now() };
     let (mut is_ready, mut is_open) = (false, false);
     let mut silent_since: Option<Instant> = None;
+    let mut departures_told: Option<Instant> = None;
     while !state.is_draining() {
+        tell_departures(state, &mut departures_told);
         let started = Instant::now();
         let is_doubtful = !is_ready || state.doubtful.load(Ordering::Relaxed);
         match probe(address, &state.nonce, if is_doubtful { SHORT_PATIENCE } else { PATIENCE }) {
@@ -145,6 +149,18 @@ pub fn beat(state: &'static State, address: &SockAddr) {
             state.ask_for_successor(reason);
         }
         wait_for_next_round(state, started, is_ready);
+    }
+}
+
+/// One line a minute, however many there are.
+fn tell_departures(state: &State, told: &mut Option<Instant>) {
+    if told.is_some_and(|told| told.elapsed() < DEPARTURES_TOLD_EVERY) {
+        return;
+    }
+    let departed = state.stats.departed.swap(0, Ordering::Relaxed);
+    if departed > 0 {
+        *told = Some(Instant::now());
+        log::info!("{departed} connections were gone before they could be answered");
     }
 }
 

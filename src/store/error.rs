@@ -25,7 +25,10 @@ pub enum StoreError {
     Refused(String),
     /// A row does not read as this program writes it.
     Corrupt(String),
-    /// A statement failed: a mistake of ours, or a right that is missing.
+    /// The server answers and does not do it, whatever was asked: its disk is full, it takes no writes, a right or a table is
+    /// missing. Nothing was done. The log is told by the store, once.
+    Denied(String),
+    /// A statement failed: a mistake of ours.
     Query(String),
 }
 
@@ -34,6 +37,7 @@ impl StoreError {
     pub fn is_passing(&self) -> bool {
         match self {
             StoreError::Unavailable(_) | StoreError::Severed(_) | StoreError::Busy | StoreError::Conflict(_) => true,
+            StoreError::Denied(_) => true,
             StoreError::Taken(_) | StoreError::Refused(_) | StoreError::Corrupt(_) | StoreError::Query(_) => false,
         }
     }
@@ -43,9 +47,9 @@ impl StoreError {
         matches!(self, StoreError::Conflict(_))
     }
 
-    /// Whether it is unknown if the statement was done.
+    /// Whether another connection may do better: the statement may or may not have been done, or this server denied it.
     pub(super) fn is_severed(&self) -> bool {
-        matches!(self, StoreError::Severed(_))
+        matches!(self, StoreError::Severed(_) | StoreError::Denied(_))
     }
 }
 
@@ -53,6 +57,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Unavailable(cause) => write!(formatter, "database unavailable: {cause}"),
+            StoreError::Denied(cause) => write!(formatter, "denied by the database: {cause}"),
             StoreError::Severed(cause) => write!(formatter, "database connection lost: {cause}"),
             StoreError::Busy => formatter.write_str("every database connection is taken"),
             StoreError::Conflict(cause) => write!(formatter, "database conflict: {cause}"),
@@ -134,11 +139,8 @@ fn classify(error: &DbError) -> StoreError {
     if *code == SqlState::UNIQUE_VIOLATION {
         return StoreError::Taken(error.constraint().unwrap_or("unnamed").to_owned());
     }
-    if let Some(words) = out_of_means(code.code()) {
-        return StoreError::Unavailable(format!("{words}, {}", condition(error)));
-    }
-    if is_read_only(code) {
-        return StoreError::Severed(format!("the database is read-only, a standby or set so, {}", condition(error)));
+    if let Some(words) = denial(code.code()) {
+        return StoreError::Denied(format!("{words}, {}", condition(error)));
     }
     if ends_connection(code) || *code == SqlState::QUERY_CANCELED {
         return StoreError::Severed(condition(error));
@@ -151,9 +153,12 @@ fn is_read_only(code: &SqlState) -> bool {
     *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
-/// What the server lacks to do a statement, which then did nothing.
-fn out_of_means(sqlstate: &str) -> Option<&'static str> {
+/// Why the server does not do a statement that another time, or another server, may do.
+fn denial(sqlstate: &str) -> Option<&'static str> {
     match sqlstate {
+        "25006" => Some("the database is read-only, a standby or set so"),
+        "42501" => Some("the role may not do that"),
+        "42P01" => Some("a table is missing"),
         "53100" => Some("its disk is full"),
         "53200" => Some("it is out of memory"),
         "58030" => Some("its disk fails"),
@@ -199,6 +204,8 @@ fn transport_cause(error: &postgres::Error) -> &'static str {
     match source.kind() {
         ErrorKind::ConnectionRefused => "connection refused",
         ErrorKind::NotFound => "socket not found",
+        // The postgres crate's own way to say that none of the hosts was fit.
+        ErrorKind::PermissionDenied if source.raw_os_error().is_none() => "no host takes writes",
         ErrorKind::PermissionDenied => "permission denied",
         ErrorKind::TimedOut => "timed out",
         ErrorKind::InvalidData | ErrorKind::InvalidInput => "TLS: certificate not accepted",

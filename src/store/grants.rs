@@ -1,6 +1,8 @@
 //! `grants`: one row per redeemed authorization. The row is the proof that a code was used: whoever makes it has
 //! redeemed the code, whoever finds it there presents a replay.
 
+use std::slice;
+
 use postgres::Row;
 use postgres::types::{Json, ToSql};
 use serde_json::{Map, Value};
@@ -207,7 +209,8 @@ WITH revoked AS (
     INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $4::json) AS a
     RETURNING hash
 )
-SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
+SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM revoked) AS ended
+FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
 
 /// Revokes a grant: of this client, or of whichever. `true` when there was one that lived. Whose it is, the event says.
 pub fn revoke(
@@ -218,17 +221,21 @@ pub fn revoke(
 ) -> Result<bool, StoreError> {
     let client_id = client_id.map(ClientId::as_str);
     let event = AuditEvent { detail: with_grant(&audit.detail, id), ..audit.clone() };
-    Ok(!store.write_audited(REVOKE, &[&id.day, &&id.random[..], &client_id], &event)?.is_empty())
+    let values: [&(dyn ToSql + Sync); 3] = [&id.day, &&id.random[..], &client_id];
+    store.end(Some(id.to_text().as_bytes()), REVOKE, &values, slice::from_ref(&event))
 }
 
-/// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had.
+/// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had. The answer
+/// is a refusal, which need not wait for what was revoked before.
 pub fn revoke_replayed(
     store: &Store,
     id: GrantId,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    revoke(store, id, Some(client_id), &AuditEvent { event: "code_replayed", ..audit.clone() })
+    let event = AuditEvent { event: "code_replayed", detail: with_grant(&audit.detail, id), ..audit.clone() };
+    let rows = store.write_audited(REVOKE, &[&id.day, &&id.random[..], &Some(client_id.as_str())], &event)?;
+    rows.first().map_or(Ok(false), |row| column(row, "ended"))
 }
 
 const FIND: &str = "

@@ -7,6 +7,7 @@
 mod audit_chain;
 mod connection;
 mod database_url;
+mod endings;
 mod error;
 mod pool;
 mod tls;
@@ -56,6 +57,7 @@ pub fn all_queries() -> Vec<NamedQuery> {
         clients::QUERIES,
         consents::QUERIES,
         device_authorizations::QUERIES,
+        endings::QUERIES,
         grant_functions::QUERIES,
         grant_refresh::QUERIES,
         grants::QUERIES,

@@ -1,8 +1,8 @@
 //! The way to a connection: a bounded lane, a pool that never blocks for long, and a watch over what runs.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::types::ToSql;
@@ -14,6 +14,7 @@ use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
+use super::endings::Confirmed;
 use super::error::{StoreError, while_connecting};
 use super::tls;
 use super::watchdog::Watchdog;
@@ -28,6 +29,8 @@ const LANE_PATIENCE: Duration = Duration::from_millis(250);
 const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
 /// After a failed check-out, how long requests fail at once.
 const AWAY: Duration = Duration::from_secs(1);
+/// How long a statement that was denied speaks for the next.
+const LATELY: Duration = Duration::from_secs(60);
 /// A connection idle for longer proves that it lives before it is used.
 const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
 /// Workers that must stay free of the database, for liveness and for what needs none.
@@ -79,6 +82,9 @@ struct Inner {
     away_until: AtomicU64,
     clock: Arc<Clock>,
     chains: Chains,
+    confirmed: Confirmed,
+    /// What the server answered last that it does not do.
+    denied: Mutex<Option<(Instant, String)>>,
 }
 
 impl Store {
@@ -128,12 +134,20 @@ impl Store {
             away_until: AtomicU64::new(0),
             clock,
             chains,
+            confirmed: Confirmed::default(),
+            denied: Mutex::default(),
         })))
     }
 
     /// Whether a statement hangs that could not be cancelled; should it stay, this process had better make way for a new one.
     pub fn is_stuck(&self) -> bool {
         self.0.watchdog.is_stuck()
+    }
+
+    /// What the server answered within the last minute that it does not do: reads may go on, so nothing else tells of it.
+    pub fn denied_lately(&self) -> Option<String> {
+        let denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        denied.as_ref().filter(|(at, _)| at.elapsed() < LATELY).map(|(_, cause)| cause.clone())
     }
 
     /// Whether the server answers on a new connection. A frozen one holds this up for as long as it is frozen.
@@ -168,6 +182,10 @@ impl Store {
 
     pub(super) fn chains(&self) -> &Chains {
         &self.0.chains
+    }
+
+    pub(super) fn confirmed(&self) -> &Confirmed {
+        &self.0.confirmed
     }
 
     /// How the pool stands; for metrics.
@@ -219,6 +237,10 @@ impl Store {
         drop(watched);
         if connection.used() {
             self.0.generation.advance();
+        }
+        if let Err(StoreError::Denied(cause)) = &answer {
+            let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
+            *denied = Some((Instant::now(), cause.clone()));
         }
         answer
     }

@@ -12,6 +12,7 @@ use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
 use super::catalogue::{self, CatalogueKind, CatalogueRow, CatalogueRows};
 use super::clients::{self, ClientRow, LongestLifetimes, SecretRow};
+use super::endings::CONFIRM;
 use super::error::StoreError;
 use super::registry_batches::PutClient;
 use super::users::{self, NewUser, UserRow};
@@ -283,6 +284,12 @@ impl RegistryWriter<'_> {
 const VERSION: &str = "SELECT registry_version FROM installation";
 
 impl<'a> RegistryWriter<'a> {
+    /// For a change that finds done what it was to do: where commits wait for standbys it commits all the same, and waits.
+    pub fn confirm(&mut self) -> Result<(), StoreError> {
+        self.wrote |= column::<bool>(&self.transaction.query_one(CONFIRM, &[])?, "waits")?;
+        Ok(())
+    }
+
     /// Runs a statement that writes events: their rows are its last parameter.
     pub(super) fn audited(
         &mut self,

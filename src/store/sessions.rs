@@ -1,10 +1,11 @@
 //! `sessions`: one row per sign-in of a browser, found by the SHA-256 of the cookie's handle. The row lies under a day
 //! not before the last access token it can have fed has expired, which both the handle and the `sid` carry.
 
+use std::slice;
+
 use postgres::Row;
 use postgres::types::ToSql;
 
-use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::upstream_sessions::Arrival;
@@ -228,11 +229,12 @@ WITH ended AS (
     INSERT INTO audit_events SELECT a.* FROM ended, json_populate_recordset(NULL::audit_events, $3::json) AS a
     RETURNING hash
 )
-SELECT array(SELECT hash FROM audited) AS audited FROM ended";
+SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS ended
+FROM sessions WHERE day = $1::int4 AND sid = $2::text";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
 pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    Ok(!store.write_audited(END, &[&day, &sid.as_str()], audit)?.is_empty())
+    store.end(Some(sid.as_str().as_bytes()), END, &[&day, &sid.as_str()], slice::from_ref(audit))
 }
 
 const OTHERS: &str = "
@@ -257,14 +259,15 @@ WITH ended AS (
     WHERE EXISTS (SELECT FROM ended)
     RETURNING hash
 )
-SELECT array(SELECT hash FROM audited) AS audited";
+SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS ended
+WHERE EXISTS (SELECT FROM sessions WHERE sub = $1::text AND sid <> $2::text)";
 
 /// Ends every session of a user but one, with an event for each, and has their clients called.
 pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     let others = others(store, sub, kept)?;
     let events: Vec<_> = others.iter().map(|sid| AuditEvent { sid: Some(sid), ..audit.clone() }).collect();
     let values: [&(dyn ToSql + Sync); 2] = [&sub.as_str(), &kept.as_str()];
-    store.write(|connection| connection.audited(END_OTHERS, &values, &events, Together::InOrder)).map(drop)
+    store.end(None, END_OTHERS, &values, &events).map(drop)
 }
 
 /// A fresh sign-in of the same user within a session.

@@ -124,6 +124,7 @@ pub fn unlink(store: &Store, unlinking: &Unlinking<'_>, audit: &AuditEvent<'_>) 
     }
     // Also for who asks once more after that failed.
     end_latecomers(store, unlinking, audit)?;
+    store.confirm()?;
     Ok(Unlinked::NotTheirs)
 }
 

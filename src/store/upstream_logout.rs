@@ -4,7 +4,6 @@
 use postgres::Row;
 use postgres::types::ToSql;
 
-use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, sid, subject};
@@ -83,7 +82,7 @@ WITH taken AS (
     INSERT INTO audit_events SELECT a.* FROM taken, json_populate_recordset(NULL::audit_events, $8::json) AS a
     RETURNING hash
 )
-SELECT array(SELECT hash FROM audited) AS audited FROM taken";
+SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM taken) AS ended";
 
 /// A logout token of that provider: its issuer, its `jti`, and when it would not be taken any more anyway.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +115,7 @@ pub fn end(
     let sids: Vec<&str> = sessions.iter().map(|session| session.sid.as_str()).collect();
     let whom = used_assertions::whom(token.whom.sid.as_deref(), token.whom.subject.as_deref());
     let values: [&(dyn ToSql + Sync); 7] = [&day, &token.issuer, &jti_hash, &days, &sids, &token.provider, &whom];
-    let taken = store.write(|connection| connection.audited(END, &values, &events, Together::InOrder))?;
-    Ok(!taken.is_empty())
+    store.end(Some(&[token.issuer.as_bytes(), &jti_hash].concat()), END, &values, &events)
 }
 
 fn session(row: &Row) -> Result<SessionFromUpstream, StoreError> {

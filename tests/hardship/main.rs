@@ -12,6 +12,7 @@
 )]
 
 mod database_failures;
+mod denials;
 mod http_edge;
 mod outage;
 mod processes;
@@ -23,6 +24,7 @@ mod server_processes;
 mod server_reload;
 mod server_settings;
 mod serving;
+mod standby;
 
 #[allow(dead_code, reason = "no test binary uses all of it")]
 #[path = "../support/mod.rs"]

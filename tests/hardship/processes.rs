@@ -1,19 +1,21 @@
 //! Several processes over one database, processes that die, and processes that refuse to start.
 
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::serving::{kill, serve_for_a_while};
-use crate::support::flow::{authorize_path, code, redeem, sign_in, signed_in, userinfo};
-use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
+use crate::support::flow::{authorize_path, basic, code, decode_jwt, redeem, sign_in, signed_in, userinfo};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::jwt::published_keys;
 use crate::support::postgres::TestDatabase;
 use crate::support::proxy::Proxy;
 use crate::support::waiting::await_that;
@@ -115,6 +117,60 @@ fn disabling_a_user_is_in_force_at_once() {
         }
     }
     assert_eq!(redeem(&b, &waiting).status, 400, "a code in flight dies with its user");
+}
+
+#[test]
+fn no_process_signs_with_a_key_that_another_does_not_publish() {
+    let (a, b) = pair();
+    let kid = |jwt: &str| decode_jwt(jwt).0["kid"].as_str().unwrap().to_owned();
+    let token = |of: &Gatepost| {
+        let own = [("grant_type", "client_credentials")];
+        kid(&access_token(&of.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own)))
+    };
+    let before = token(&a);
+    let (rotated, seen) = (AtomicBool::new(false), AtomicUsize::new(0));
+    scope(|scope| {
+        for (signs, publishes) in [(&a, &b), (&b, &a)] {
+            let (rotated, seen) = (&rotated, &seen);
+            scope.spawn(move || {
+                while !rotated.load(Ordering::SeqCst) {
+                    let kid = token(signs);
+                    let published = published_keys(publishes);
+                    assert!(published.iter().any(|key| key["kid"] == *kid), "{kid} is in no key set of the other's");
+                    seen.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        scope.spawn(|| {
+            a.run_well(&["key", "rotate", "--now"], "");
+            a.settle();
+            b.settle();
+            rotated.store(true, Ordering::SeqCst);
+        });
+    });
+    assert!(seen.into_inner() >= 20);
+    assert!(token(&a) != before && token(&a) == token(&b), "the new one signs");
+}
+
+#[test]
+fn connections_whose_peers_left_before_anybody_took_them_are_told_of_together() {
+    let gatepost = Gatepost::start();
+    let process = gatepost.server_processes()[0];
+    signal(process, "STOP");
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(("127.0.0.1", gatepost.port)).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        // A reset: what was sent may still be read, whose it was cannot be asked any more.
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    signal(process, "CONT");
+    let line = "connections were gone before they could be answered";
+    gatepost.await_log("the departed are told of", |log| log.contains(line));
+    assert_eq!(gatepost.get("/healthz").status, 200);
+    // The probe looks each second: what comes later waits for its minute.
+    sleep(Duration::from_secs(2));
+    let log = gatepost.log();
+    assert!(log.matches(line).count() == 1 && !log.contains("panic at"), "{log}");
 }
 
 #[test]

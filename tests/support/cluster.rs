@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 
 use super::gatepost::children_of;
+use super::waiting::await_that;
 
 /// One running cluster, removed when dropped or when this process is gone, however it goes.
 pub struct Cluster {
@@ -88,6 +89,25 @@ impl Cluster {
         BufReader::new(shell.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         let leash = shell.stdin.take();
         Frozen { shell, leash }
+    }
+
+    /// Has every commit wait for a standby that is not there, or for none; returns once that is so.
+    pub fn await_a_standby(&self, away: bool) {
+        let name = if away { "away" } else { "" };
+        let mut client = Client::connect(&self.url, NoTls).unwrap();
+        client.batch_execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'")).unwrap();
+        client.batch_execute("SELECT pg_reload_conf()").unwrap();
+        await_that("commits wait as they shall", Duration::from_secs(20), || {
+            let mut committing = Client::connect(&self.url, NoTls).unwrap();
+            let cancel = committing.cancel_token();
+            let commit = "SELECT pg_logical_emit_message(true, 'test', '')";
+            let commit = std::thread::spawn(move || committing.batch_execute(commit));
+            sleep(Duration::from_millis(300));
+            let waits = !commit.is_finished();
+            cancel.cancel_query(NoTls).unwrap();
+            drop(commit.join());
+            waits == away
+        });
     }
 
     /// Ends every connection but the one that asks for it.

@@ -33,7 +33,13 @@ impl House {
         House::start_over(TestDatabase::with_a_clock_of_its_own(), document(), &json!({}), &[])
     }
 
-    fn start_over(database: TestDatabase, mut document: Value, changes: &Value, settings: &[(&str, &str)]) -> House {
+    /// Over a given empty database.
+    pub fn start_over(
+        database: TestDatabase,
+        mut document: Value,
+        changes: &Value,
+        settings: &[(&str, &str)],
+    ) -> House {
         let (up, other) = (Upstream::start_with(Signer::es256("first")), Upstream::start_with(Signer::es256("first")));
         let mut providers = document["identity_providers"].as_array().cloned().unwrap_or_default();
         providers.push(up.registration("up", changes.clone()));

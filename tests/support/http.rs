@@ -243,6 +243,7 @@ impl Connection {
 }
 
 /// A person's browser: cookies, `Origin` on posts, no redirects followed by itself.
+#[derive(Clone)]
 pub struct Browser {
     port: u16,
     origin: String,

@@ -27,7 +27,7 @@ pub(in crate::cli) const IMPORT: Command = Command {
     options: &[CommandOption {
         name: "--now",
         value: None,
-        meaning: "sign with it at once and erase the old private part; otherwise it is announced first",
+        meaning: "sign with it after 2 seconds and erase the old private part; otherwise it is announced for longer",
     }],
     summary: "Takes over a private key in PEM: PKCS#8, PKCS#1 or EC; RSA, P-256 or Ed25519 (- reads standard input).",
     example: "gatepost key import - < key.pem",
@@ -42,12 +42,21 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let key = key_import::read(&pem).map_err(Failure::Refused)?;
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::SigningKey);
-    let rotation = Rotation::open(&operator, sealer, invocation.has("--now"))?;
-    let line = operator.store.change_registry(|writer| import(writer, &rotation, &key))?;
+    let mut rotation = Rotation::open(&operator, sealer, false)?;
+    let (kid, mut line) = operator.store.change_registry(|writer| import(writer, &rotation, &key))?;
+    if invocation.has("--now") {
+        rotation.hasten(&operator)?;
+        line = operator.store.change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
+    }
     output::line(&line)
 }
 
-fn import(writer: &mut RegistryWriter<'_>, rotation: &Rotation, key: &ImportedKey) -> Result<String, Failure> {
+/// Announces it; answers its `kid`, and what to say.
+fn import(
+    writer: &mut RegistryWriter<'_>,
+    rotation: &Rotation,
+    key: &ImportedKey,
+) -> Result<(String, String), Failure> {
     let rows = writer.signing_keys()?;
     let row = key_of(key.algorithm, &key.pkcs8, rotation.times_of_new_key(), &rotation.sealer)?;
     if rows.iter().any(|present| present.kid == row.kid) {
@@ -58,7 +67,8 @@ fn import(writer: &mut RegistryWriter<'_>, rotation: &Rotation, key: &ImportedKe
     let alg = key.algorithm.as_str();
     let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
     writer.audit(&audit_event("signing_key_imported", detail))?;
-    Ok(format!("{alg}: {} signs from {}", row.kid, time(row.activates_at)))
+    let line = format!("{alg}: {} signs from {}", row.kid, time(row.activates_at));
+    Ok((row.kid, line))
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.

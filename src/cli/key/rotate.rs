@@ -1,5 +1,8 @@
 //! `gatepost key rotate`, and how one key takes over from another.
 
+use std::thread;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::app::key_keeping::{self, new_key, times_of, told_times};
@@ -28,8 +31,8 @@ pub(in crate::cli) const ROTATE: Command = Command {
         CommandOption {
             name: "--now",
             value: None,
-            meaning: "sign with the new key at once and erase the old private part; some clients will fail until they have \
-                      read the new key set. After a leak: `gatepost key retire`",
+            meaning: "sign with the new key after 2 seconds, once every process publishes it, and erase the old private part; \
+                      some clients will fail until they have read the new key set. After a leak: `gatepost key retire`",
         },
     ],
     summary: "Makes the next signing key and announces it; it signs once everybody can know it. Happens by itself in time.",
@@ -41,12 +44,22 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let algorithms = super::algorithms(invocation)?;
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::SigningKey);
-    let rotation = Rotation::open(&operator, sealer, invocation.has("--now"))?;
-    let lines = operator.store.change_registry(|writer| {
-        algorithms.iter().map(|algorithm| rotation.perform(writer, *algorithm)).collect::<Result<Vec<_>, _>>()
-    })?;
+    let mut rotation = Rotation::open(&operator, sealer, false)?;
+    let rotate = |rotation: &Rotation| {
+        operator.store.change_registry(|writer| {
+            algorithms.iter().map(|algorithm| rotation.perform(writer, *algorithm, None)).collect::<Result<Vec<_>, _>>()
+        })
+    };
+    let mut lines = rotate(&rotation)?;
+    if invocation.has("--now") {
+        rotation.hasten(&operator)?;
+        lines = rotate(&rotation)?;
+    }
     output::line(&lines.join("\n"))
 }
+
+/// Every process reads once a second what is new.
+const EVERYWHERE: Duration = Duration::from_secs(2);
 
 /// How keys follow each other here.
 pub(super) struct Rotation {
@@ -63,11 +76,26 @@ impl Rotation {
         Ok(Rotation { seasons, sealer, now: operator.now()?, at_once })
     }
 
-    fn perform(&self, writer: &mut RegistryWriter<'_>, algorithm: SigningAlgorithm) -> Result<String, Failure> {
+    /// From now on the key that is announced takes over at once. Not before every process publishes it: what one of them signs,
+    /// no key set of another may disown.
+    pub(super) fn hasten(&mut self, operator: &Operator) -> Result<(), Failure> {
+        output::note("The new key is announced. In 2 seconds every process publishes it; then it signs.");
+        thread::sleep(EVERYWHERE);
+        (self.now, self.at_once) = (operator.now()?, true);
+        Ok(())
+    }
+
+    /// Announces the next key, or lets it take over: `kid`, or the one that is announced.
+    pub(super) fn perform(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        algorithm: SigningAlgorithm,
+        kid: Option<&str>,
+    ) -> Result<String, Failure> {
         let rows = writer.signing_keys()?;
         let scheduled = key_keeping::scheduled(&rows);
-        let waiting = announced(&scheduled, algorithm, self.now);
-        let waiting = waiting.and_then(|key| rows.iter().find(|row| row.kid == key.kid));
+        let kid = kid.or_else(|| announced(&scheduled, algorithm, self.now).map(|key| key.kid.as_str()));
+        let waiting = kid.and_then(|kid| rows.iter().find(|row| row.kid == kid));
         let successor = match waiting {
             Some(key) if !self.at_once => {
                 let (kid, from) = (&key.kid, time(key.activates_at));
@@ -109,7 +137,7 @@ impl Rotation {
         let old = current(&scheduled, successor.algorithm, self.now);
         let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(None) };
         // Of one instant, it never signed.
-        let ends = successor.activates_at.max(old.activates_at.plus(std::time::Duration::from_micros(1)));
+        let ends = successor.activates_at.max(old.activates_at.plus(Duration::from_micros(1)));
         let times = self.seasons.retiring_at(old.announced_at, old.activates_at, ends);
         writer.reschedule_signing_key(&old.rescheduled(times))?;
         if self.at_once {

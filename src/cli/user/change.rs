@@ -112,6 +112,7 @@ fn enable(invocation: &Invocation) -> Result<(), Failure> {
 fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(), Failure> {
     let text = change(invocation, |writer, user| {
         if user.enabled == enabled {
+            writer.confirm()?;
             let word = if enabled { "enabled" } else { "disabled" };
             return Ok(format!("{} is {word} already", user.designation()));
         }

@@ -245,6 +245,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     let own = identities(app, &snapshot, present)?;
     let is_named = |one: &&LinkedIdentity| link::form_name(&one.issuer, &one.upstream_subject) == named;
     let Some(identity) = own.iter().find(is_named) else {
+        app.store.confirm()?;
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
     let usable_issuers = ways_in(&snapshot, present);

@@ -83,7 +83,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         return Ok(answers::nothing_to_show());
     }
     let present = PresentSession::find(app, request)?;
-    Ok(SignOut::resume(app, returns.request)?.after_upstream(app, request, present.as_ref()))
+    SignOut::resume(app, returns.request)?.after_upstream(app, request, present.as_ref())
 }
 
 fn open(app: &App, state: &str) -> Option<UpstreamReturn> {

@@ -1,0 +1,104 @@
+//! A database that answers and does not do everything: rights and tables are missing, nothing can be written, its clock went
+//! back. Whoever asks is told to come again, the operator what it is.
+
+use postgres::{Client, NoTls};
+
+use crate::support::cluster::Cluster;
+use crate::support::flow::{authorize_path, basic, code, redeem, signed_in, text};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::http::{Answer, ask_alone, free_address};
+use crate::support::jwt::verified;
+use crate::support::postgres::TestDatabase;
+use crate::support::waiting::{SOON, await_that};
+
+/// Somebody who may do what the database's owner lets them.
+const ROLE: &str = "not_the_owner";
+
+fn readyz(admin: &str) -> String {
+    ask_alone(admin, "GET /readyz").1
+}
+
+fn assert_come_again(answer: &Answer, case: &str) {
+    assert_eq!(answer.status, 503, "{case}: {}", answer.text());
+    assert!(answer.header("retry-after").is_some(), "{case}");
+}
+
+#[test]
+fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
+    let cluster = Cluster::start();
+    let database = TestDatabase::empty_in(cluster.url.clone());
+    database.run(&format!("CREATE ROLE {ROLE} LOGIN; GRANT ALL ON SCHEMA {} TO {ROLE}", database.schema));
+    let (url, admin) = (database.url.replacen("postgres@", &format!("{ROLE}@"), 1), free_address());
+    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), ("GATEPOST_ADMIN_LISTEN", &admin)];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    gatepost.apply(&document());
+    gatepost.serve();
+    let mut browser = signed_in(&gatepost);
+    let path = authorize_path("conf1", RP1, &[]);
+    let trial = |browser: &mut _| {
+        let code = code(browser, &path);
+        redeem(&gatepost, &code)
+    };
+    assert_eq!(trial(&mut browser).status, 200);
+    assert_eq!(readyz(&admin), "ready\n");
+    let owner = |sql: &str| gatepost.database.run(sql);
+    let is_told = |line: &&str, cause: &str| line.contains(" ERROR ") && line.contains(cause);
+    let told = |cause: &str| gatepost.log().lines().filter(|line| is_told(line, cause)).count();
+    let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN RAISE EXCEPTION USING ERRCODE = ''53100''; END';
+                CREATE TRIGGER full_disk BEFORE INSERT ON grants FOR EACH ROW EXECUTE FUNCTION full_disk()";
+    let read_only = |on: &str| format!("ALTER SYSTEM SET default_transaction_read_only = {on}");
+    let reload = "SELECT pg_reload_conf()";
+    let [on, off] = ["on", "off"].map(read_only);
+    for (broken, mended, cause) in [
+        (
+            vec!["REVOKE INSERT ON grants FROM not_the_owner"],
+            vec!["GRANT INSERT ON grants TO not_the_owner"],
+            "permission denied for table grants",
+        ),
+        (vec!["ALTER TABLE grants RENAME TO lent"], vec!["ALTER TABLE lent RENAME TO grants"], "a table is missing"),
+        (vec![full], vec!["DROP TRIGGER full_disk ON grants"], "its disk is full"),
+        (vec![on.as_str(), reload], vec![off.as_str(), reload], "the database is read-only"),
+    ] {
+        assert_eq!(told(cause), 0, "{cause}");
+        broken.iter().for_each(|sql| owner(sql));
+        await_that("it is denied", SOON, || trial(&mut browser).status != 200);
+        for _ in 0..3 {
+            assert_come_again(&trial(&mut browser), cause);
+        }
+        await_that("the log tells why", SOON, || told(cause) > 0);
+        assert_come_again(&trial(&mut browser), cause);
+        assert_eq!(told(cause), 1, "{cause}");
+        // A table that is gone has no partitions, and where nothing may be written no new connection is taken: it may say that.
+        let said = readyz(&admin);
+        let is_plain = cause.starts_with("permission") || cause.contains("disk");
+        assert!(said != "ready\n", "{cause}");
+        assert!(!is_plain || said.starts_with("degraded: the database denied something"), "{cause}: {said}");
+        // A session of the owner's is as read-only as any other, unless it says otherwise.
+        let mut client = Client::connect(&gatepost.database.url, NoTls).unwrap();
+        client.batch_execute("SET default_transaction_read_only = off").unwrap();
+        mended.iter().for_each(|sql| client.batch_execute(sql).unwrap());
+        await_that("all is done again", SOON, || trial(&mut browser).status == 200);
+    }
+    owner(&format!("ALTER ROLE {ROLE} SET default_transaction_read_only = on"));
+    cluster.terminate_connections();
+    gatepost.await_log("why no host will do", |log| log.contains("database unavailable: no host takes writes"));
+    assert!(!gatepost.log().contains("database unavailable: permission denied"));
+}
+
+#[test]
+fn a_fresh_installation_signs_though_the_databases_clock_goes_back_an_hour() {
+    let mut gatepost = Gatepost::start_with_a_clock_of_its_own();
+    gatepost.database.run("UPDATE travelled SET seconds = -3600");
+    gatepost.await_log("the clock set back", |log| log.contains("ahead of the database's"));
+    for started_anew in [false, true] {
+        if started_anew {
+            gatepost.stop();
+            gatepost.serve();
+        }
+        let own = [("grant_type", "client_credentials")];
+        let answer = gatepost.post("/connect/token", &[("Authorization", &basic("conf1", CONF1_SECRET))], &own);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        verified(&gatepost, text(&answer.json(), "access_token"));
+    }
+}

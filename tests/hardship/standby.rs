@@ -1,0 +1,213 @@
+//! Commits wait for a standby that is away. An ending is then answered with 503, and its row is there all the same: whoever
+//! sends it again must not be told that it is over, for the next primary may never hear of it.
+
+use std::process::{Child, Stdio};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::cluster::Cluster;
+use crate::support::flow::{signed_in, text};
+use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
+use crate::support::house::House;
+use crate::support::http::{Answer, Browser, encode};
+use crate::support::offline::{self, CONF1, CONF2, Party, access, refresh};
+use crate::support::postgres::TestDatabase;
+use crate::support::traveller::Traveller;
+use crate::support::waiting::{SOON, await_that};
+
+const OFFLINE: &str = "openid profile orders.read offline_access";
+/// A statement that waits for a standby is cancelled after 3 s.
+const WAITED: Duration = Duration::from_secs(2);
+
+/// Something that ends something, as often as it is sent.
+struct Ending<'a> {
+    name: &'static str,
+    send: Box<dyn FnMut() -> Answer + Send + 'a>,
+    /// What says that it is over.
+    acknowledged: (u16, &'static str),
+    /// Whether it is the one thing that can end but once: what was seen confirmed is remembered.
+    is_remembered: bool,
+}
+
+/// Else what the test made could not be removed.
+struct BackAtLast<'a>(&'a Cluster);
+
+impl Drop for BackAtLast<'_> {
+    fn drop(&mut self) {
+        self.0.await_a_standby(false);
+    }
+}
+
+impl Ending<'_> {
+    fn assert_it_waits_in_vain(&mut self, case: &str) {
+        let began = Instant::now();
+        let answer = (self.send)();
+        assert_eq!(answer.status, 503, "{}, {case}: acknowledged: {}", self.name, answer.text());
+        assert!(answer.header("retry-after").is_some() && began.elapsed() > WAITED, "{}, {case}: not asked", self.name);
+    }
+
+    fn assert_it_is_acknowledged(&mut self, case: &str) {
+        let began = Instant::now();
+        let answer = (self.send)();
+        let (status, words) = self.acknowledged;
+        assert_eq!(answer.status, status, "{}, {case}: {}", self.name, answer.text());
+        assert!(answer.text().contains(words), "{}, {case}: {}", self.name, answer.text());
+        assert!(began.elapsed() < WAITED, "{}, {case}: {:?}", self.name, began.elapsed());
+    }
+}
+
+fn revocation<'a>(gatepost: &'a Gatepost, name: &'static str, party: Party, token: &str) -> Ending<'a> {
+    let token = token.to_owned();
+    let send = move || party.post(&mut gatepost.connect(), "/connect/revocation", &[("token", &token)]);
+    Ending { name, send: Box::new(send), acknowledged: (200, ""), is_remembered: true }
+}
+
+/// One of the account page's forms, from a browser that is signed in.
+fn form<'a>(name: &'static str, mut browser: Browser, form: &[(&str, &str)], done: &'static str) -> Ending<'a> {
+    let token = browser.get("/account").attribute("name=\"form_token\"", "value").unwrap();
+    let fields = form.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+    let fields: Vec<_> = fields.chain([(String::from("form_token"), token)]).collect();
+    let send = move || {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        browser.post("/account", &fields)
+    };
+    Ending { name, send: Box::new(send), acknowledged: (200, done), is_remembered: false }
+}
+
+fn sids(house: &House, username: &str) -> Vec<String> {
+    let sql = "SELECT sid FROM sessions s JOIN users u USING (sub) WHERE u.username = $1 ORDER BY s.created_at";
+    let rows = house.gatepost.database.client().query(sql, &[&username]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// Everything that acknowledges an ending, each of something of its own.
+fn endings(house: &House) -> Vec<Ending<'_>> {
+    let gatepost = &house.gatepost;
+    let nothing = "role=\"alert\"";
+    let mut alice = signed_in(gatepost);
+    let (alone, family) = (CONF1.tokens(gatepost, &mut alice, OFFLINE), CONF1.tokens(gatepost, &mut alice, OFFLINE));
+    CONF2.tokens(gatepost, &mut alice, OFFLINE);
+    let ended = sids(house, "alice").pop().unwrap();
+    let bob = |house: &House| house.signed_in("bob", BOB_PASSWORD);
+    let (_elsewhere, mut here) = (bob(house), bob(house));
+    let here = house.browser(&mut here).clone();
+    let mut linked = house.alice();
+    house.link(&mut linked, "other");
+    let identity = house.identity(&mut linked, "Sign-in other");
+    let linked = house.browser(&mut linked).clone();
+
+    let (mut asked, mut hinted, mut from_upstream) = (house.alice(), house.alice(), Traveller::new());
+    let token = asked.get(&house.address("/logout")).fields()["form_token"].clone();
+    let mut asked = house.browser(&mut asked).clone();
+    let id_token = text(&house.tokens(&mut hinted), "id_token").to_owned();
+    let mut hinted = house.browser(&mut hinted).clone();
+    house.through(&mut from_upstream, "up").unwrap();
+    let logout_token = house.up.logout_token(json!({}));
+    let signed_out =
+        |name, send| Ending { name, send, acknowledged: (200, "<h1>You are signed out</h1>"), is_remembered: true };
+    vec![
+        revocation(gatepost, "an access token", CONF1, access(&alone)),
+        revocation(gatepost, "a refresh token", CONF1, refresh(&family)),
+        Ending {
+            is_remembered: true,
+            ..form("a session", linked.clone(), &[("decision", "end_session"), ("session", &ended)], nothing)
+        },
+        form("all other sessions", here, &[("decision", "end_others")], "role=\"status\""),
+        form("a consent", linked.clone(), &[("decision", "withdraw"), ("client_id", "conf2")], nothing),
+        form("a link", linked, &[("decision", "unlink"), ("identity", &identity)], nothing),
+        signed_out(
+            "a sign-out",
+            Box::new(move || asked.post("/logout", &[("form_token", &token), ("decision", "sign_out")])),
+        ),
+        signed_out(
+            "a client's sign-out",
+            Box::new(move || hinted.get(&format!("/connect/endsession?{}", encode(&[("id_token_hint", &id_token)])))),
+        ),
+        Ending {
+            name: "a logout token",
+            send: Box::new(move || gatepost.post("/external/up/logout", &[], &[("logout_token", &logout_token)])),
+            // It was taken: that is said only once it stays so.
+            acknowledged: (400, "invalid_request"),
+            is_remembered: true,
+        },
+    ]
+}
+
+fn for_each(endings: &mut [Ending<'_>], check: impl Fn(&mut Ending<'_>) + Sync) {
+    // Fewer than connections: each shall wait for the standby, not for its turn.
+    for endings in endings.chunks_mut(5) {
+        scope(|scope| endings.iter_mut().for_each(|ending| drop(scope.spawn(|| check(ending)))));
+    }
+}
+
+#[test]
+fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
+    let cluster = Cluster::start();
+    let database = TestDatabase::empty_in(cluster.url.clone());
+    let house = House::start_over(database, offline::document(), &json!({}), &[]);
+    let mut endings = endings(&house);
+    let gatepost = &house.gatepost;
+    let refused = revocation(gatepost, "what nobody issued", CONF1, &format!("gpr_{}", "A".repeat(60)));
+    let mut stranger = gatepost.browser();
+    stranger.cookies.clone_from(&signed_in(gatepost).cookies);
+    stranger.cookies.values_mut().for_each(|value| *value = format!("AAAAAA{}", "B".repeat(42)));
+
+    let _back_at_last = BackAtLast(&cluster);
+    cluster.await_a_standby(true);
+    for_each(&mut endings, |ending| ending.assert_it_waits_in_vain("sent once"));
+    for_each(&mut endings, |ending| ending.assert_it_waits_in_vain("sent again"));
+    // A refusal waits for nobody, nor does what names nothing of ours.
+    let began = Instant::now();
+    [refused].iter_mut().for_each(|ending| ending.assert_it_is_acknowledged("standby away"));
+    assert!(stranger.get("/logout").text().contains("You are signed out"));
+    assert!(gatepost.browser().get("/logout").text().contains("You are signed out"));
+    assert!(began.elapsed() < WAITED, "{:?}", began.elapsed());
+
+    cluster.await_a_standby(false);
+    for_each(&mut endings, |ending| ending.assert_it_is_acknowledged("standby back"));
+    cluster.await_a_standby(true);
+    for_each(&mut endings, |ending| match ending.is_remembered {
+        true => ending.assert_it_is_acknowledged("confirmed before"),
+        false => ending.assert_it_waits_in_vain("another time"),
+    });
+}
+
+fn begun(gatepost: &Gatepost, arguments: &[&str]) -> Child {
+    let mut command = gatepost.command();
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
+    let cluster = Cluster::start();
+    let mut gatepost = Gatepost::prepare_over(TestDatabase::empty_in(cluster.url.clone()), &[]);
+    gatepost.apply(&offline::document());
+    gatepost.serve();
+    CONF1.tokens(&gatepost, &mut signed_in(&gatepost), OFFLINE);
+    let listed: Value = serde_json::from_str(&gatepost.run_well(&["grant", "list", "--json"], "")).unwrap();
+    let (grant, sid) = (text(&listed[0], "grant"), text(&listed[0], "sid"));
+    let ended: [&[&str]; 3] = [&["grant", "revoke", grant], &["session", "end", sid], &["user", "disable", "bob"]];
+    ended.iter().for_each(|command| drop(gatepost.run_well(command, "")));
+    let as_it_is = gatepost.private_file("as-it-is", &gatepost.run_well(&["export"], ""));
+    let unlinked = ["user", "unlink", "alice", "--issuer", "https://elsewhere.example", "--subject", "s"];
+
+    let _back_at_last = BackAtLast(&cluster);
+    cluster.await_a_standby(true);
+    for command in [ended[0], ended[1], &unlinked] {
+        let output = begun(&gatepost, command).wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains("standby"), "{command:?}: {said}");
+    }
+    for command in [ended[2], &["apply", as_it_is.to_str().unwrap()]] {
+        let mut waiting = begun(&gatepost, command);
+        sleep(WAITED);
+        assert!(waiting.try_wait().unwrap().is_none(), "{command:?} does not wait");
+        cluster.await_a_standby(false);
+        await_that("the command ends", SOON, || waiting.try_wait().unwrap().is_some());
+        let output = waiting.wait_with_output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        cluster.await_a_standby(true);
+    }
+}
