@@ -3,6 +3,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::mem;
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -282,7 +283,7 @@ fn open(
     verdict: Sender<()>,
 ) -> &'static App {
     let mut verdict = Some(verdict);
-    let mut told = false;
+    let mut told = None;
     loop {
         match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions.clone()) {
             Ok(app) => {
@@ -297,9 +298,10 @@ fn open(
                 process::exit(EXIT_CONFIGURATION);
             }
             Err(LoadError::NotYet(error)) => {
-                if !told {
+                let kind = Some(mem::discriminant(&error));
+                if told != kind {
                     log::warn!("waiting for the database: {error}");
-                    told = true;
+                    told = kind;
                 }
                 verdict = verdict.filter(|_| is_successor);
                 thread::sleep(LOAD_RETRY);

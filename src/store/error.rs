@@ -80,7 +80,7 @@ impl From<postgres::Error> for StoreError {
 pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
     let cause = match error.as_db_error() {
         Some(database_error) => {
-            let words = refusal_to_connect(database_error.code().code());
+            let words = refusal_to_connect(database_error);
             words.map_or_else(|| condition(database_error), |words| format!("{words}, {}", condition(database_error)))
         }
         None => String::from(transport_cause(error)),
@@ -89,13 +89,18 @@ pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
 }
 
 /// What a first set-up runs into, in words.
-fn refusal_to_connect(sqlstate: &str) -> Option<&'static str> {
-    match sqlstate {
+fn refusal_to_connect(error: &DbError) -> Option<&'static str> {
+    match error.code().code() {
         "28P01" | "28000" => Some("it refuses the role or its password"),
         "3D000" => Some("there is no database of that name"),
         "42501" => Some("the role may not connect to it"),
         "53300" => Some("it has too many connections"),
         "57P03" => Some("it is starting or stopping"),
+        "08P01" if error.message().starts_with("unsupported startup parameter") => {
+            Some("a pooler refuses its options: in PgBouncer set ignore_startup_parameters = options")
+        }
+        // Whatever it is: PgBouncer has this one code for it.
+        "08P01" => Some("a pooler refuses it: the pooler's log says why"),
         _ => None,
     }
 }
@@ -151,12 +156,16 @@ fn is_read_only(code: &SqlState) -> bool {
     *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
-/// What the server lacks to do a statement, which then did nothing.
+/// What was lacking to do a statement, which then did nothing.
 fn out_of_means(sqlstate: &str) -> Option<&'static str> {
     match sqlstate {
         "53100" => Some("its disk is full"),
         "53200" => Some("it is out of memory"),
         "58030" => Some("its disk fails"),
+        "26000" | "42P05" => Some(
+            "a pooler gave it another connection than its statements were prepared on: in PgBouncer set pool_mode = \
+             session, or from 1.21 on max_prepared_statements = 200",
+        ),
         _ => None,
     }
 }
