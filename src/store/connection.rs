@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use postgres::error::Severity;
 use postgres::types::ToSql;
-use postgres::{Client, Config, Row, Statement};
+use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
-use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chain, Chains, Together};
 use super::audit_events::AuditEvent;
+use super::connecting::connect;
 use super::error::{Objection, RAISE, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
@@ -165,34 +165,64 @@ impl Generation {
     }
 }
 
+/// Starts of connections under way at once; with a server that freezes meanwhile they last as long as it is frozen.
+const STARTS_AT_ONCE: usize = 8;
+
 /// Makes connections for the pool and tells it which to drop.
 pub(super) struct Connections {
     config: Config,
     tls: MakeRustlsConnect,
     generation: Generation,
     chains: Chains,
+    /// Whether the server's settings were compared with those asked for; every start under way holds it, too.
+    compared: Arc<AtomicBool>,
 }
 
 impl Connections {
     pub(super) fn new(config: Config, tls: MakeRustlsConnect, generation: Generation, chains: Chains) -> Connections {
-        Connections { config, tls, generation, chains }
+        Connections { config, tls, generation, chains, compared: Arc::default() }
     }
+}
+
+/// Warns where a pooler in between drops, without a word, the settings that a connection asks for.
+fn compare_settings(asked_for: &str, client: &mut Client) -> Result<(), postgres::Error> {
+    let shown = client.simple_query("SELECT setting, source FROM pg_settings WHERE name = 'statement_timeout'")?;
+    for message in &shown {
+        let SimpleQueryMessage::Row(row) = message else { continue };
+        let (setting, source) = (row.get(0).unwrap_or_default(), row.get(1));
+        if source != Some("client") && !asked_for.contains(&format!("-c statement_timeout={setting} ")) {
+            log::warn!(
+                "statement_timeout is {setting} ms, not what Gatepost asks for: a pooler in between drops such settings. Set \
+                 them for the role by ALTER ROLE ... SET; they stand in the README under \"A pooler in between\""
+            );
+        }
+    }
+    Ok(())
 }
 
 impl ManageConnection for Connections {
     type Connection = Connection;
-    type Error = postgres::Error;
+    type Error = StoreError;
 
-    fn connect(&self) -> Result<Connection, postgres::Error> {
+    fn connect(&self) -> Result<Connection, StoreError> {
         let generation = self.generation.current();
         let warned = Arc::new(AtomicBool::new(false));
-        let mut config = self.config.clone();
-        let flag = Arc::clone(&warned);
-        config.notice_callback(move |notice| {
-            let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
-            flag.fetch_or(warning, Ordering::SeqCst);
-        });
-        let client = PostgresConnectionManager::new(config, self.tls.clone()).connect()?;
+        let (flag, compared, tls) = (Arc::clone(&warned), Arc::clone(&self.compared), self.tls.clone());
+        if Arc::strong_count(&compared) > STARTS_AT_ONCE + 1 {
+            return Err(StoreError::Unavailable(String::from("it takes connections and answers none")));
+        }
+        let client = connect(self.config.clone(), move |mut config| {
+            let flag = Arc::clone(&flag);
+            config.notice_callback(move |notice| {
+                let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
+                flag.fetch_or(warning, Ordering::SeqCst);
+            });
+            let mut client = config.connect(tls.clone())?;
+            if !compared.swap(true, Ordering::SeqCst) {
+                compare_settings(config.get_options().unwrap_or_default(), &mut client)?;
+            }
+            Ok(client)
+        })?;
         Ok(Connection {
             client,
             statements: HashMap::new(),
@@ -206,8 +236,8 @@ impl ManageConnection for Connections {
         })
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), postgres::Error> {
-        connection.client.is_valid(PROOF_OF_LIFE)
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        Ok(connection.client.is_valid(PROOF_OF_LIFE)?)
     }
 
     fn has_broken(&self, connection: &mut Connection) -> bool {
@@ -224,7 +254,7 @@ impl ManageConnection for Connections {
 #[derive(Debug)]
 pub(super) struct ClosedElsewhere;
 
-impl CustomizeConnection<Connection, postgres::Error> for ClosedElsewhere {
+impl CustomizeConnection<Connection, StoreError> for ClosedElsewhere {
     fn on_release(&self, connection: Connection) {
         let closing = std::thread::Builder::new().name(String::from("store-close"));
         if closing.spawn(move || drop(connection)).is_err() {

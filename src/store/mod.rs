@@ -5,6 +5,7 @@
 //! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what expires.
 
 mod audit_chain;
+mod connecting;
 mod connection;
 mod database_url;
 mod error;

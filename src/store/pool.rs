@@ -12,9 +12,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
+use super::connecting::connect;
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
-use super::error::{StoreError, while_connecting};
+use super::error::StoreError;
 use super::tls;
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
@@ -136,7 +137,7 @@ impl Store {
         self.0.watchdog.is_stuck()
     }
 
-    /// Whether the server answers on a new connection. A frozen one holds this up for as long as it is frozen.
+    /// Whether the server answers on a new connection.
     pub fn answers_anew(&self) -> bool {
         self.connect(&SERVING_OPTIONS).is_ok_and(|mut client| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
@@ -258,7 +259,8 @@ impl Store {
     }
 
     fn connect(&self, options: &[(&str, &str)]) -> Result<Client, StoreError> {
-        self.0.url.config(options).connect(self.0.tls.clone()).map_err(|error| while_connecting(&error))
+        let tls = self.0.tls.clone();
+        connect(self.0.url.config(options), move |config| config.connect(tls.clone()))
     }
 }
 
@@ -272,8 +274,8 @@ impl fmt::Debug for Store {
 #[derive(Debug)]
 struct ConnectFailures;
 
-impl HandleError<postgres::Error> for ConnectFailures {
-    fn handle_error(&self, error: postgres::Error) {
-        log::warn!("{}", while_connecting(&error));
+impl HandleError<StoreError> for ConnectFailures {
+    fn handle_error(&self, error: StoreError) {
+        log::warn!("{error}");
     }
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use postgres::CancelToken;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::connecting::{START_UP, within};
+
 /// How often the watchdog looks.
 const ROUND: Duration = Duration::from_millis(100);
 /// Cancel requests under way at once; a frozen server swallows them for as long as it is frozen.
@@ -119,7 +121,9 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     log::warn!("cancelling a database statement after {:?}", shared.cancel_after);
     let sender = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name(String::from("store-cancel")).spawn(move || {
-        if token.cancel_query(sender.tls.clone()).is_err() {
+        let tls = sender.tls.clone();
+        let sent = within(START_UP, "store-cancel", move || token.cancel_query(tls));
+        if !sent.is_some_and(|sent| sent.is_ok()) {
             log::warn!("a cancel request did not reach the database");
         }
         sender.cancels.fetch_sub(1, Ordering::SeqCst);
