@@ -31,7 +31,7 @@ const ROWS: [&[&str]; 11] = [
     &["app"],
     &["registry"],
     &["store", "crypto", "outbound"],
-    &["http", "config", "clock", "permits", "metrics"],
+    &["http", "config", "clock", "permits", "deadline", "metrics"],
     &["protocol"],
 ];
 

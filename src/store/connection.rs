@@ -29,6 +29,8 @@ pub struct Connection {
     discarded: bool,
     /// Found broken while in use: others may be, too.
     lost: bool,
+    /// Nothing is sent from then on: for a request whose time is over, or too short for a write.
+    pub(super) send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
     pub(super) cancelled: Arc<AtomicBool>,
     /// Set by a WARNING from the server: a commit that no standby acknowledged looks like success otherwise.
@@ -39,6 +41,7 @@ impl Connection {
     /// Runs a statement that answers any number of rows.
     pub fn query(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepared(sql)?;
+        self.require_time()?;
         let rows = self.client.query(&statement, values);
         self.judged(rows)
     }
@@ -57,6 +60,7 @@ impl Connection {
     /// Runs a statement; answers how many rows it touched.
     pub fn execute(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
         let statement = self.prepared(sql)?;
+        self.require_time()?;
         let touched = self.client.execute(&statement, values);
         self.judged(touched)
     }
@@ -84,6 +88,7 @@ impl Connection {
         sql: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Result<Vec<Row>, Objection>, StoreError> {
+        self.require_time()?;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(Objection::of);
         match (self.judged(rows), objection) {
@@ -97,10 +102,18 @@ impl Connection {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
+        self.require_time()?;
         let prepared = self.client.prepare(sql);
         let statement = self.judged(prepared)?;
         self.statements.insert(sql, statement.clone());
         Ok(statement)
+    }
+
+    fn require_time(&self) -> Result<(), StoreError> {
+        match self.send_before {
+            Some(time) if Instant::now() >= time => Err(StoreError::out_of_time()),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Decides whether this connection outlives the answer, and whether the answer may be believed.
@@ -231,6 +244,7 @@ impl ManageConnection for Connections {
             generation,
             discarded: false,
             lost: false,
+            send_before: None,
             cancelled: Arc::new(AtomicBool::new(false)),
             warned,
         })

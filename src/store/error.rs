@@ -38,6 +38,11 @@ impl StoreError {
         }
     }
 
+    /// A request's time is over, or too short for what it wanted; nothing was sent.
+    pub(super) fn out_of_time() -> StoreError {
+        StoreError::Unavailable(String::from("no time is left to wait for it"))
+    }
+
     /// Whether the statement certainly did nothing and lost only by timing.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, StoreError::Conflict(_))

@@ -19,12 +19,15 @@ use super::error::StoreError;
 use super::tls;
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
+use crate::deadline::{self, GiveUp};
 use crate::permits::Permits;
 use crate::protocol::audit_chain::Head;
 use crate::protocol::secret::SecretText;
 
 /// How long a request waits for its place in the lane.
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
+/// No write is sent for a request that could not wait so long for its answer.
+const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
 /// How long a request in the lane waits for a connection.
 const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
 /// After a failed check-out, how long requests fail at once.
@@ -94,7 +97,8 @@ impl Store {
     pub fn open_for_functions(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = (settings.workers / 4).max(1);
         let connections = u32::try_from(lane).unwrap_or(u32::MAX);
-        Store::open_with(&DatabaseSettings { connections, ..settings.clone() }, &FUNCTION_OPTIONS, (0, lane))
+        let settings = DatabaseSettings { connections, ..settings.clone() };
+        Store::open_with(&settings, &FUNCTION_OPTIONS, (0, lane))
     }
 
     fn open_with(
@@ -179,18 +183,12 @@ impl Store {
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
     pub(super) fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match self.once(&work) {
-            Err(error) if error.is_conflict() || error.is_severed() => self.once(&work),
-            answer => answer,
-        }
+        self.again_if(|error| error.is_conflict() || error.is_severed(), Duration::ZERO, work)
     }
 
     /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
     pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match self.once(&work) {
-            Err(error) if error.is_conflict() => self.once(&work),
-            answer => answer,
-        }
+        self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
     /// Runs one writing statement that recognises its own earlier commit: once more also when the answer was lost.
@@ -198,7 +196,7 @@ impl Store {
         &self,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.read(work)
+        self.again_if(|error| error.is_conflict() || error.is_severed(), LEAST_FOR_A_WRITE, work)
     }
 
     /// Runs one statement that writes an event, as [`Store::write`] does.
@@ -212,26 +210,63 @@ impl Store {
         self.write(|connection| connection.audited(sql, values, events, Together::InOrder))
     }
 
-    fn once<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let _permit = self.0.lane.take(LANE_PATIENCE).ok_or(StoreError::Busy)?;
-        let mut connection = self.check_out()?;
-        let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled));
+    /// Runs it, and again after such an error, within what the request that this thread serves has left, if it serves one.
+    /// `least` is what must be left when a statement is sent; a read needs none.
+    fn again_if<T>(
+        &self,
+        is_such: impl Fn(&StoreError) -> bool,
+        least: Duration,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let once = || {
+            let begun = Instant::now();
+            let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
+            let answer = self.before(request, least, &work);
+            deadline::spend(begun.elapsed());
+            answer
+        };
+        once().or_else(|error| if is_such(&error) { once() } else { Err(error) })
+    }
+
+    fn before<T>(
+        &self,
+        request: Option<(Instant, GiveUp)>,
+        least: Duration,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let send_before = request.as_ref().map(|(deadline, _)| deadline.checked_sub(least).unwrap_or(*deadline));
+        if send_before.is_some_and(|time| Instant::now() >= time) {
+            return Err(StoreError::out_of_time());
+        }
+        // Nobody waits for the places of those who wait in vain.
+        let patience = if self.is_stuck() { Duration::ZERO } else { LANE_PATIENCE };
+        let left = || send_before.map_or(Duration::MAX, |time| time.saturating_duration_since(Instant::now()));
+        let take = |permits, patience: Duration| Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy);
+        let _place = take(&self.0.lane, patience)?;
+        let mut connection = self.check_out(send_before)?;
+        connection.send_before = send_before;
+        let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled), request);
         let answer = work(&mut connection);
-        drop(watched);
+        if watched.was_given_up() {
+            // Its request is answered, and gets nothing more.
+            deadline::spend(deadline::ALLOWANCE);
+        }
         if connection.used() {
             self.0.generation.advance();
         }
         answer
     }
 
-    fn check_out(&self) -> Result<PooledConnection<Connections>, StoreError> {
+    fn check_out(&self, until: Option<Instant>) -> Result<PooledConnection<Connections>, StoreError> {
         if self.since_start() < self.0.away_until.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable(String::from("away a moment ago")));
         }
-        let deadline = Instant::now() + CHECK_OUT_PATIENCE;
+        let begun = Instant::now();
+        let deadline = until.map_or(begun + CHECK_OUT_PATIENCE, |until| until.min(begun + CHECK_OUT_PATIENCE));
         loop {
             let patience = deadline.saturating_duration_since(Instant::now());
-            let mut connection = self.0.pool.get_timeout(patience).map_err(|_| self.missed())?;
+            let missed = |_| if until == Some(deadline) { StoreError::out_of_time() } else { self.missed() };
+            let mut connection = self.0.pool.get_timeout(patience).map_err(missed)?;
             if self.0.generation.is_after(&connection) {
                 connection.discard();
             } else if connection.idle() <= UNPROVEN_AFTER || connection.is_alive() {
