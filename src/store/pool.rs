@@ -28,6 +28,9 @@ use crate::protocol::secret::SecretText;
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
 /// No write is sent for a request that could not wait so long for its answer.
 const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
+/// Of the places in the lane and of the connections, a quarter and at least so many are kept for reads: writes may all be
+/// waiting for a standby.
+const KEPT_FOR_READS: usize = 3;
 /// How long a request in the lane waits for a connection.
 const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
 /// After a failed check-out, how long requests fail at once.
@@ -74,6 +77,9 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     pool: Pool<Connections>,
     lane: Permits,
+    /// Places in the lane, and connections, that writes may take.
+    writers: Permits,
+    writing: Permits,
     generation: Generation,
     watchdog: Watchdog,
     url: DatabaseUrl,
@@ -89,7 +95,9 @@ impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
-        Store::open_with(settings, &SERVING_OPTIONS, (settings.connections.min(2), lane))
+        let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
+        let writers = (for_writes(lane), for_writes(settings.connections as usize));
+        Store::open_with(settings, &SERVING_OPTIONS, settings.connections.min(2), lane, writers)
     }
 
     /// The same for functions that operators write: each call has one second, a quarter of the workers call at once, and
@@ -98,13 +106,15 @@ impl Store {
         let lane = (settings.workers / 4).max(1);
         let connections = u32::try_from(lane).unwrap_or(u32::MAX);
         let settings = DatabaseSettings { connections, ..settings.clone() };
-        Store::open_with(&settings, &FUNCTION_OPTIONS, (0, lane))
+        Store::open_with(&settings, &FUNCTION_OPTIONS, 0, lane, (lane, lane))
     }
 
     fn open_with(
         settings: &DatabaseSettings,
         options: &[(&str, &str)],
-        (idle, lane): (u32, usize),
+        idle: u32,
+        lane: usize,
+        (writers, writing): (usize, usize),
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = tls::connector(url.root_certificates.as_deref())?;
@@ -125,6 +135,8 @@ impl Store {
         Ok(Store(Arc::new(Inner {
             pool,
             lane: Permits::among_bounded(lane),
+            writers: Permits::among_bounded(writers),
+            writing: Permits::among_bounded(writing),
             generation,
             watchdog,
             url,
@@ -242,7 +254,10 @@ impl Store {
         let patience = if self.is_stuck() { Duration::ZERO } else { LANE_PATIENCE };
         let left = || send_before.map_or(Duration::MAX, |time| time.saturating_duration_since(Instant::now()));
         let take = |permits, patience: Duration| Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy);
+        let is_write = !least.is_zero();
+        let _among_writers = is_write.then(|| take(&self.0.writers, patience)).transpose()?;
         let _place = take(&self.0.lane, patience)?;
+        let _writing = is_write.then(|| take(&self.0.writing, CHECK_OUT_PATIENCE)).transpose()?;
         let mut connection = self.check_out(send_before)?;
         connection.send_before = send_before;
         let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled), request);
