@@ -44,7 +44,7 @@ pub mod users;
 pub mod weak_settings;
 
 pub use error::{Objection, StoreError};
-pub use pool::{DatabaseSettings, Store};
+pub use pool::{DatabaseSettings, Store, WORKERS_KEPT_FREE};
 
 /// A name for a statement and its text.
 pub type NamedQuery = (&'static str, &'static str);

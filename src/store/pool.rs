@@ -38,7 +38,7 @@ const AWAY: Duration = Duration::from_secs(1);
 /// A connection idle for longer proves that it lives before it is used.
 const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
 /// Workers that must stay free of the database, for liveness and for what needs none.
-const WORKERS_KEPT_FREE: usize = 4;
+pub const WORKERS_KEPT_FREE: usize = 4;
 
 /// What the store needs to know.
 #[derive(Clone, Debug)]
@@ -156,6 +156,16 @@ impl Store {
     /// Whether the server answers on a new connection.
     pub fn answers_anew(&self) -> bool {
         self.connect(&SERVING_OPTIONS).is_ok_and(|mut client| client.is_valid(PROOF_OF_LIFE).is_ok())
+    }
+
+    /// Opens as many connections as there may be, or as can be had in a moment: whoever takes requests over has them ready.
+    pub fn open_connections(&self) {
+        std::thread::scope(|scope| {
+            let open = || self.0.pool.get_timeout(CHECK_OUT_PATIENCE);
+            let opening: Vec<_> = (0..self.0.pool.max_size()).map(|_| scope.spawn(open)).collect();
+            // Held until the last is there: one that is free again would be taken for a further one.
+            drop(opening.into_iter().map(|one| one.join()).collect::<Vec<_>>());
+        });
     }
 
     /// A connection of its own for migrations and `apply`, with their own time-outs and without watchdog.

@@ -12,6 +12,7 @@
 )]
 
 mod database_failures;
+mod frozen;
 mod http_edge;
 mod outage;
 mod processes;
