@@ -24,8 +24,11 @@ use crate::store::StoreError;
 
 use route::{Audience, Route, Sharing};
 
-/// Answers one request of the main listener. `app` is absent until the first load from the database has succeeded.
-pub fn handle(config: &Config, metrics: &Metrics, app: Option<&App>, request: &Request) -> Response {
+/// What answers most requests; absent, after a wait perhaps, until the first load from the database has succeeded.
+type Opened<'a> = &'a dyn Fn() -> Option<&'a App>;
+
+/// Answers one request of the main listener.
+pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Request) -> Response {
     let started = Instant::now();
     let route = Route::find(config.base_url.path(), &request.path);
     let mut response = answer(config, app, route, request);
@@ -83,7 +86,7 @@ pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>
     }
 }
 
-fn answer(config: &Config, app: Option<&App>, route: Option<Route<'_>>, request: &Request) -> Response {
+fn answer(config: &Config, app: Opened<'_>, route: Option<Route<'_>>, request: &Request) -> Response {
     let presentation = Presentation { config, request };
     let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
@@ -101,8 +104,8 @@ fn answer(config: &Config, app: Option<&App>, route: Option<Route<'_>>, request:
     share(response, route, app, request)
 }
 
-fn run(route: Route<'_>, config: &Config, app: Option<&App>, request: &Request) -> Result<Response, Failure> {
-    let app = || app.ok_or(Failure::Busy);
+fn run(route: Route<'_>, config: &Config, app: Opened<'_>, request: &Request) -> Result<Response, Failure> {
+    let app = || app().ok_or(Failure::Busy);
     match route {
         Route::Home => Ok(home::handle(app()?, request)),
         Route::Discovery => discovery::handle(app()?),
@@ -146,14 +149,14 @@ fn preflight() -> Response {
 }
 
 /// Adds what lets a script of another origin read the answer: never with credentials, so cookies stay out of it.
-fn share(response: Response, route: Route<'_>, app: Option<&App>, request: &Request) -> Response {
+fn share(response: Response, route: Route<'_>, app: Opened<'_>, request: &Request) -> Response {
     match route.sharing() {
         Sharing::Nobody => response,
         Sharing::Everybody => response.header("Access-Control-Allow-Origin", "*"),
         Sharing::ClientOrigins => {
             let response = response.header("Vary", "Origin");
             let origin =
-                request.headers.first("origin").filter(|origin| answers::may_share(app, &response.note, origin));
+                request.headers.first("origin").filter(|origin| answers::may_share(app(), &response.note, origin));
             match origin {
                 Some(origin) => response
                     .header("Access-Control-Allow-Origin", origin.to_owned())

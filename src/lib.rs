@@ -19,8 +19,8 @@
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
 //! store, crypto, outbound
 //!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
-//! http, config, clock, permits, metrics
-//!               our Request and Response; every setting; the one clock; bounded lanes; counters
+//! http, config, clock, permits, deadline, metrics
+//!               our Request and Response; every setting; the one clock; bounded lanes; how long a request waits; counters
 //! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging
 //! ```
 //!
@@ -48,6 +48,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod crypto;
+pub mod deadline;
 pub mod dispatch;
 pub mod endpoints;
 pub mod federation;

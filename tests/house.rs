@@ -31,7 +31,7 @@ const ROWS: [&[&str]; 11] = [
     &["app"],
     &["registry"],
     &["store", "crypto", "outbound"],
-    &["http", "config", "clock", "permits", "metrics"],
+    &["http", "config", "clock", "permits", "deadline", "metrics"],
     &["protocol"],
 ];
 
@@ -42,11 +42,10 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// What the pure core must not name. Value types such as `std::net::IpAddr` are fine.
-const BANNED_IN_PROTOCOL: [&str; 21] = [
+const BANNED_IN_PROTOCOL: [&str; 20] = [
     "tiny_http",
     "postgres",
     "r2d2",
-    "r2d2_postgres",
     "maud",
     "ureq",
     "socket2",

@@ -165,7 +165,7 @@ impl HashingTurn<'_> {
 /// Why the house could not be opened.
 #[derive(Debug)]
 pub enum LoadError {
-    /// The database is away; try again.
+    /// The database is away, or does not do what is asked; try again.
     NotYet(StoreError),
     /// Trying again would not help; exit code 78.
     Unfit(String),
@@ -173,7 +173,17 @@ pub enum LoadError {
 
 impl From<StoreError> for LoadError {
     fn from(error: StoreError) -> LoadError {
-        if error.is_passing() { LoadError::NotYet(error) } else { LoadError::Unfit(error.to_string()) }
+        match error {
+            StoreError::Refused(problem) => LoadError::Unfit(problem),
+            // A right that is missing, a pooler in between, a row that does not read: somebody may mend it meanwhile.
+            StoreError::Unavailable(_)
+            | StoreError::Severed(_)
+            | StoreError::Busy
+            | StoreError::Conflict(_)
+            | StoreError::Taken(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Query(_) => LoadError::NotYet(error),
+        }
     }
 }
 

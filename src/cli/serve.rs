@@ -3,16 +3,19 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::mem;
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::SIGTERM;
 
+mod house;
+
+use self::house::House;
 use super::arguments::Invocation;
 use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
@@ -25,7 +28,7 @@ use crate::crypto::master::MasterSecret;
 use crate::crypto::random;
 use crate::dispatch;
 use crate::http::{Refused, Request, Response};
-use crate::metrics::{Metrics, ServerFigures};
+use crate::metrics::ServerFigures;
 use crate::pages::language::Language;
 use crate::protocol::weak_settings;
 use crate::server::{self, ServerSettings, ServerStats};
@@ -123,15 +126,6 @@ fn installed_path(argument: PathBuf) -> Option<PathBuf> {
     env::current_exe().ok()
 }
 
-/// What handlers are given: the house, once it is open.
-struct House {
-    config: Arc<Config>,
-    metrics: Metrics,
-    app: OnceLock<App>,
-    /// Whether `app` is there: for the server, which knows nothing of it.
-    is_open: Arc<AtomicBool>,
-}
-
 /// Runs the server process.
 fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
@@ -142,18 +136,12 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
             return ExitCode::from(78);
         }
     };
-    let house: &'static House = Box::leak(Box::new(House {
-        config: Arc::new(config),
-        metrics: Metrics::default(),
-        app: OnceLock::new(),
-        is_open: Arc::default(),
-    }));
+    let house: &'static House = Box::leak(Box::new(House::of(config)));
     let settings = settings(house);
-    let (verdict, awaited) = mpsc::channel();
     let watched = [store.clone(), extensions.functions.clone()];
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
-        let app = open(house, (&store, extensions), &master, is_successor, verdict);
+        let app = open(house, (&store, extensions), &master, is_successor);
         start("housekeeper", app, keep_house);
         start("logout-calls", app, keep_calling);
         start("audit", app, keep_audit);
@@ -164,9 +152,8 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
     }
-    // The channel ends with the verdict; what it is stands in the house.
-    let _ = awaited.recv_timeout(if is_successor { SUCCESSOR_PATIENCE } else { LOAD_PATIENCE });
-    if is_successor && house.app.get().is_none() {
+    let app = house.app(if is_successor { SUCCESSOR_PATIENCE } else { LOAD_PATIENCE });
+    if is_successor && app.is_none() {
         log::error!("the database did not answer within {} s: not taking over", SUCCESSOR_PATIENCE.as_secs());
         return ExitCode::FAILURE;
     }
@@ -175,7 +162,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
         settings,
         Arc::clone(&stats),
         |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle(&house.config, &house.metrics, house.app.get(), &request),
+            Ok(request) => dispatch::handle(&house.config, &house.metrics, &|| house.app_for_request(), &request),
             Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
         move |arrived: Result<Request, Refused>| match arrived {
@@ -309,24 +296,24 @@ fn watch(stores: &[Store]) -> ! {
     }
 }
 
-/// Loads the house, however long that takes. `verdict` is dropped when it is loaded or, unless this is a successor, when it
-/// is known that it is not to be had at once.
+/// Loads the house, however long that takes, and tells when it is loaded or, unless this is a successor, when it is known
+/// that it is not to be had at once.
 fn open(
     house: &'static House,
     (store, extensions): (&Store, Extensions),
     master: &MasterSecret,
     is_successor: bool,
-    verdict: Sender<()>,
 ) -> &'static App {
-    let mut verdict = Some(verdict);
-    let mut told = false;
+    let mut told = None;
     loop {
         match App::load(Arc::clone(&house.config), store.clone(), master, Language::TAGS, extensions.clone()) {
             Ok(app) => {
+                // Requests shall not queue for a connection each while a far database shakes hands.
+                store.open_connections();
                 log::info!("ready: serving {}", app.issuer());
                 let app = house.app.get_or_init(|| app);
                 house.is_open.store(true, Ordering::Release);
-                drop(verdict);
+                house.tell(true);
                 return app;
             }
             Err(LoadError::Unfit(problem)) => {
@@ -334,11 +321,12 @@ fn open(
                 process::exit(EXIT_CONFIGURATION);
             }
             Err(LoadError::NotYet(error)) => {
-                if !told {
+                let kind = Some(mem::discriminant(&error));
+                if told != kind {
                     log::warn!("waiting for the database: {error}");
-                    told = true;
+                    told = kind;
                 }
-                verdict = verdict.filter(|_| is_successor);
+                house.tell(is_successor);
                 thread::sleep(LOAD_RETRY);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
+use std::iter;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
 use super::turns::{Turn, Turns};
 use super::{ServerStats, State};
+use crate::deadline::{self, GiveUp};
 use crate::http::incoming::{
     body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
     source_of,
@@ -179,15 +181,12 @@ where
         self.release(request, &response, persistence);
     }
 
-    fn read_and_serve(&self, waiting: Waiting) {
+    fn read_and_serve(&'static self, waiting: Waiting) {
         let Waiting { mut request, head, id, arrived, in_flight: _in_flight } = waiting;
         // Time in line counts, but a body that is already here shall still be taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
         let status = match read_body(request.as_reader(), head.body_length, deadline) {
-            Arrival::Whole(body) => {
-                let response = self.handle(head.with_body(id, body));
-                return self.answer(request, &response);
-            }
+            Arrival::Whole(body) => return self.serve(request, head.with_body(id, body), arrived),
             Arrival::TooLong => 413,
             Arrival::TooSlow => {
                 let response = self.refusal(&request, &id, arrived, 408);
@@ -198,6 +197,25 @@ where
         };
         let response = self.refusal(&request, &id, arrived, status);
         self.answer(request, &response);
+    }
+
+    /// Has a request answered: by this worker, or in its place, once the database keeps it waiting for too long. What it then
+    /// finds out, after minutes perhaps, nobody waits for.
+    fn serve(&'static self, request: tiny_http::Request, read: Request, arrived: Instant) {
+        let unanswered = Arc::new(Mutex::new(Some(request)));
+        let (given_up, id) = (Arc::clone(&unanswered), read.id.clone());
+        let give_up: GiveUp = Arc::new(move || {
+            let Some(request) = take(&given_up) else { return };
+            // Whatever else comes over this connection does not wait for the worker.
+            let peer = request.remote_addr().copied();
+            iter::from_fn(|| self.turns.next(peer)).for_each(|request| self.discard(request));
+            let response = self.refusal(&request, &id, arrived, 503);
+            self.send(request, &response, Persistence::Close);
+        });
+        let response = deadline::serve(give_up, || self.handle(read));
+        if let Some(request) = take(&unanswered) {
+            self.answer(request, &response);
+        }
     }
 
     /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.
@@ -302,6 +320,11 @@ where
             self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// The request, for whoever asks first.
+fn take(unanswered: &Mutex<Option<tiny_http::Request>>) -> Option<tiny_http::Request> {
+    unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// What the log and the answer's page call a request.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use postgres::error::Severity;
 use postgres::types::ToSql;
-use postgres::{Client, Config, Row, Statement};
+use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
-use r2d2_postgres::PostgresConnectionManager;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chain, Chains, Together};
 use super::audit_events::AuditEvent;
+use super::connecting::connect;
 use super::error::{Objection, RAISE, StoreError, ends_connection};
 
 /// How long a connection that was idle may take to prove that it lives.
@@ -29,6 +29,8 @@ pub struct Connection {
     discarded: bool,
     /// Found broken while in use: others may be, too.
     lost: bool,
+    /// Nothing is sent from then on: for a request whose time is over, or too short for a write.
+    pub(super) send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
     pub(super) cancelled: Arc<AtomicBool>,
     /// Set by a WARNING from the server: a commit that no standby acknowledged looks like success otherwise.
@@ -39,6 +41,7 @@ impl Connection {
     /// Runs a statement that answers any number of rows.
     pub fn query(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepared(sql)?;
+        self.require_time()?;
         let rows = self.client.query(&statement, values);
         self.judged(rows)
     }
@@ -57,6 +60,7 @@ impl Connection {
     /// Runs a statement; answers how many rows it touched.
     pub fn execute(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
         let statement = self.prepared(sql)?;
+        self.require_time()?;
         let touched = self.client.execute(&statement, values);
         self.judged(touched)
     }
@@ -84,6 +88,7 @@ impl Connection {
         sql: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Result<Vec<Row>, Objection>, StoreError> {
+        self.require_time()?;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(Objection::of);
         match (self.judged(rows), objection) {
@@ -97,10 +102,18 @@ impl Connection {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
+        self.require_time()?;
         let prepared = self.client.prepare(sql);
         let statement = self.judged(prepared)?;
         self.statements.insert(sql, statement.clone());
         Ok(statement)
+    }
+
+    fn require_time(&self) -> Result<(), StoreError> {
+        match self.send_before {
+            Some(time) if Instant::now() >= time => Err(StoreError::out_of_time()),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Decides whether this connection outlives the answer, and whether the answer may be believed.
@@ -165,34 +178,64 @@ impl Generation {
     }
 }
 
+/// Starts of connections under way at once; with a server that freezes meanwhile they last as long as it is frozen.
+const STARTS_AT_ONCE: usize = 8;
+
 /// Makes connections for the pool and tells it which to drop.
 pub(super) struct Connections {
     config: Config,
     tls: MakeRustlsConnect,
     generation: Generation,
     chains: Chains,
+    /// Whether the server's settings were compared with those asked for; every start under way holds it, too.
+    compared: Arc<AtomicBool>,
 }
 
 impl Connections {
     pub(super) fn new(config: Config, tls: MakeRustlsConnect, generation: Generation, chains: Chains) -> Connections {
-        Connections { config, tls, generation, chains }
+        Connections { config, tls, generation, chains, compared: Arc::default() }
     }
+}
+
+/// Warns where a pooler in between drops, without a word, the settings that a connection asks for.
+fn compare_settings(asked_for: &str, client: &mut Client) -> Result<(), postgres::Error> {
+    let shown = client.simple_query("SELECT setting, source FROM pg_settings WHERE name = 'statement_timeout'")?;
+    for message in &shown {
+        let SimpleQueryMessage::Row(row) = message else { continue };
+        let (setting, source) = (row.get(0).unwrap_or_default(), row.get(1));
+        if source != Some("client") && !asked_for.contains(&format!("-c statement_timeout={setting} ")) {
+            log::warn!(
+                "statement_timeout is {setting} ms, not what Gatepost asks for: a pooler in between drops such settings. Set \
+                 them for the role by ALTER ROLE ... SET; they stand in the README under \"A pooler in between\""
+            );
+        }
+    }
+    Ok(())
 }
 
 impl ManageConnection for Connections {
     type Connection = Connection;
-    type Error = postgres::Error;
+    type Error = StoreError;
 
-    fn connect(&self) -> Result<Connection, postgres::Error> {
+    fn connect(&self) -> Result<Connection, StoreError> {
         let generation = self.generation.current();
         let warned = Arc::new(AtomicBool::new(false));
-        let mut config = self.config.clone();
-        let flag = Arc::clone(&warned);
-        config.notice_callback(move |notice| {
-            let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
-            flag.fetch_or(warning, Ordering::SeqCst);
-        });
-        let client = PostgresConnectionManager::new(config, self.tls.clone()).connect()?;
+        let (flag, compared, tls) = (Arc::clone(&warned), Arc::clone(&self.compared), self.tls.clone());
+        if Arc::strong_count(&compared) > STARTS_AT_ONCE + 1 {
+            return Err(StoreError::Unavailable(String::from("it takes connections and answers none")));
+        }
+        let client = connect(self.config.clone(), move |mut config| {
+            let flag = Arc::clone(&flag);
+            config.notice_callback(move |notice| {
+                let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
+                flag.fetch_or(warning, Ordering::SeqCst);
+            });
+            let mut client = config.connect(tls.clone())?;
+            if !compared.swap(true, Ordering::SeqCst) {
+                compare_settings(config.get_options().unwrap_or_default(), &mut client)?;
+            }
+            Ok(client)
+        })?;
         Ok(Connection {
             client,
             statements: HashMap::new(),
@@ -201,13 +244,14 @@ impl ManageConnection for Connections {
             generation,
             discarded: false,
             lost: false,
+            send_before: None,
             cancelled: Arc::new(AtomicBool::new(false)),
             warned,
         })
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), postgres::Error> {
-        connection.client.is_valid(PROOF_OF_LIFE)
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        Ok(connection.client.is_valid(PROOF_OF_LIFE)?)
     }
 
     fn has_broken(&self, connection: &mut Connection) -> bool {
@@ -224,7 +268,7 @@ impl ManageConnection for Connections {
 #[derive(Debug)]
 pub(super) struct ClosedElsewhere;
 
-impl CustomizeConnection<Connection, postgres::Error> for ClosedElsewhere {
+impl CustomizeConnection<Connection, StoreError> for ClosedElsewhere {
     fn on_release(&self, connection: Connection) {
         let closing = std::thread::Builder::new().name(String::from("store-close"));
         if closing.spawn(move || drop(connection)).is_err() {

@@ -79,7 +79,9 @@ impl DatabaseUrl {
         let mut config = self.config.clone();
         let own = options.iter().map(|(name, value)| format!("-c {name}={value}")).collect::<Vec<_>>().join(" ");
         // The server takes the last of two settings of one name.
-        config.options(&format!("{own} {}", self.config.get_options().unwrap_or_default()));
+        let all = format!("{own} {}", self.config.get_options().unwrap_or_default());
+        // PgBouncer refuses a blank at the end.
+        config.options(all.trim_end());
         config
     }
 }
@@ -228,6 +230,14 @@ mod tests {
         let config = parse("postgres://localhost/g?options=-c%20statement_timeout%3D9");
         let options = config.get_options().unwrap();
         assert!(options.find("statement_timeout=3000").unwrap() < options.find("statement_timeout=9").unwrap());
+    }
+
+    #[test]
+    fn options_end_without_a_blank() {
+        for text in ["postgres://localhost/g", "postgres://localhost/g?options=-c%20jit%3Don%20"] {
+            let config = parse(text);
+            assert!(config.get_options().unwrap().ends_with(|last: char| !last.is_whitespace()), "{text}");
+        }
     }
 
     #[test]

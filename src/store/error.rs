@@ -42,6 +42,11 @@ impl StoreError {
         }
     }
 
+    /// A request's time is over, or too short for what it wanted; nothing was sent.
+    pub(super) fn out_of_time() -> StoreError {
+        StoreError::Unavailable(String::from("no time is left to wait for it"))
+    }
+
     /// Whether the statement certainly did nothing and lost only by timing.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, StoreError::Conflict(_))
@@ -85,7 +90,7 @@ impl From<postgres::Error> for StoreError {
 pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
     let cause = match error.as_db_error() {
         Some(database_error) => {
-            let words = refusal_to_connect(database_error.code().code());
+            let words = refusal_to_connect(database_error);
             words.map_or_else(|| condition(database_error), |words| format!("{words}, {}", condition(database_error)))
         }
         None => String::from(transport_cause(error)),
@@ -94,13 +99,18 @@ pub(super) fn while_connecting(error: &postgres::Error) -> StoreError {
 }
 
 /// What a first set-up runs into, in words.
-fn refusal_to_connect(sqlstate: &str) -> Option<&'static str> {
-    match sqlstate {
+fn refusal_to_connect(error: &DbError) -> Option<&'static str> {
+    match error.code().code() {
         "28P01" | "28000" => Some("it refuses the role or its password"),
         "3D000" => Some("there is no database of that name"),
         "42501" => Some("the role may not connect to it"),
         "53300" => Some("it has too many connections"),
         "57P03" => Some("it is starting or stopping"),
+        "08P01" if error.message().starts_with("unsupported startup parameter") => {
+            Some("a pooler refuses its options: in PgBouncer set ignore_startup_parameters = options")
+        }
+        // Whatever it is: PgBouncer has this one code for it.
+        "08P01" => Some("a pooler refuses it: the pooler's log says why"),
         _ => None,
     }
 }
@@ -162,6 +172,10 @@ fn denial(sqlstate: &str) -> Option<&'static str> {
         "53100" => Some("its disk is full"),
         "53200" => Some("it is out of memory"),
         "58030" => Some("its disk fails"),
+        "26000" | "42P05" => Some(
+            "a pooler gave it another connection than its statements were prepared on: in PgBouncer set pool_mode = \
+             session, or from 1.21 on max_prepared_statements = 200",
+        ),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 //! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what expires.
 
 mod audit_chain;
+mod connecting;
 mod connection;
 mod database_url;
 mod endings;
@@ -44,7 +45,7 @@ pub mod users;
 pub mod weak_settings;
 
 pub use error::{Objection, StoreError};
-pub use pool::{DatabaseSettings, Store};
+pub use pool::{DatabaseSettings, Store, WORKERS_KEPT_FREE};
 
 /// A name for a statement and its text.
 pub type NamedQuery = (&'static str, &'static str);

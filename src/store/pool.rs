@@ -12,19 +12,26 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
+use super::connecting::connect;
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::endings::Confirmed;
-use super::error::{StoreError, while_connecting};
+use super::error::StoreError;
 use super::tls;
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
+use crate::deadline::{self, GiveUp};
 use crate::permits::Permits;
 use crate::protocol::audit_chain::Head;
 use crate::protocol::secret::SecretText;
 
 /// How long a request waits for its place in the lane.
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
+/// No write is sent for a request that could not wait so long for its answer.
+const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
+/// Of the places in the lane and of the connections, a quarter and at least so many are kept for reads: writes may all be
+/// waiting for a standby.
+const KEPT_FOR_READS: usize = 3;
 /// How long a request in the lane waits for a connection.
 const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
 /// After a failed check-out, how long requests fail at once.
@@ -34,7 +41,7 @@ const LATELY: Duration = Duration::from_secs(60);
 /// A connection idle for longer proves that it lives before it is used.
 const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
 /// Workers that must stay free of the database, for liveness and for what needs none.
-const WORKERS_KEPT_FREE: usize = 4;
+pub const WORKERS_KEPT_FREE: usize = 4;
 
 /// What the store needs to know.
 #[derive(Clone, Debug)]
@@ -73,6 +80,9 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     pool: Pool<Connections>,
     lane: Permits,
+    /// Places in the lane, and connections, that writes may take.
+    writers: Permits,
+    writing: Permits,
     generation: Generation,
     watchdog: Watchdog,
     url: DatabaseUrl,
@@ -91,7 +101,9 @@ impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
-        Store::open_with(settings, &SERVING_OPTIONS, (settings.connections.min(2), lane))
+        let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
+        let writers = (for_writes(lane), for_writes(settings.connections as usize));
+        Store::open_with(settings, &SERVING_OPTIONS, settings.connections.min(2), lane, writers)
     }
 
     /// The same for functions that operators write: each call has one second, a quarter of the workers call at once, and
@@ -99,13 +111,16 @@ impl Store {
     pub fn open_for_functions(settings: &DatabaseSettings) -> Result<Store, StoreError> {
         let lane = (settings.workers / 4).max(1);
         let connections = u32::try_from(lane).unwrap_or(u32::MAX);
-        Store::open_with(&DatabaseSettings { connections, ..settings.clone() }, &FUNCTION_OPTIONS, (0, lane))
+        let settings = DatabaseSettings { connections, ..settings.clone() };
+        Store::open_with(&settings, &FUNCTION_OPTIONS, 0, lane, (lane, lane))
     }
 
     fn open_with(
         settings: &DatabaseSettings,
         options: &[(&str, &str)],
-        (idle, lane): (u32, usize),
+        idle: u32,
+        lane: usize,
+        (writers, writing): (usize, usize),
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = tls::connector(url.root_certificates.as_deref())?;
@@ -126,6 +141,8 @@ impl Store {
         Ok(Store(Arc::new(Inner {
             pool,
             lane: Permits::among_bounded(lane),
+            writers: Permits::among_bounded(writers),
+            writing: Permits::among_bounded(writing),
             generation,
             watchdog,
             url,
@@ -150,9 +167,19 @@ impl Store {
         denied.as_ref().filter(|(at, _)| at.elapsed() < LATELY).map(|(_, cause)| cause.clone())
     }
 
-    /// Whether the server answers on a new connection. A frozen one holds this up for as long as it is frozen.
+    /// Whether the server answers on a new connection.
     pub fn answers_anew(&self) -> bool {
         self.connect(&SERVING_OPTIONS).is_ok_and(|mut client| client.is_valid(PROOF_OF_LIFE).is_ok())
+    }
+
+    /// Opens as many connections as there may be, or as can be had in a moment: whoever takes requests over has them ready.
+    pub fn open_connections(&self) {
+        std::thread::scope(|scope| {
+            let open = || self.0.pool.get_timeout(CHECK_OUT_PATIENCE);
+            let opening: Vec<_> = (0..self.0.pool.max_size()).map(|_| scope.spawn(open)).collect();
+            // Held until the last is there: one that is free again would be taken for a further one.
+            drop(opening.into_iter().map(|one| one.join()).collect::<Vec<_>>());
+        });
     }
 
     /// A connection of its own for migrations and `apply`, with their own time-outs and without watchdog.
@@ -196,18 +223,12 @@ impl Store {
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
     pub(super) fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match self.once(&work) {
-            Err(error) if error.is_conflict() || error.is_severed() => self.once(&work),
-            answer => answer,
-        }
+        self.again_if(|error| error.is_conflict() || error.is_severed(), Duration::ZERO, work)
     }
 
     /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
     pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match self.once(&work) {
-            Err(error) if error.is_conflict() => self.once(&work),
-            answer => answer,
-        }
+        self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
     /// Runs one writing statement that recognises its own earlier commit: once more also when the answer was lost.
@@ -215,7 +236,7 @@ impl Store {
         &self,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.read(work)
+        self.again_if(|error| error.is_conflict() || error.is_severed(), LEAST_FOR_A_WRITE, work)
     }
 
     /// Runs one statement that writes an event, as [`Store::write`] does.
@@ -229,12 +250,50 @@ impl Store {
         self.write(|connection| connection.audited(sql, values, events, Together::InOrder))
     }
 
-    fn once<T>(&self, work: impl Fn(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let _permit = self.0.lane.take(LANE_PATIENCE).ok_or(StoreError::Busy)?;
-        let mut connection = self.check_out()?;
-        let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled));
+    /// Runs it, and again after such an error, within what the request that this thread serves has left, if it serves one.
+    /// `least` is what must be left when a statement is sent; a read needs none.
+    fn again_if<T>(
+        &self,
+        is_such: impl Fn(&StoreError) -> bool,
+        least: Duration,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let once = || {
+            let begun = Instant::now();
+            let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
+            let answer = self.before(request, least, &work);
+            deadline::spend(begun.elapsed());
+            answer
+        };
+        once().or_else(|error| if is_such(&error) { once() } else { Err(error) })
+    }
+
+    fn before<T>(
+        &self,
+        request: Option<(Instant, GiveUp)>,
+        least: Duration,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let send_before = request.as_ref().map(|(deadline, _)| deadline.checked_sub(least).unwrap_or(*deadline));
+        if send_before.is_some_and(|time| Instant::now() >= time) {
+            return Err(StoreError::out_of_time());
+        }
+        // Nobody waits for the places of those who wait in vain.
+        let patience = if self.is_stuck() { Duration::ZERO } else { LANE_PATIENCE };
+        let left = || send_before.map_or(Duration::MAX, |time| time.saturating_duration_since(Instant::now()));
+        let take = |permits, patience: Duration| Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy);
+        let is_write = !least.is_zero();
+        let _among_writers = is_write.then(|| take(&self.0.writers, patience)).transpose()?;
+        let _place = take(&self.0.lane, patience)?;
+        let _writing = is_write.then(|| take(&self.0.writing, CHECK_OUT_PATIENCE)).transpose()?;
+        let mut connection = self.check_out(send_before)?;
+        connection.send_before = send_before;
+        let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled), request);
         let answer = work(&mut connection);
-        drop(watched);
+        if watched.was_given_up() {
+            // Its request is answered, and gets nothing more.
+            deadline::spend(deadline::ALLOWANCE);
+        }
         if connection.used() {
             self.0.generation.advance();
         }
@@ -245,14 +304,16 @@ impl Store {
         answer
     }
 
-    fn check_out(&self) -> Result<PooledConnection<Connections>, StoreError> {
+    fn check_out(&self, until: Option<Instant>) -> Result<PooledConnection<Connections>, StoreError> {
         if self.since_start() < self.0.away_until.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable(String::from("away a moment ago")));
         }
-        let deadline = Instant::now() + CHECK_OUT_PATIENCE;
+        let begun = Instant::now();
+        let deadline = until.map_or(begun + CHECK_OUT_PATIENCE, |until| until.min(begun + CHECK_OUT_PATIENCE));
         loop {
             let patience = deadline.saturating_duration_since(Instant::now());
-            let mut connection = self.0.pool.get_timeout(patience).map_err(|_| self.missed())?;
+            let missed = |_| if until == Some(deadline) { StoreError::out_of_time() } else { self.missed() };
+            let mut connection = self.0.pool.get_timeout(patience).map_err(missed)?;
             if self.0.generation.is_after(&connection) {
                 connection.discard();
             } else if connection.idle() <= UNPROVEN_AFTER || connection.is_alive() {
@@ -280,7 +341,8 @@ impl Store {
     }
 
     fn connect(&self, options: &[(&str, &str)]) -> Result<Client, StoreError> {
-        self.0.url.config(options).connect(self.0.tls.clone()).map_err(|error| while_connecting(&error))
+        let tls = self.0.tls.clone();
+        connect(self.0.url.config(options), move |config| config.connect(tls.clone()))
     }
 }
 
@@ -294,8 +356,8 @@ impl fmt::Debug for Store {
 #[derive(Debug)]
 struct ConnectFailures;
 
-impl HandleError<postgres::Error> for ConnectFailures {
-    fn handle_error(&self, error: postgres::Error) {
-        log::warn!("{}", while_connecting(&error));
+impl HandleError<StoreError> for ConnectFailures {
+    fn handle_error(&self, error: StoreError) {
+        log::warn!("{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Sees to it that no statement runs for ever: time-outs of the server do not help when the server itself is frozen, or
-//! a commit waits for a standby that is gone.
+//! Sees to it that no statement runs for ever, and no request waits for one that does: time-outs of the server do not help
+//! when the server itself is frozen, or a commit waits for a standby that is gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,10 +9,15 @@ use std::time::{Duration, Instant};
 use postgres::CancelToken;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::connecting::{START_UP, within};
+use crate::deadline::GiveUp;
+
 /// How often the watchdog looks.
 const ROUND: Duration = Duration::from_millis(100);
 /// Cancel requests under way at once; a frozen server swallows them for as long as it is frozen.
 const CANCELS_AT_ONCE: usize = 8;
+/// What is cancelled has so long to end before nobody waits for it any more.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Knows what runs on every checked-out connection. Ends with its owner.
 pub(super) struct Watchdog(Arc<Shared>);
@@ -28,9 +33,14 @@ struct Shared {
 }
 
 struct Running {
+    /// Both of the following count from here.
     started: Instant,
+    cancel_after: Duration,
+    give_up_after: Duration,
     token: CancelToken,
     cancelled: Arc<AtomicBool>,
+    /// Ends the waiting of the request it is for; taken when that is done.
+    give_up: Option<GiveUp>,
 }
 
 /// Stands for one check-out; gone when dropped.
@@ -66,10 +76,22 @@ impl Watchdog {
         Ok(Watchdog(shared))
     }
 
-    /// Notes that a connection is in use from now on. `cancelled` is set before a cancel request goes out for it.
-    pub(super) fn watch(&self, token: CancelToken, cancelled: Arc<AtomicBool>) -> Watched<'_> {
+    /// Notes that a connection is in use from now on, for a request that waits until then. `cancelled` is set before a cancel
+    /// request goes out for it.
+    pub(super) fn watch(
+        &self,
+        token: CancelToken,
+        cancelled: Arc<AtomicBool>,
+        request: Option<(Instant, GiveUp)>,
+    ) -> Watched<'_> {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        self.0.running().insert(number, Running { started: Instant::now(), token, cancelled });
+        let started = Instant::now();
+        let left = request.as_ref().map_or(Duration::MAX, |(deadline, _)| deadline.saturating_duration_since(started));
+        let cancel_after = self.0.cancel_after.min(left.saturating_sub(GRACE));
+        let give_up_after = left.min(cancel_after + GRACE);
+        let give_up = request.map(|(_, give_up)| give_up);
+        let entry = Running { started, cancel_after, give_up_after, token, cancelled, give_up };
+        self.0.running().insert(number, entry);
         Watched { shared: &self.0, number }
     }
 
@@ -85,6 +107,13 @@ impl Shared {
     }
 }
 
+impl Watched<'_> {
+    /// Ends the watch. Whether nobody waits for the request any more; from now on that stays as it is.
+    pub(super) fn was_given_up(self) -> bool {
+        self.shared.running().remove(&self.number).is_some_and(|entry| entry.give_up.is_none())
+    }
+}
+
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         self.shared.running().remove(&self.number);
@@ -92,22 +121,34 @@ impl Drop for Watched<'_> {
 }
 
 fn look(shared: &Arc<Shared>) {
-    let overdue = {
-        let running = shared.running();
-        let stuck = running.values().any(|entry| entry.started.elapsed() > shared.stuck_after);
-        if shared.stuck.swap(stuck, Ordering::SeqCst) != stuck {
-            log::warn!(
-                "{}",
-                if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" }
-            );
-        }
+    let mut running = shared.running();
+    let stuck = running.values().any(|entry| entry.started.elapsed() > shared.stuck_after);
+    if shared.stuck.swap(stuck, Ordering::SeqCst) != stuck {
+        log::warn!(
+            "{}",
+            if stuck { "a database statement could not be cancelled" } else { "no statement hangs any more" }
+        );
+    }
+    let (mut overdue, mut in_vain) = (Vec::new(), Vec::new());
+    for entry in running.values_mut().filter(|entry| entry.started.elapsed() > entry.cancel_after) {
         // Flagged under the lock: a connection returned after this is not given to anybody else.
-        let late = running.values().filter(|entry| entry.started.elapsed() > shared.cancel_after);
-        late.filter(|entry| !entry.cancelled.swap(true, Ordering::SeqCst))
-            .map(|entry| entry.token.clone())
-            .collect::<Vec<_>>()
-    };
+        if !entry.cancelled.swap(true, Ordering::SeqCst) {
+            overdue.push(entry.token.clone());
+        }
+        if entry.started.elapsed() > entry.give_up_after {
+            in_vain.extend(entry.give_up.take());
+        }
+    }
+    drop(running);
     overdue.into_iter().for_each(|token| cancel(shared, token));
+    in_vain.into_iter().for_each(give_up);
+}
+
+/// Answers from a thread of its own: whoever is answered may be slow to read.
+fn give_up(answer: GiveUp) {
+    if std::thread::Builder::new().name(String::from("store-give-up")).spawn(move || answer()).is_err() {
+        log::warn!("no thread to answer a request with that waits in vain");
+    }
 }
 
 /// Sends a cancel request from a thread of its own: with a frozen server the sending hangs too.
@@ -116,10 +157,12 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
         shared.cancels.fetch_sub(1, Ordering::SeqCst);
         return;
     }
-    log::warn!("cancelling a database statement after {:?}", shared.cancel_after);
+    log::warn!("cancelling a database statement that takes too long");
     let sender = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name(String::from("store-cancel")).spawn(move || {
-        if token.cancel_query(sender.tls.clone()).is_err() {
+        let tls = sender.tls.clone();
+        let sent = within(START_UP, "store-cancel", move || token.cancel_query(tls));
+        if !sent.is_some_and(|sent| sent.is_ok()) {
             log::warn!("a cancel request did not reach the database");
         }
         sender.cancels.fetch_sub(1, Ordering::SeqCst);

@@ -18,8 +18,8 @@ use crate::support::waiting::await_that;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 const PARTIES: [Party; 3] = [CONF1, CONF2, PUB1];
-/// Nobody waits longer for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Nobody waits longer for an answer: five seconds, and two for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(7);
 /// All is well so soon after the database is back, where nothing else runs.
 const RECOVERY: Duration = Duration::from_secs(3);
 /// For how long all must be well then, without a break.
@@ -28,8 +28,6 @@ const WELL: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(20);
 /// Of a failure that lasts longer somebody is told: a request waits 2 s for a connection, and 250 ms for its turn to.
 const LONG: Duration = Duration::from_millis(2_750);
-/// A connection used less than this before is used again without a sign of life.
-const UNPROVEN: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 4;
 /// More than connections: some still ask when each connection hangs.
 const CLIENTS: usize = 10;
@@ -197,19 +195,10 @@ impl Ledger {
             let long = outage.over - outage.began > LONG;
             assert!(refused > 0 || !long, "{}: nobody was told", outage.name);
         }
-        let slow: Vec<&Asked> = asked.iter().filter(|asked| asked.ended - asked.began > PATIENCE).collect();
-        // The synchronous client cannot abandon a read: who had a connection when Postgres froze, or took one that had
-        // been good a moment ago, waits until the thaw. They are no more than there are connections.
-        let frozen = outages.iter().find(|outage| outage.name == FROZEN).unwrap();
-        assert!(slow.len() <= CONNECTIONS, "{} waited", slow.len());
-        for asked in slow {
-            assert!(asked.began <= frozen.began + UNPROVEN, "too slow: {:?}", asked.ended - asked.began);
-            assert!(asked.ended <= frozen.over + RECOVERY, "still slow after the thaw");
-        }
+        let longest = asked.iter().map(|asked| asked.ended - asked.began).max().unwrap();
+        assert!(longest <= PATIENCE, "{longest:?}");
     }
 }
-
-const FROZEN: &str = "SIGSTOP for 6 s";
 
 /// One failure after the other, with time to recover between them.
 fn break_the_database(cluster: &Cluster, ledger: &Ledger) -> Vec<Outage> {
@@ -221,12 +210,12 @@ fn break_the_database(cluster: &Cluster, ledger: &Ledger) -> Vec<Outage> {
     };
     let freeze = || {
         let frozen = cluster.freeze();
-        sleep(Duration::from_secs(6));
+        sleep(PATIENCE + Duration::from_secs(3));
         drop(frozen);
     };
     let failures: [Failure<'_>; 5] = [
         ("kill -9", &kill),
-        (FROZEN, &freeze),
+        ("SIGSTOP", &freeze),
         ("pg_ctl restart -m fast", &|| cluster.restart()),
         ("pg_terminate_backend", &|| cluster.terminate_connections()),
         ("kill -9 again", &kill),

@@ -13,6 +13,7 @@
 
 mod database_failures;
 mod denials;
+mod frozen;
 mod http_edge;
 mod outage;
 mod processes;

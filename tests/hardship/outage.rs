@@ -145,7 +145,7 @@ fn a_database_that_hangs_is_told_in_time_and_comes_back_by_itself() {
 }
 
 #[test]
-fn under_load_a_database_that_hangs_holds_no_more_requests_than_it_has_connections() {
+fn under_load_a_database_that_hangs_keeps_nobody_waiting() {
     let scene = Scene::set();
     let (stop, slow, answers) = (AtomicBool::new(false), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -156,7 +156,8 @@ fn under_load_a_database_that_hangs_holds_no_more_requests_than_it_has_connectio
                     let answer = userinfo(&scene.gatepost, &scene.access_token);
                     assert!(matches!(answer.status, 200 | 503), "{}", answer.text());
                     answers.lock().unwrap().push(answer.status);
-                    if started.elapsed() > PATIENCE {
+                    // The rest is for a busy machine.
+                    if started.elapsed() > PATIENCE + Duration::from_secs(2) {
                         slow.lock().unwrap().push(started.elapsed());
                     }
                 }
@@ -177,9 +178,7 @@ fn under_load_a_database_that_hangs_holds_no_more_requests_than_it_has_connectio
         await_that("all is well again", RECOVERY, || well() >= WELL);
     });
     println!("recovered after {:?}", scene.await_recovery());
-    let slow = slow.into_inner().unwrap();
-    // Whoever waits for an answer of the frozen server when it freezes waits on; nobody after them does.
-    assert!(slow.len() <= 8, "{slow:?}");
+    assert!(slow.into_inner().unwrap().is_empty(), "somebody waited for the frozen server");
     scene.assert_same_process();
 }
 

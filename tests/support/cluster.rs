@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 
 use super::gatepost::children_of;
+use super::http::free_port;
 use super::waiting::await_that;
 
 /// One running cluster, removed when dropped or when this process is gone, however it goes.
@@ -110,6 +111,33 @@ impl Cluster {
         });
     }
 
+    /// A second one that follows it, in the same directory; started.
+    pub fn standby(&self) -> Standby {
+        let data = self.data.with_file_name("standby");
+        let port = free_port();
+        let run = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new(self.binaries.join(program));
+            let owner = fs::metadata(&self.data).unwrap();
+            command.args(arguments).uid(owner.uid()).gid(owner.gid()).current_dir("/");
+            let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+            assert!(status.success(), "{program}");
+        };
+        let data_text = data.to_str().unwrap();
+        run("pg_basebackup", &["-d", &self.url, "-D", data_text, "-R", "-X", "stream", "-c", "fast", "--no-sync"]);
+        let sockets = data.parent().unwrap().display();
+        let settings = format!("-c listen_addresses=127.0.0.1 -c max_connections=500 -p {port} -k {sockets}");
+        let settings = format!("{settings} -c max_locks_per_transaction=512");
+        let log = format!("{data_text}/log");
+        run("pg_ctl", &["-D", data_text, "-s", "-w", "-l", &log, "-o", &settings, "start"]);
+        Standby { port, data }
+    }
+
+    /// The directory of its Unix socket, and its port.
+    pub fn socket(&self) -> (PathBuf, u16) {
+        let config: postgres::Config = self.url.parse().unwrap();
+        (self.data.parent().unwrap().to_owned(), config.get_ports()[0])
+    }
+
     /// Ends every connection but the one that asks for it.
     pub fn terminate_connections(&self) {
         let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -120,6 +148,32 @@ impl Cluster {
     fn processes(&self) -> Vec<u32> {
         let postmaster = postmaster_of(&self.data);
         [vec![postmaster], children_of(postmaster)].concat()
+    }
+}
+
+/// A standby until it is promoted; ends when dropped.
+pub struct Standby {
+    pub port: u16,
+    data: PathBuf,
+}
+
+impl Standby {
+    /// Makes it take writes.
+    pub fn promote(&self) {
+        let url = format!("postgres://postgres@127.0.0.1:{}/postgres", self.port);
+        let promoted = Client::connect(&url, NoTls).unwrap().query_one("SELECT pg_promote()", &[]).unwrap();
+        assert!(promoted.get::<_, bool>(0));
+    }
+}
+
+impl Drop for Standby {
+    fn drop(&mut self) {
+        // Immediate shutdown.
+        signal("QUIT", &[postmaster_of(&self.data)]);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while self.data.join("postmaster.pid").exists() && Instant::now() < deadline {
+            sleep(Duration::from_millis(10));
+        }
     }
 }
 

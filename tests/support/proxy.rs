@@ -1,8 +1,8 @@
-//! Stands between Gatepost and its database, and can be cut or frozen.
+//! Stands between Gatepost and its database, and can be cut, frozen, far away, or a pooler that drops settings.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
@@ -19,6 +19,10 @@ pub struct Proxy {
 struct State {
     cut: AtomicBool,
     frozen: AtomicBool,
+    /// Milliseconds for each way.
+    distance: AtomicU64,
+    /// What is written instead of what, of the same length, on the way to the database.
+    replaced: Mutex<Option<(&'static str, &'static str)>>,
     open: Mutex<Vec<TcpStream>>,
 }
 
@@ -42,9 +46,11 @@ impl Proxy {
                 let Ok(far) = TcpStream::connect((target.0.as_str(), target.1)) else { continue };
                 let mut open = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
                 open.extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
-                for (from, to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                for (from, to, is_there) in
+                    [(near.try_clone().unwrap(), far.try_clone().unwrap(), true), (far, near, false)]
+                {
                     let shared = Arc::clone(&shared);
-                    spawn(move || pass_on(from, to, &shared));
+                    spawn(move || pass_on(from, to, is_there, &shared));
                 }
             }
         });
@@ -64,11 +70,27 @@ impl Proxy {
     pub fn freeze(&self, frozen: bool) {
         self.state.frozen.store(frozen, Ordering::SeqCst);
     }
+
+    /// Holds what it passes on for so long, each way.
+    pub fn set_distance(&self, each_way: Duration) {
+        self.state.distance.store(each_way.as_millis() as u64, Ordering::SeqCst);
+    }
+
+    /// Replaces a text on its way to the database by one of the same length.
+    pub fn replace(&self, text: &'static str, by: &'static str) {
+        assert_eq!(text.len(), by.len());
+        *self.state.replaced.lock().unwrap() = Some((text, by));
+    }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, state: &State) {
+fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, state: &State) {
     let mut buffer = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if let Some((text, by)) = state.replaced.lock().unwrap().filter(|_| is_there) {
+            let found = buffer[..count].windows(text.len()).position(|window| window == text.as_bytes());
+            found.into_iter().for_each(|at| buffer[at..at + text.len()].copy_from_slice(by.as_bytes()));
+        }
+        sleep(Duration::from_millis(state.distance.load(Ordering::SeqCst)));
         while state.frozen.load(Ordering::SeqCst) {
             sleep(Duration::from_millis(10));
         }

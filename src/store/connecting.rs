@@ -1,0 +1,135 @@
+//! The way to a first answer. A frozen server takes connections and says nothing, so nothing here waits for one without a
+//! bound, and of several hosts only those that answer are connected to.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use postgres::config::Host;
+use postgres::{Client, Config};
+
+use super::error::{StoreError, while_connecting};
+
+/// How long the start of a connection may take in all.
+pub(super) const START_UP: Duration = Duration::from_secs(5);
+/// How long the handshake of one that only asks whether somebody is there may take.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long such a host has for its answer of one byte; a living one takes milliseconds.
+const ANSWER: Duration = Duration::from_secs(1);
+/// `SSLRequest`: its length and its code. Every Postgres answers it with one byte, whether it has TLS or not.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// Connects to the first host that answers and fits, by `begin`, which lives until that is over, however long this waits.
+pub(super) fn connect(
+    config: Config,
+    begin: impl Fn(Config) -> Result<Client, postgres::Error> + Send + 'static,
+) -> Result<Client, StoreError> {
+    within(START_UP, "store-connect", move || {
+        let mut failure = StoreError::Unavailable(String::from("no host answers"));
+        for config in answering(config) {
+            match begin(config) {
+                Ok(client) => return Ok(client),
+                Err(error) => failure = while_connecting(&error),
+            }
+        }
+        Err(failure)
+    })
+    .unwrap_or_else(|| Err(StoreError::Unavailable(String::from("it takes connections and does not answer"))))
+}
+
+/// Does something on a thread of its own; `None` when it took longer. It is then left alone, and what it got is dropped.
+pub(super) fn within<T: Send + 'static>(
+    patience: Duration,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (tell, told) = mpsc::channel();
+    thread::Builder::new().name(name.to_owned()).spawn(move || drop(tell.send(work()))).ok()?;
+    told.recv_timeout(patience).ok()
+}
+
+/// The hosts that answer, in their order, each in a configuration of its own. One alone is not asked.
+fn answering(config: Config) -> Vec<Config> {
+    if config.get_hosts().len() < 2 {
+        return vec![config];
+    }
+    let (tell, told) = mpsc::channel();
+    for (index, host) in config.get_hosts().iter().cloned().enumerate() {
+        let (tell, port) = (tell.clone(), port(&config, index));
+        let address = config.get_hostaddrs().get(index).map(|address| SocketAddr::new(*address, port));
+        // One that cannot be asked has not answered.
+        let _asking = thread::Builder::new().name(String::from("store-ask")).spawn(move || {
+            let _heard = tell.send(ask(&host, address, port).ok().map(|address| (index, address)));
+        });
+    }
+    drop(tell);
+    let mut deadline = Instant::now() + CONNECT + ANSWER;
+    let mut answered = Vec::new();
+    // Until each has said something, or time is over.
+    while let Ok(answer) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        if let Some(answer) = answer {
+            answered.push(answer);
+            deadline = deadline.min(Instant::now() + ANSWER);
+        }
+    }
+    answered.sort_unstable_by_key(|(index, _)| *index);
+    answered.into_iter().filter_map(|(index, address)| alone(&config, index, address)).collect()
+}
+
+/// The address at which a host answers; a Unix socket has none.
+fn ask(host: &Host, address: Option<SocketAddr>, port: u16) -> io::Result<Option<SocketAddr>> {
+    let name = match host {
+        Host::Tcp(name) => name,
+        Host::Unix(directory) => {
+            let mut stream = UnixStream::connect(directory.join(format!(".s.PGSQL.{port}")))?;
+            stream.set_read_timeout(Some(ANSWER))?;
+            stream.write_all(&SSL_REQUEST)?;
+            return stream.read_exact(&mut [0]).map(|()| None);
+        }
+    };
+    let addresses =
+        address.map_or_else(|| (name.as_str(), port).to_socket_addrs().map(Vec::from_iter), |it| Ok(vec![it]))?;
+    let answers = |address: &SocketAddr| {
+        let mut stream = TcpStream::connect_timeout(address, CONNECT)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(&SSL_REQUEST)?;
+        stream.read_exact(&mut [0])
+    };
+    addresses.into_iter().find(|address| answers(address).is_ok()).map(Some).ok_or(io::ErrorKind::TimedOut.into())
+}
+
+fn port(config: &Config, index: usize) -> u16 {
+    let ports = config.get_ports();
+    ports.get(index).or(ports.first()).copied().unwrap_or(5432)
+}
+
+/// The configuration with one of its hosts, at the address that answered: hosts can be added to a configuration, and not be
+/// taken away.
+fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<Config> {
+    let mut one = Config::new();
+    match config.get_hosts().get(index)? {
+        Host::Tcp(name) => one.host(name),
+        Host::Unix(directory) => one.host_path(directory),
+    };
+    address.map(|address| one.hostaddr(address.ip()));
+    config.get_user().map(|user| one.user(user));
+    config.get_password().map(|password| one.password(password));
+    config.get_dbname().map(|name| one.dbname(name));
+    config.get_options().map(|options| one.options(options));
+    config.get_application_name().map(|name| one.application_name(name));
+    config.get_connect_timeout().map(|timeout| one.connect_timeout(*timeout));
+    config.get_tcp_user_timeout().map(|timeout| one.tcp_user_timeout(*timeout));
+    config.get_keepalives_interval().map(|interval| one.keepalives_interval(interval));
+    config.get_keepalives_retries().map(|retries| one.keepalives_retries(retries));
+    one.port(port(config, index))
+        .keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .channel_binding(config.get_channel_binding())
+        .target_session_attrs(config.get_target_session_attrs());
+    Some(one)
+}
