@@ -123,6 +123,7 @@ where
         Err(failure) => failure,
     };
     log::error!("{}", failure.message);
+    log::logger().flush();
     process::exit(failure.code)
 }
 
@@ -284,6 +285,7 @@ where
         }
     }
     log::error!("the supervisor is gone");
+    log::logger().flush();
     process::exit(0)
 }
 

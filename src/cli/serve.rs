@@ -169,6 +169,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
 fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
     if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(move || work(app)) {
         log::error!("a thread cannot be started: {error}");
+        log::logger().flush();
         process::exit(1);
     }
 }
@@ -182,6 +183,7 @@ fn figures(stats: &ServerStats) -> ServerFigures {
         abandoned: stats.abandoned.load(Ordering::Relaxed),
         panicked: stats.panicked.load(Ordering::Relaxed),
         recycles: stats.recycles.load(Ordering::Relaxed),
+        dropped_log_lines: logging::dropped_lines(),
     }
 }
 
@@ -294,6 +296,7 @@ fn open(
             }
             Err(LoadError::Unfit(problem)) => {
                 log::error!("{problem}");
+                log::logger().flush();
                 process::exit(EXIT_CONFIGURATION);
             }
             Err(LoadError::NotYet(error)) => {

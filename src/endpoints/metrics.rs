@@ -78,6 +78,7 @@ fn server_figures(text: &mut Exposition, server: &ServerFigures) {
         ("gatepost_connections_abandoned_total", "Connections given up with an unread body.", server.abandoned),
         ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", server.panicked),
         ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", server.recycles),
+        ("gatepost_log_lines_dropped_total", "Log lines that nobody read in time.", server.dropped_log_lines),
     ] {
         text.single(name, Kind::Counter, help, value);
     }

@@ -13,6 +13,7 @@
 
 mod database_failures;
 mod http_edge;
+mod log_reader;
 mod outage;
 mod processes;
 mod server_endurance;
