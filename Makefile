@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e systemd bench lint check clean-dev
+.PHONY: help run test e2e systemd cluster bench lint check clean-dev
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,11 @@ systemd: ## Start the shipped units under a real systemd, in namespaces of its o
 	@tests/need rust compiler postgres systemd curl
 	@cargo build
 	@tests/under-systemd
+
+cluster: ## Break one thing after the other under load, over Patroni, and ask for all that was acknowledged (some: CLUSTER="frozen")
+	@tests/need rust compiler postgres etcd haproxy patroni
+	@cargo build
+	@tests/cluster/run $(CLUSTER)
 
 bench: ## Load a release build and print the table of the README (options: BENCH="--seconds 10")
 	@tests/need rust compiler postgres openssl

@@ -56,6 +56,8 @@ pub struct ServerFigures {
     pub panicked: u64,
     /// Times a successor was asked for.
     pub recycles: u64,
+    /// Log lines that nobody read.
+    pub dropped_log_lines: u64,
 }
 
 /// One answer, as the metrics see it.

@@ -130,6 +130,7 @@ where
         Err(failure) => failure,
     };
     log::error!("{}", failure.message);
+    log::logger().flush();
     process::exit(failure.code)
 }
 
@@ -306,6 +307,7 @@ where
         }
     }
     log::error!("the supervisor is gone");
+    log::logger().flush();
     process::exit(0)
 }
 

@@ -182,6 +182,7 @@ impl From<StoreError> for LoadError {
             | StoreError::Conflict(_)
             | StoreError::Taken(_)
             | StoreError::Corrupt(_)
+            | StoreError::Denied(_)
             | StoreError::Query(_) => LoadError::NotYet(error),
         }
     }

@@ -1,10 +1,16 @@
 //! Where log lines go: standard error, one line each, for people or for collectors. Only our own targets are heard below
 //! the level of warnings: a library's debug lines would show statement parameters.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::mem;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use log::kv::{self, Key, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -15,6 +21,11 @@ use crate::config::{Config, LogFormat};
 use crate::protocol::audit_heads::HEADS_TARGET;
 use crate::protocol::registration::timestamp;
 
+/// How many lines wait for a reader who is slow or has stopped: one or two megabytes.
+const MOST_WAITING: usize = 8_192;
+/// How long the end of the process waits for that reader.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
 struct StandardError {
     format: LogFormat,
     level: LevelFilter,
@@ -24,24 +35,28 @@ struct StandardError {
     tells_time: bool,
     /// Whether somebody keeps what is said, and with it the heads of the audit log: whoever reads a terminal does not.
     is_kept: bool,
+    /// None: whoever logs writes.
+    queue: Option<&'static Queue>,
 }
 
-/// Starts logging as configured, each line with its time. Called once; a second call changes nothing.
+/// Starts logging as configured, each line with its time, by a thread that writes: whoever reads standard error may stop,
+/// and no request waits for that. Called once; a second call changes nothing.
 pub fn start(config: &Config) {
-    start_with(config.log_format, config.log_level, true);
+    let queue: &'static Queue = Box::leak(Box::default());
+    let writer = thread::Builder::new().name(String::from("log")).spawn(|| queue.write());
+    start_with(config.log_format, config.log_level, true, writer.is_ok().then_some(queue));
 }
 
 /// Starts logging for a command that says its few lines to whoever typed it.
 pub fn start_plainly() {
-    start_with(LogFormat::Text, LevelFilter::Info, false);
+    start_with(LogFormat::Text, LevelFilter::Info, false, None);
 }
 
-fn start_with(format: LogFormat, level: LevelFilter, tells_time: bool) {
+fn start_with(format: LogFormat, level: LevelFilter, tells_time: bool, queue: Option<&'static Queue>) {
     let journald = is_journal().unwrap_or(false);
     let is_kept = !io::stderr().is_terminal();
-    let tells_time = tells_time && !journald;
-    let logger = Box::leak(Box::new(StandardError { format, level, journald, tells_time, is_kept }));
-    if log::set_logger(logger).is_ok() {
+    let logger = StandardError { format, level, journald, tells_time: tells_time && !journald, is_kept, queue };
+    if log::set_logger(Box::leak(Box::new(logger))).is_ok() {
         // The heads of the audit log are told at every level.
         log::set_max_level(level.max(LevelFilter::Info));
     }
@@ -72,11 +87,93 @@ impl Log for StandardError {
             LogFormat::Text => self.text(time.as_deref(), record, &message),
             LogFormat::Json => self.json(time.as_deref(), record, &message),
         };
-        // Nobody to tell when standard error is gone.
-        let _ = io::stderr().lock().write_all(line.as_bytes());
+        match self.queue {
+            Some(queue) => queue.push(line, record.target() == HEADS_TARGET),
+            None => write(&line),
+        }
     }
 
-    fn flush(&self) {}
+    /// Waits until all is written, but no longer than [`LAST_PATIENCE`]: whoever ends the process says so first.
+    fn flush(&self) {
+        let Some(queue) = self.queue else { return };
+        let is_busy = |waiting: &mut Waiting| !waiting.is_writer_idle || !waiting.lines.is_empty();
+        let _ = queue.changed.wait_timeout_while(queue.lock(), LAST_PATIENCE, is_busy);
+    }
+}
+
+/// In one piece: other processes write there, too.
+fn write(line: &str) {
+    // Nobody to tell when standard error is gone.
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Log lines that this process dropped because nobody read them.
+pub fn dropped_lines() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Lines between those who log and the thread that writes.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Each with whether it tells heads of the audit log.
+    lines: VecDeque<(String, bool)>,
+    is_writer_idle: bool,
+    /// How many lines were dropped since the queue was empty. Until it is again no other gets in, so that the log has
+    /// long pieces and long gaps, each gap with its line, when a reader is too slow.
+    dropped: u64,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, line: String, tells_heads: bool) {
+        let mut waiting = self.lock();
+        let is_full = waiting.lines.len() >= MOST_WAITING;
+        if is_full || (waiting.dropped > 0 && !tells_heads) {
+            waiting.dropped += 1;
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+            if !tells_heads {
+                return;
+            }
+            // They take the place of another line or, where there is none but heads, of the oldest, which are out of date.
+            let place = waiting.lines.iter().position(|(_, tells_heads)| !tells_heads).unwrap_or(0);
+            waiting.lines.remove(place);
+        }
+        waiting.lines.push_back((line, tells_heads));
+        // Waking costs more than the line: once is enough.
+        if mem::take(&mut waiting.is_writer_idle) {
+            self.changed.notify_all();
+        }
+    }
+
+    fn write(&self) -> ! {
+        loop {
+            let mut waiting = self.lock();
+            if let Some((line, _)) = waiting.lines.pop_front() {
+                drop(waiting);
+                write(&line);
+            } else if waiting.dropped > 0 {
+                let dropped = mem::take(&mut waiting.dropped);
+                drop(waiting);
+                log::error!("{dropped} log lines were dropped here: nobody read standard error fast enough");
+            } else {
+                waiting.is_writer_idle = true;
+                self.changed.notify_all();
+                let woken = self.changed.wait_while(waiting, |waiting| waiting.lines.is_empty());
+                woken.unwrap_or_else(PoisonError::into_inner).is_writer_idle = false;
+            }
+        }
+    }
 }
 
 impl StandardError {
@@ -140,7 +237,7 @@ mod tests {
     use super::*;
 
     fn logger(format: LogFormat, level: LevelFilter, journald: bool) -> StandardError {
-        StandardError { format, level, journald, tells_time: !journald, is_kept: true }
+        StandardError { format, level, journald, tells_time: !journald, is_kept: true, queue: None }
     }
 
     fn text(journald: bool, level: Level, message: &str) -> String {
@@ -191,6 +288,23 @@ mod tests {
             logger.json(None, &record, "x"),
             "<3>{\"level\":\"error\",\"message\":\"x\",\"target\":\"gatepost\"}\n"
         );
+    }
+
+    #[test]
+    fn a_full_queue_takes_heads_of_the_audit_log_and_nothing_else() {
+        let queue = Queue::default();
+        let heads = |number: usize| (format!("heads {number}"), true);
+        (0..MOST_WAITING + 7).for_each(|number| queue.push(format!("line {number}"), false));
+        (0..3).for_each(|number| queue.push(heads(number).0, true));
+        let waiting = queue.lock();
+        assert_eq!((waiting.lines.len(), waiting.dropped), (MOST_WAITING, 10));
+        assert_eq!(waiting.lines.front(), Some(&(String::from("line 3"), false)));
+        assert!(waiting.lines.iter().rev().take(3).rev().eq(&[heads(0), heads(1), heads(2)]));
+        drop(waiting);
+        (3..MOST_WAITING + 3).for_each(|number| queue.push(heads(number).0, true));
+        let waiting = queue.lock();
+        assert_eq!((waiting.lines.len(), waiting.lines.front()), (MOST_WAITING, Some(&heads(3))), "the oldest leave");
+        assert_eq!(waiting.lines.back(), Some(&heads(MOST_WAITING + 2)));
     }
 
     #[test]

@@ -97,6 +97,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 /// each. The README has a whole one.
 pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> ExitCode {
     let outcome = dispatch(arguments, extension_grants);
+    log::logger().flush();
     outcome.unwrap_or_else(|failure| {
         // Nobody is left to tell when standard error is closed.
         let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");

@@ -177,6 +177,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
 fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
     if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(move || work(app)) {
         log::error!("a thread cannot be started: {error}");
+        log::logger().flush();
         process::exit(1);
     }
 }
@@ -192,6 +193,7 @@ fn figures(stats: &ServerStats) -> ServerFigures {
         unanswered: stats.unanswered.load(Ordering::Relaxed),
         panicked: stats.panicked.load(Ordering::Relaxed),
         recycles: stats.recycles.load(Ordering::Relaxed),
+        dropped_log_lines: logging::dropped_lines(),
     }
 }
 
@@ -318,6 +320,7 @@ fn open(
             }
             Err(LoadError::Unfit(problem)) => {
                 log::error!("{problem}");
+                log::logger().flush();
                 process::exit(EXIT_CONFIGURATION);
             }
             Err(LoadError::NotYet(error)) => {

@@ -80,6 +80,7 @@ fn server_figures(text: &mut Exposition, server: &ServerFigures) {
         ("gatepost_requests_unanswered_total", "Requests on connections that had ended.", server.unanswered),
         ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", server.panicked),
         ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", server.recycles),
+        ("gatepost_log_lines_dropped_total", "Log lines that nobody read in time.", server.dropped_log_lines),
     ] {
         text.single(name, Kind::Counter, help, value);
     }

@@ -42,6 +42,7 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     }
     last_words();
     log::info!("server process ends");
+    log::logger().flush();
     process::exit(0);
 }
 

@@ -15,6 +15,7 @@ mod database_failures;
 mod denials;
 mod frozen;
 mod http_edge;
+mod log_reader;
 mod outage;
 mod processes;
 mod server_connections;

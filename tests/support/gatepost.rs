@@ -285,8 +285,11 @@ impl Gatepost {
         children_of(self.supervisor())
     }
 
-    /// What the server has logged so far.
+    /// What the server has logged so far, all of it: the threads that write have come to rest.
     pub fn log(&self) -> String {
+        let shell = self.serving.iter().map(|serving| serving.shell.id());
+        let all = || shell.clone().flat_map(children_of).flat_map(|pid| [vec![pid], children_of(pid)].concat());
+        await_that("log lines are written", SOON, || !all().any(writes_log_lines));
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
@@ -323,12 +326,18 @@ impl Drop for Gatepost {
 
 /// Children are listed by the thread that started them.
 pub fn children_of(parent: u32) -> Vec<u32> {
-    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten();
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
     let mut children: Vec<u32> =
         lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
     children.sort_unstable();
     children
+}
+
+fn writes_log_lines(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    stats.into_iter().any(|stat| stat.contains(" (log) R "))
 }
 
 fn write_private(path: &std::path::Path, text: &str) {
