@@ -15,7 +15,7 @@ use signal_hook::consts::SIGTERM;
 
 mod house;
 
-use self::house::House;
+use self::house::{House, figures};
 use super::arguments::Invocation;
 use super::command::{Command, CommandOption, Run};
 use super::failure::Failure;
@@ -28,7 +28,6 @@ use crate::crypto::master::MasterSecret;
 use crate::crypto::random;
 use crate::dispatch;
 use crate::http::{Refused, Request, Response};
-use crate::metrics::ServerFigures;
 use crate::pages::language::Language;
 use crate::protocol::weak_settings;
 use crate::server::{self, ServerSettings, ServerStats};
@@ -179,21 +178,6 @@ fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
         log::error!("a thread cannot be started: {error}");
         log::logger().flush();
         process::exit(1);
-    }
-}
-
-fn figures(stats: &ServerStats) -> ServerFigures {
-    ServerFigures {
-        connections: stats.connections.load(Ordering::Relaxed) as u64,
-        in_flight: stats.in_flight.load(Ordering::Relaxed) as u64,
-        awaited: stats.awaited.load(Ordering::Relaxed) as u64,
-        received: stats.received.load(Ordering::Relaxed),
-        abandoned: stats.abandoned.load(Ordering::Relaxed),
-        refused: stats.refused.load(Ordering::Relaxed),
-        unanswered: stats.unanswered.load(Ordering::Relaxed),
-        panicked: stats.panicked.load(Ordering::Relaxed),
-        recycles: stats.recycles.load(Ordering::Relaxed),
-        dropped_log_lines: logging::dropped_lines(),
     }
 }
 
