@@ -162,7 +162,7 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     let spawned = std::thread::Builder::new().name(String::from("store-cancel")).spawn(move || {
         let tls = sender.tls.clone();
         let sent = within(START_UP, "store-cancel", move || token.cancel_query(tls));
-        if !sent.is_some_and(|sent| sent.is_ok()) {
+        if sent.is_none_or(|sent| sent.is_err()) {
             log::warn!("a cancel request did not reach the database");
         }
         sender.cancels.fetch_sub(1, Ordering::SeqCst);
