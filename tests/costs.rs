@@ -280,6 +280,7 @@ fn await_disconnection(database: &TestDatabase, role: &Role) {
 
 #[test]
 fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_planned() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let database = TestDatabase::empty();
     let role = Role::of(&database);
     let url = role.url(&database);
@@ -307,13 +308,14 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
     everything(&gatepost);
     gatepost.stop();
     gatepost.database.run("ANALYZE");
+    await_disconnection(&gatepost.database, &role);
     let mut read_by = |requests: &dyn Fn(&Gatepost)| {
-        gatepost.serve();
+        let before = scans(&gatepost.database);
         let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
         let reset = "SELECT public.pg_stat_statements_reset(oid) FROM pg_roles WHERE rolname = $1";
         meter.client.execute(reset, &[&role.0]).unwrap();
+        gatepost.serve();
         meter.await_quiet();
-        let before = scans(&gatepost.database);
         requests(&gatepost);
         gatepost.stop();
         await_disconnection(&gatepost.database, &role);
@@ -322,14 +324,15 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
         read.retain(|_, count| *count > 0);
         read
     };
-    // The start reads the registrations whole, and upkeep may read what it likes: it comes with each minute, so one time in
-    // three it is not there.
+    // The start reads the registrations whole, and looks for the ends of the audit log's chains; upkeep may read what it
+    // likes: it comes with each minute, so one time in three it is not there.
     let at_the_start = read_by(&|_| {});
-    assert!(at_the_start.keys().all(|table| table == "clients"), "{at_the_start:#?}");
+    let is_of_the_start = |table: &String| table == "clients" || table.starts_with("audit_events_");
+    assert!(at_the_start.keys().all(is_of_the_start), "{at_the_start:#?}");
     let mut read = BTreeMap::new();
     let holds = (0..3).any(|_| {
         read = read_by(&everything);
-        read == at_the_start
+        read.iter().all(|(table, count)| at_the_start.get(table).is_some_and(|start| count <= start))
     });
     assert!(holds, "{read:#?} beside {at_the_start:#?}");
 }
