@@ -281,7 +281,7 @@ fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
 /// The names in the first column of the table of a list's keys. A language behind `#` is an example.
 fn explained_keys(readme: &str, list: &str) -> BTreeSet<String> {
     let heading = format!("| key of `{list}` | meaning | default |\n|---|---|---|\n");
-    let (_, table) = readme.split_once(&heading).unwrap_or_else(|| panic!("a table under {heading}"));
+    let (_, table) = readme.split_once(&heading).expect(&heading);
     let rows = table.lines().take_while(|line| line.starts_with("| "));
     let cells = rows.filter_map(|row| row.split(" | ").next());
     let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));

@@ -9,17 +9,6 @@ use super::problem::{Problem, all_or_problems};
 use super::released_claims::released_claims;
 use super::walker::Walker;
 
-pub(super) const IDENTITY_KEYS: &[&str] = &[
-    "name",
-    "display_name",
-    "display_name#",
-    "description",
-    "description#",
-    "claims",
-    "required",
-    "emphasize",
-    "show_in_discovery",
-];
 pub(super) const RESOURCE_KEYS: &[&str] = &[
     "name",
     "display_name",
@@ -32,6 +21,11 @@ pub(super) const RESOURCE_KEYS: &[&str] = &[
     "show_in_discovery",
     "resources",
 ];
+/// All but the last.
+pub(super) const IDENTITY_KEYS: &[&str] = match RESOURCE_KEYS.split_last() {
+    Some((_resources, keys)) => keys,
+    None => &[],
+};
 
 /// Reads a stored identity scope.
 pub fn identity_from_json(document: &Value, path: &str) -> Result<RegisteredScope, Vec<Problem>> {
