@@ -2,6 +2,7 @@
 //! It knows neither HTTP nor the database, so that there is little that could end it.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
@@ -70,7 +71,9 @@ pub fn run(settings: SupervisorSettings) -> ExitCode {
     let _claim = match settings.admin_listen.map(listen::claim_admin).transpose() {
         Ok(claim) => claim,
         Err(error) => {
-            log::error!("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this address: {error}");
+            let taken = error.kind() == ErrorKind::AddrInUse;
+            let cause = if taken { "another service of Gatepost has this port" } else { "it cannot be claimed" };
+            log::error!("GATEPOST_ADMIN_LISTEN: {cause}: {error}");
             return ExitCode::FAILURE;
         }
     };

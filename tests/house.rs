@@ -223,6 +223,28 @@ fn the_readme_explains_every_key_of_a_registration() {
 }
 
 #[test]
+fn the_shipped_proxies_pass_on_every_header_field_that_is_read() {
+    let texts = sources().iter().map(|file| read(&format!("src/{}", file.path)));
+    let names = texts.flat_map(|text| {
+        let calls =
+            ["headers.first(\"", "headers.all(\""].map(|call| text.split(call).skip(1).map(str::to_owned).collect());
+        let calls: [Vec<String>; 2] = calls;
+        calls.concat().into_iter().map(|rest| rest.split('"').next().unwrap().to_lowercase()).collect::<Vec<_>>()
+    });
+    // Each proxy frames what it sends by itself.
+    let own = ["content-length", "transfer-encoding"];
+    let names: BTreeSet<String> = names.filter(|name| !own.contains(&name.as_str())).collect();
+    assert!(names.contains("cookie") && names.contains("sec-purpose"), "{names:?}");
+    let (nginx, haproxy) = (read("deploy/nginx.conf").to_lowercase(), read("deploy/haproxy.cfg"));
+    let (_, kept) = haproxy.split_once("del-header ^(?!(").unwrap();
+    let kept: BTreeSet<&str> = kept.split_once(')').unwrap().0.split('|').collect();
+    for name in names {
+        assert!(nginx.contains(&format!("proxy_set_header {name} ")), "nginx drops {name}");
+        assert!(kept.contains(name.as_str()), "HAProxy drops {name}");
+    }
+}
+
+#[test]
 fn the_readme_says_how_much_there_is_to_read() {
     let lines: usize = sources().iter().map(SourceFile::lines_of_code).sum();
     let readme = read("README.md");

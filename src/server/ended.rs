@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::workers::Service;
+use super::workers::{Service, contained};
 use crate::http::{Refused, Request, Response};
 
 /// What the last answer of a connection was written with.
@@ -49,7 +49,8 @@ where
         loop {
             let first = if watched.is_empty() { coming.recv().ok() } else { None };
             watched.extend(first.into_iter().chain(coming.try_iter()).map(Watched::new));
-            watched.retain_mut(|connection| self.is_still_there(connection));
+            // What must not happen ends one connection's watch, not all of them.
+            watched.retain_mut(|connection| contained(|| self.is_still_there(connection)).unwrap_or(false));
             thread::sleep(LOOK_EVERY);
         }
     }

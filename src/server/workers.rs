@@ -352,6 +352,6 @@ fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Keeps a worker alive whatever happens; the panic hook has logged the place.
-fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(serve)).ok()
 }

@@ -113,12 +113,13 @@ impl Listening {
 
 /// Claims the admin address for this supervisor, for as long as what is returned lives. Its server processes share the
 /// address while one follows another (`SO_REUSEPORT`), which the kernel grants to other supervisors' as well. An abstract
-/// name is had by one process alone, is seen where the address is, and ends with its process.
+/// name is had by one process alone, is seen where the address is, and ends with its process. It names the port alone,
+/// since an address can stand for all of a machine's.
 ///
 /// # Errors
 /// When another supervisor has it.
 pub fn claim_admin(address: SocketAddr) -> io::Result<UnixDatagram> {
-    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!("gatepost-admin-{address}"))?)
+    UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!("gatepost-admin-{}", address.port()))?)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<Listening> {

@@ -26,7 +26,7 @@ fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
     };
     assert_eq!(wait_for(&mut second()).code(), Some(1));
     let log = std::fs::read_to_string(directory.join("log")).unwrap();
-    assert!(log.contains("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this address"), "{log}");
+    assert!(log.contains("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this port"), "{log}");
     assert_eq!(Wire::over(connect(admin)).get("/healthz").status, 200);
     let old = first.server_process();
     first.signal("HUP");

@@ -195,8 +195,9 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
 
     let _back_at_last = BackAtLast(&cluster);
     cluster.await_a_standby(true);
-    for command in [ended[0], ended[1], &unlinked] {
-        let output = begun(&gatepost, command).wait_with_output().unwrap();
+    // A command is more patient than a request: half a minute.
+    for (command, waiting) in [ended[0], ended[1], &unlinked].map(|command| (command, begun(&gatepost, command))) {
+        let output = waiting.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && said.contains("standby"), "{command:?}: {said}");
     }

@@ -71,7 +71,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
 
 /// Whether the browser only makes ready for a visit that may never come.
 fn is_prefetch(request: &Request) -> bool {
-    let purposes = ["sec-purpose", "purpose"].map(|name| request.headers.first(name));
+    let purposes = [request.headers.first("sec-purpose"), request.headers.first("purpose")];
     purposes.into_iter().flatten().any(|purpose| purpose.contains("prefetch"))
 }
 
