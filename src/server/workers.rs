@@ -182,11 +182,13 @@ where
     }
 
     fn read_and_serve(&'static self, waiting: Waiting) {
-        let Waiting { mut request, head, id, arrived, in_flight: _in_flight } = waiting;
+        let Waiting { mut request, head, id, arrived, in_flight } = waiting;
         // Time in line counts, but a body that is already here shall still be taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
         let status = match read_body(request.as_reader(), head.body_length, deadline) {
-            Arrival::Whole(body) => return self.serve(request, head.with_body(id, body), arrived),
+            Arrival::Whole(body) => {
+                return self.serve(request, head.with_body(id, body), arrived, in_flight);
+            }
             Arrival::TooLong => 413,
             Arrival::TooSlow => {
                 let response = self.refusal(&request, &id, arrived, 408);
@@ -201,11 +203,12 @@ where
 
     /// Has a request answered: by this worker, or in its place, once the database keeps it waiting for too long. What it then
     /// finds out, after minutes perhaps, nobody waits for.
-    fn serve(&'static self, request: tiny_http::Request, read: Request, arrived: Instant) {
-        let unanswered = Arc::new(Mutex::new(Some(request)));
+    fn serve(&'static self, request: tiny_http::Request, read: Request, arrived: Instant, in_flight: InFlight) {
+        // It is in flight until it is answered, however long the worker hangs: a drain does not wait for that.
+        let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
         let (given_up, id) = (Arc::clone(&unanswered), read.id.clone());
         let give_up: GiveUp = Arc::new(move || {
-            let Some(request) = take(&given_up) else { return };
+            let Some((request, _in_flight)) = take(&given_up) else { return };
             // Whatever else comes over this connection does not wait for the worker.
             let peer = request.remote_addr().copied();
             iter::from_fn(|| self.turns.next(peer)).for_each(|request| self.discard(request));
@@ -213,7 +216,7 @@ where
             self.send(request, &response, Persistence::Close);
         });
         let response = deadline::serve(give_up, || self.handle(read));
-        if let Some(request) = take(&unanswered) {
+        if let Some((request, _in_flight)) = take(&unanswered) {
             self.answer(request, &response);
         }
     }
@@ -323,7 +326,7 @@ where
 }
 
 /// The request, for whoever asks first.
-fn take(unanswered: &Mutex<Option<tiny_http::Request>>) -> Option<tiny_http::Request> {
+fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
     unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
