@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use std::iter;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -114,10 +113,11 @@ where
         loop {
             let (source, waiting) = lane.next();
             let peer = waiting.request.remote_addr().copied();
-            contained(|| self.read_and_serve(waiting));
+            let is_elsewhere = contained(|| self.read_and_serve(waiting)).unwrap_or(false);
             self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
             self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
-            if let Some(next) = self.turns.next(peer) {
+            let next = if is_elsewhere { None } else { self.turns.next(peer) };
+            if let Some(next) = next {
                 self.take_turns(peer, next);
             }
             lane.leave(source);
@@ -127,12 +127,12 @@ where
     fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
         let mut turn = Some(request);
         while let Some(request) = turn {
-            let is_in_lane = contained(|| self.receive(request)).unwrap_or(false);
-            turn = if is_in_lane { None } else { self.turns.next(peer) };
+            let is_elsewhere = contained(|| self.receive(request)).unwrap_or(false);
+            turn = if is_elsewhere { None } else { self.turns.next(peer) };
         }
     }
 
-    /// Whether the lane has the request now, and with it the turn.
+    /// Whether somebody else has the turn now: the lane with the request, or whoever answered in this worker's place.
     fn receive(&'static self, request: tiny_http::Request) -> bool {
         let in_flight = InFlight::begin(&self.state.stats);
         if is_own_probe(&request, &self.state.nonce) {
@@ -156,8 +156,7 @@ where
     fn admit(&'static self, waiting: Waiting) -> bool {
         let length = waiting.head.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
-            self.read_and_serve(waiting);
-            return false;
+            return self.read_and_serve(waiting);
         }
         // A client that asks first is told before it sends anything.
         let is_too_long = length > DISCARD_LIMIT || (length > BODY_LIMIT && expects_continue(&waiting.request));
@@ -181,7 +180,8 @@ where
         self.release(request, &response, persistence);
     }
 
-    fn read_and_serve(&'static self, waiting: Waiting) {
+    /// Whether the turn is elsewhere (see `serve`).
+    fn read_and_serve(&'static self, waiting: Waiting) -> bool {
         let Waiting { mut request, head, id, arrived, in_flight } = waiting;
         // Time in line counts, but a body that is already here shall still be taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
@@ -192,33 +192,36 @@ where
             Arrival::TooLong => 413,
             Arrival::TooSlow => {
                 let response = self.refusal(&request, &id, arrived, 408);
-                return self.abandon(request, &response);
+                self.abandon(request, &response);
+                return false;
             }
             // Nothing is left to wait for, so tiny_http can let go of it.
             Arrival::Broken => 400,
         };
         let response = self.refusal(&request, &id, arrived, status);
         self.answer(request, &response);
+        false
     }
 
     /// Has a request answered: by this worker, or in its place, once the database keeps it waiting for too long. What it then
-    /// finds out, after minutes perhaps, nobody waits for.
-    fn serve(&'static self, request: tiny_http::Request, read: Request, arrived: Instant, in_flight: InFlight) {
+    /// finds out, after minutes perhaps, nobody waits for. Whether it was answered in its place, and the turn is elsewhere.
+    fn serve(&'static self, request: tiny_http::Request, read: Request, arrived: Instant, in_flight: InFlight) -> bool {
         // It is in flight until it is answered, however long the worker hangs: a drain does not wait for that.
         let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
         let (given_up, id) = (Arc::clone(&unanswered), read.id.clone());
         let give_up: GiveUp = Arc::new(move || {
             let Some((request, _in_flight)) = take(&given_up) else { return };
-            // Whatever else comes over this connection does not wait for the worker.
             let peer = request.remote_addr().copied();
-            iter::from_fn(|| self.turns.next(peer)).for_each(|request| self.discard(request));
             let response = self.refusal(&request, &id, arrived, 503);
             self.send(request, &response, Persistence::Close);
+            // The worker's turn ends here. What is next, after an end that needs no watching, does not wait for the worker.
+            if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
+                self.serve_soon(peer, next);
+            }
         });
         let response = deadline::serve(give_up, || self.handle(read));
-        if let Some((request, _in_flight)) = take(&unanswered) {
-            self.answer(request, &response);
-        }
+        let answered_here = take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
+        answered_here.is_none()
     }
 
     /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.

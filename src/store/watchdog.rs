@@ -18,6 +18,8 @@ const ROUND: Duration = Duration::from_millis(100);
 const CANCELS_AT_ONCE: usize = 8;
 /// What is cancelled has so long to end before nobody waits for it any more.
 const GRACE: Duration = Duration::from_secs(1);
+/// What every statement is given, so that a healthy one is not cancelled.
+const LEAST: Duration = Duration::from_millis(250);
 
 /// Knows what runs on every checked-out connection. Ends with its owner.
 pub(super) struct Watchdog(Arc<Shared>);
@@ -87,7 +89,8 @@ impl Watchdog {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
         let left = request.as_ref().map_or(Duration::MAX, |(deadline, _)| deadline.saturating_duration_since(started));
-        let cancel_after = self.0.cancel_after.min(left.saturating_sub(GRACE));
+        // Little time is left to the last statements of a request, yet not none.
+        let cancel_after = self.0.cancel_after.min(left.saturating_sub(GRACE).max(LEAST));
         let give_up_after = left.min(cancel_after + GRACE);
         let give_up = request.map(|(_, give_up)| give_up);
         let entry = Running { started, cancel_after, give_up_after, token, cancelled, give_up };
