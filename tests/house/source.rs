@@ -13,6 +13,16 @@ pub struct SourceFile {
     pub lines: usize,
     /// Its text, in which comments and the insides of literals are blank; lines stay where they are.
     code: String,
+    /// How much of it is code, comment, and unit test.
+    pub measure: Measure,
+}
+
+/// Lines: of code and of comments without blank ones, of unit tests with everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measure {
+    pub code: usize,
+    pub comments: usize,
+    pub tests: usize,
 }
 
 /// Every Rust file under `src/`, read once for all tests.
@@ -22,6 +32,12 @@ pub fn sources() -> &'static [SourceFile] {
         let mut files = Vec::new();
         collect(&root, &root, &mut files);
         assert!(files.len() > 10, "the sources were not found");
+        // A module that its parent declares for tests alone, and all below it, is test from end to end.
+        let of_tests: Vec<String> = files.iter().flat_map(SourceFile::test_modules).collect();
+        let is_test = |path: &str| of_tests.iter().any(|module| path.starts_with(module.as_str()));
+        for file in files.iter_mut().filter(|file| is_test(&file.path)) {
+            file.measure = Measure { code: 0, comments: 0, tests: file.lines };
+        }
         files
     });
     &SOURCES
@@ -41,17 +57,17 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) {
 
 impl SourceFile {
     pub fn new(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.to_owned(), lines: text.lines().count(), code: blank_comments_and_literals(text) }
+        let lines = text.lines().count();
+        SourceFile { path: path.to_owned(), lines, code: blank(text, true), measure: measure(text) }
     }
 
-    /// Lines that hold code and are no unit tests.
-    pub fn lines_of_code(&self) -> usize {
-        let of_tests = |part: &str| matches!(part, "tests" | "tests.rs") || part.ends_with("_tests.rs");
-        if self.path.split('/').any(of_tests) {
-            return 0;
-        }
-        let product = self.code.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
-        product.lines().filter(|line| !line.trim().is_empty()).count()
+    /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/samples.rs`, `pages/samples/`.
+    fn test_modules(&self) -> Vec<String> {
+        let directory = self.path.strip_suffix("mod.rs").map(str::to_owned);
+        let directory = directory.unwrap_or_else(|| format!("{}/", self.path.strip_suffix(".rs").unwrap()));
+        let declared = self.code.split("#[cfg(test)]").skip(1).filter_map(|rest| rest.split_once(';'));
+        let names = declared.filter_map(|(head, _)| head.trim().rsplit_once("mod ").filter(|_| !head.contains('{')));
+        names.flat_map(|(_, name)| [format!("{directory}{name}.rs"), format!("{directory}{name}/")]).collect()
     }
 
     /// The row's module this file belongs to: `store` for `store/users.rs`.
@@ -157,8 +173,16 @@ fn function_at(text: &str) -> Option<(String, usize)> {
     None
 }
 
-/// Replaces comments, and what stands in string and character literals, by blanks.
-fn blank_comments_and_literals(text: &str) -> String {
+/// What stands before `mod tests` is product; a line that is blank without its comment is a comment.
+fn measure(text: &str) -> Measure {
+    let product = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..=end]);
+    let said = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
+    let code = said(&blank(product, false));
+    Measure { code, comments: said(product) - code, tests: text.lines().count() - product.lines().count() }
+}
+
+/// Replaces comments, and what stands in string and character literals if asked to, by blanks.
+fn blank(text: &str, literals: bool) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
@@ -167,7 +191,8 @@ fn blank_comments_and_literals(text: &str) -> String {
             code.push(character);
             rest = &rest[character.len_utf8()..];
         } else {
-            code.extend(rest[..length].chars().map(|character| if character == '\n' { '\n' } else { ' ' }));
+            let kept = |character| character == '\n' || !(literals || rest.starts_with("//") || rest.starts_with("/*"));
+            code.extend(rest[..length].chars().map(|character| if kept(character) { character } else { ' ' }));
             rest = &rest[length..];
         }
         // An identifier that ends in r or b does not begin a literal.

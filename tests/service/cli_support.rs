@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::support::postgres::{ISSUER, TestDatabase};
+use crate::support::record;
 
 /// An installation and a directory for its files.
 pub struct Installation {
@@ -120,14 +121,17 @@ impl Drop for Installation {
 
 /// Runs a command with that standard input.
 pub fn answer(mut command: Command, input: &str) -> Answer {
+    let asked = format!("gatepost {:?}", command.get_args().collect::<Vec<_>>());
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     // A command that reads no input closes it.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-    Answer {
+    let answer = Answer {
         code: status.code().expect("ended by itself"),
         stdout: String::from_utf8(stdout).unwrap(),
         stderr: String::from_utf8(stderr).unwrap(),
-    }
+    };
+    record::write(&asked, &format!("{}\n{}\n{}", answer.code, answer.stdout, answer.stderr));
+    answer
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::http::{Answer, Browser, Connection, free_port};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
-use super::secrets;
 use super::waiting::{SOON, await_that};
+use super::{record, secrets};
 
 /// Secret of the confidential clients in [`document`]; `conf2` has `CONF2_SECRET`.
 pub const CONF1_SECRET: &str = "conf1-secret-with-some-length";
@@ -183,7 +183,9 @@ impl Gatepost {
         // A command that does not read its input closes it.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
-        secrets::assert_none_in(&String::from_utf8_lossy(&output.stderr), &format!("gatepost {arguments:?}"));
+        let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        secrets::assert_none_in(&said, &format!("gatepost {arguments:?}"));
+        record::write(&format!("gatepost {arguments:?}"), &format!("{}\n{printed}\n{said}", output.status));
         output
     }
 
@@ -234,7 +236,7 @@ impl Gatepost {
     /// Waits until the server has loaded everything.
     pub fn await_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while !self.is_ready() {
+        while !record::without(|| self.is_ready()) {
             assert!(Instant::now() < deadline, "the server does not get ready:\n{}", self.log());
             sleep(Duration::from_millis(20));
         }

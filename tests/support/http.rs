@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::secrets;
+use super::{record, secrets};
 
 /// What came back.
 #[derive(Clone, Debug)]
@@ -195,7 +195,11 @@ impl Connection {
         }
         request.push_str("\r\n");
         self.stream.get_mut().write_all(&[request.as_bytes(), body].concat())?;
-        self.read(method)
+        let answer = self.read(method)?;
+        let fields: String = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let body = String::from_utf8_lossy(&answer.body);
+        record::write(&format!("{method} {path}"), &format!("{}\n{fields}\n{body}", answer.status));
+        Ok(answer)
     }
 
     /// Posts a form.

@@ -10,6 +10,7 @@ pub mod jwt;
 pub mod offline;
 pub mod postgres;
 pub mod proxy;
+pub mod record;
 pub mod secrets;
 pub mod signer;
 pub mod traveller;

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::http::Answer;
+use super::record;
 
 /// Only against hangs: what comes about takes a second or two where nothing else runs.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -11,7 +12,7 @@ pub const SOON: Duration = Duration::from_secs(20);
 /// Waits until `condition` holds; fails after `patience`.
 pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience;
-    while !condition() {
+    while !record::without(&mut condition) {
         assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
         sleep(Duration::from_millis(10));
     }
@@ -19,10 +20,10 @@ pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() ->
 
 /// The first answer that is none of a server too busy to ask: 503 acknowledges nothing, and any client comes again.
 pub fn until_served(mut ask: impl FnMut() -> Answer) -> Answer {
-    let mut answer = ask();
+    let mut answer = record::without(&mut ask);
     while answer.status == 503 {
         sleep(Duration::from_millis(50));
-        answer = ask();
+        answer = record::without(&mut ask);
     }
     answer
 }
