@@ -152,7 +152,7 @@ impl AccountProblem {
             AccountProblem::NothingThere => texts.nothing_there.to_owned(),
             AccountProblem::PresentPasswordMissing => texts.present_password_missing.to_owned(),
             AccountProblem::PresentPasswordWrong => texts.present_password_wrong.to_owned(),
-            AccountProblem::TooManyAttempts { minutes } => texts.too_many_attempts.fill(&(texts.minutes)(minutes)),
+            AccountProblem::TooManyAttempts { minutes } => texts.too_many_attempts.fill(&texts.minutes(minutes)),
             AccountProblem::NewPasswordUnfit => texts.new_password_unfit.to_owned(),
             AccountProblem::NewPasswordsDiffer => texts.new_passwords_differ.to_owned(),
             AccountProblem::LastWayIn => texts.last_way_in.to_owned(),

@@ -76,7 +76,7 @@ fn summary(texts: &Texts, problem: UserCodeProblem) -> Markup {
             @match problem {
                 UserCodeProblem::Missing => p { a href="#user-code" { (texts.device_code_missing) } },
                 UserCodeProblem::Wrong => p { a href="#user-code" { (texts.device_code_wrong) } },
-                UserCodeProblem::TooMany { minutes } => p { (texts.too_many_attempts.fill(&(texts.minutes)(minutes))) },
+                UserCodeProblem::TooMany { minutes } => p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) },
                 UserCodeProblem::PageExpired => p { (texts.device_page_expired) },
             }
         }

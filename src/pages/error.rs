@@ -96,7 +96,7 @@ impl Problem {
             Problem::NotFound => texts.not_found_advice.to_owned(),
             Problem::MethodNotAllowed => texts.method_not_allowed_advice.to_owned(),
             Problem::TooLarge => texts.too_large_advice.to_owned(),
-            Problem::TooManyRequests { minutes } => texts.too_many_requests_advice.fill(&(texts.minutes)(minutes)),
+            Problem::TooManyRequests { minutes } => texts.too_many_requests_advice.fill(&texts.minutes(minutes)),
             Problem::Internal => texts.internal_advice.to_owned(),
             Problem::Unavailable => texts.unavailable_advice.to_owned(),
             Problem::RoundTripOver => texts.round_trip_over_advice.to_owned(),

@@ -1,16 +1,6 @@
 //! The languages the pages speak, and the choice among them.
 
 use crate::pages::texts::Texts;
-use crate::pages::texts::chinese::SIMPLIFIED_CHINESE;
-use crate::pages::texts::dutch::DUTCH;
-use crate::pages::texts::english::ENGLISH;
-use crate::pages::texts::french::FRENCH;
-use crate::pages::texts::german::GERMAN;
-use crate::pages::texts::italian::ITALIAN;
-use crate::pages::texts::japanese::JAPANESE;
-use crate::pages::texts::polish::POLISH;
-use crate::pages::texts::portuguese::PORTUGUESE;
-use crate::pages::texts::spanish::SPANISH;
 use crate::protocol::localized_text::LocalizedText;
 
 /// How many language ranges of one request are looked at; a browser sends fewer than ten.
@@ -22,72 +12,54 @@ const FULL_WEIGHT: u16 = 1_000;
 /// Ranges that ask for the script our Chinese is not written in: they match nothing rather than their language.
 const TRADITIONAL_CHINESE: [&str; 4] = ["zh-Hant", "zh-TW", "zh-HK", "zh-MO"];
 
-/// A language of the pages. Adding one means a variant here and a table under `texts/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the variants are the languages' names")]
-pub enum Language {
-    English,
-    German,
-    French,
-    Spanish,
-    Italian,
-    Portuguese,
-    Dutch,
-    Polish,
-    Japanese,
-    SimplifiedChinese,
+/// A variant each, with its canonical BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it. Its
+/// sentences stand in `static/texts/<tag>.txt`.
+macro_rules! languages {
+    ($($language:ident $tag:literal,)*) => {
+        /// A language of the pages.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Language { $(#[doc = $tag] $language,)* }
+
+        impl Language {
+            /// Every language, the default first.
+            pub const ALL: [Language; Language::TAGS.len()] = [$(Language::$language,)*];
+
+            /// The tags of all of them, in the same order.
+            pub const TAGS: &[&str] = &[$($tag,)*];
+
+            /// The tag of this language.
+            pub const fn tag(self) -> &'static str {
+                match self { $(Language::$language => $tag,)* }
+            }
+
+            /// The sentences of this language.
+            pub fn texts(self) -> &'static Texts {
+                match self {
+                    $(Language::$language => {
+                        static TEXTS: Texts =
+                            Texts::read(Language::$language, include_str!(concat!("../../static/texts/", $tag, ".txt")));
+                        &TEXTS
+                    })*
+                }
+            }
+        }
+    };
+}
+
+languages! {
+    English "en",
+    German "de",
+    French "fr",
+    Spanish "es",
+    Italian "it",
+    Portuguese "pt",
+    Dutch "nl",
+    Polish "pl",
+    Japanese "ja",
+    SimplifiedChinese "zh-Hans",
 }
 
 impl Language {
-    /// Every language, the default first.
-    pub const ALL: [Language; 10] = [
-        Language::English,
-        Language::German,
-        Language::French,
-        Language::Spanish,
-        Language::Italian,
-        Language::Portuguese,
-        Language::Dutch,
-        Language::Polish,
-        Language::Japanese,
-        Language::SimplifiedChinese,
-    ];
-
-    /// The tags of all of them, in the same order.
-    pub const TAGS: &[&str] = &["en", "de", "fr", "es", "it", "pt", "nl", "pl", "ja", "zh-Hans"];
-
-    /// The canonical BCP 47 tag, as the `lang` attribute and `ui_locales_supported` carry it.
-    pub const fn tag(self) -> &'static str {
-        match self {
-            Language::English => "en",
-            Language::German => "de",
-            Language::French => "fr",
-            Language::Spanish => "es",
-            Language::Italian => "it",
-            Language::Portuguese => "pt",
-            Language::Dutch => "nl",
-            Language::Polish => "pl",
-            Language::Japanese => "ja",
-            Language::SimplifiedChinese => "zh-Hans",
-        }
-    }
-
-    /// The sentences of this language.
-    pub const fn texts(self) -> &'static Texts {
-        match self {
-            Language::English => &ENGLISH,
-            Language::German => &GERMAN,
-            Language::French => &FRENCH,
-            Language::Spanish => &SPANISH,
-            Language::Italian => &ITALIAN,
-            Language::Portuguese => &PORTUGUESE,
-            Language::Dutch => &DUTCH,
-            Language::Polish => &POLISH,
-            Language::Japanese => &JAPANESE,
-            Language::SimplifiedChinese => &SIMPLIFIED_CHINESE,
-        }
-    }
-
     /// The language a person most likely wants: the one `ui_locales` asks for, else the best weighted of `Accept-Language`
     /// (RFC 9110 §12.5.4), else English. Both may be empty or nonsense.
     pub fn choose(ui_locales: &str, accept_language: &str) -> Language {

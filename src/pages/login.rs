@@ -178,7 +178,7 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
             h2 { (texts.there_is_a_problem) }
             @match problem {
                 LoginProblem::WrongCredentials => p { a href="#username" { (texts.wrong_credentials) } },
-                LoginProblem::TooManyAttempts { minutes } => p { (texts.too_many_attempts.fill(&(texts.minutes)(minutes))) },
+                LoginProblem::TooManyAttempts { minutes } => p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) },
                 LoginProblem::PageExpired => p { (texts.page_expired) },
                 LoginProblem::UsernameMissing => p { (username) },
                 LoginProblem::PasswordMissing => p { (password) },
