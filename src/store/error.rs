@@ -158,11 +158,6 @@ fn classify(error: &DbError) -> StoreError {
     StoreError::Query(condition(error))
 }
 
-/// A statement wanted to write where nothing may be written.
-fn is_read_only(code: &SqlState) -> bool {
-    *code == SqlState::READ_ONLY_SQL_TRANSACTION
-}
-
 /// Why the server does not do a statement that another time, or another server, may do.
 fn denial(sqlstate: &str) -> Option<&'static str> {
     match sqlstate {
@@ -183,7 +178,8 @@ fn denial(sqlstate: &str) -> Option<&'static str> {
 /// Conditions after which a connection is not used again: a read-only server (25006), the server going down (57P0x), a
 /// broken connection (08xxx), a cached plan that no longer fits the schema (0A000).
 pub(super) fn ends_connection(code: &SqlState) -> bool {
-    is_read_only(code) || code.code() == "0A000" || code.code().starts_with("57P0") || code.code().starts_with("08")
+    let code = code.code();
+    matches!(code, "25006" | "0A000") || code.starts_with("57P0") || code.starts_with("08")
 }
 
 /// SQLSTATE and the names in it. The server's message only where it can hold nothing but identifiers (class 42), so not where a
