@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_is_empty() {
+    fn no_sentence_is_empty_or_written_as_code() {
         for language in Language::ALL {
             assert_eq!(language.texts().language, language);
             let fields = fields(language);
@@ -369,6 +369,7 @@ mod tests {
                 let text =
                     field.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')).map_or("", |(text, _)| text);
                 assert!(!text.is_empty() && text == text.trim(), "{language:?}: {field}");
+                assert!(!text.contains(r"\\"), "nothing decodes a backslash: {language:?}: {field}");
             }
         }
     }
