@@ -36,18 +36,29 @@ pub fn write(asked: &str, came: &str) {
 }
 
 /// Words that look drawn by chance (long, of both letters and digits or of both cases) and every number of four digits
-/// or more become `~`; so do user codes and weekdays with their months.
+/// or more become `~`; so do user codes, dates and times.
 fn masked(text: &str) -> String {
     let part_of_word = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
+        if let Some((_, after)) = rest.split_at_checked(8).filter(|(start, _)| is_time(start)) {
+            masked.push('~');
+            rest = after;
+            continue;
+        }
         let length = rest.find(|character| !part_of_word(character)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(if length == 0 { first.len_utf8() } else { length });
-        masked.push_str(&if length == 0 { word.to_owned() } else { masked_word(word) });
+        let is_day = masked.ends_with("~, ") && word.len() == 2;
+        masked.push_str(&if length == 0 || is_day { word.replace(char::is_numeric, "~") } else { masked_word(word) });
         rest = after;
     }
     masked
+}
+
+/// `21:48:07`
+fn is_time(text: &str) -> bool {
+    text.char_indices().all(|(at, character)| if at % 3 == 2 { character == ':' } else { character.is_ascii_digit() })
 }
 
 fn masked_word(word: &str) -> String {
@@ -60,7 +71,9 @@ fn masked_word(word: &str) -> String {
         (any(char::is_ascii_lowercase), any(char::is_ascii_uppercase), any(char::is_ascii_digit));
     let user_code = word.len() == 9 && word.as_bytes()[4] == b'-' && !lower && !digit;
     let drawn = word.len() >= 16 && (digit && (lower || upper) || upper && lower);
-    if drawn || user_code || DATES.contains(&word) {
+    let date =
+        word.len() > 9 && word.bytes().take(8).filter(u8::is_ascii_digit).count() == 6 && word.as_bytes()[4] == b'-';
+    if drawn || user_code || date || DATES.contains(&word) {
         return String::from("~");
     }
     // Runs of digits: ports, instants, lengths of what is sealed; a status stays.
