@@ -19,7 +19,7 @@ pub struct Opened {
 
 /// Seals a request for the addresses of its pages.
 pub fn seal(app: &App, request: &SealedRequest) -> String {
-    app.vault.authorize_requests.seal_text("", &request.encode())
+    app.vault.authorize_requests.seal_text("", request)
 }
 
 /// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.
@@ -30,8 +30,7 @@ pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
 
 /// Opens a request that came another way than in an address.
 pub fn open_text(app: &App, sealed: &str) -> Result<Opened, Failure> {
-    let opened = app.vault.authorize_requests.open_text("", sealed).and_then(|bytes| SealedRequest::decode(&bytes));
-    let opened = opened.ok_or_else(invalid)?;
+    let opened: SealedRequest = app.vault.authorize_requests.open_text("", sealed).ok_or_else(invalid)?;
     if app.now() >= opened.received_at.plus(app.config.authorization_request_lifetime) {
         return Err(Failure::bad_request(Reason::PageExpired));
     }

@@ -75,7 +75,7 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
 
 fn open(context: GrantContext<'_>, code: &SecretText) -> Result<AuthorizationCode, Failure> {
     let opened = context.app.vault.authorization_codes.open_text(PREFIX, code.expose());
-    opened.and_then(|bytes| AuthorizationCode::decode(&bytes)).ok_or_else(|| invalid_grant(Reason::UnknownCode))
+    opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))
 }
 
 fn invalid_grant(reason: Reason) -> Failure {

@@ -21,8 +21,8 @@ use crate::protocol::id_token::IdToken;
 use crate::protocol::identifiers::{GrantId, Sid, Subject};
 use crate::protocol::instant::Instant;
 use crate::protocol::jwt::{self, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
+use crate::protocol::lengths;
 use crate::protocol::logout_token::LogoutToken;
-use crate::protocol::reference_token;
 use crate::protocol::refresh_token::{self, RefreshHandle};
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::{OPENID, ScopeSet};
@@ -196,7 +196,7 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> Acce
 fn access_token(app: &App, snapshot: &Snapshot, issue: &Issue<'_>, token: &AccessToken) -> Result<SecretText, Failure> {
     match issue.client.access_token_type {
         AccessTokenType::Reference => {
-            let sealed = app.vault.access_tokens.seal_text(ACCESS_TOKEN_PREFIX, &reference_token::encode(token));
+            let sealed = app.vault.access_tokens.seal_text(ACCESS_TOKEN_PREFIX, token);
             Ok(SecretText::new(sealed))
         }
         AccessTokenType::Jwt => {
@@ -284,6 +284,6 @@ pub fn logout_token(
 
 /// Seals an authorization code. `None` when it would be longer than a code may be.
 pub fn authorization_code(app: &App, code: &AuthorizationCode) -> Option<SecretText> {
-    let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, &code.encode());
-    code.fits().then(|| SecretText::new(sealed))
+    let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, code);
+    (sealed.len() <= lengths::AUTHORIZATION_CODE).then(|| SecretText::new(sealed))
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::claims;
-use super::codec::{Reader, Writer};
 use super::delegation::Delegation;
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::Instant;
@@ -20,7 +20,7 @@ use super::scope::ScopeSet;
 use super::token_subject::TokenSubject;
 
 /// An access token's own name: the grant behind it, where there is one, and 96 random bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Jti {
     /// The grant; none for client tokens and for those that come through the browser.
     pub grant: Option<GrantId>,
@@ -29,7 +29,7 @@ pub struct Jti {
 }
 
 /// The user an access token speaks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessTokenUser {
     /// `sub`
     pub subject: Subject,
@@ -46,7 +46,7 @@ pub struct AccessTokenUser {
 }
 
 /// What an access token says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
     /// `jti`
     pub jti: Jti,
@@ -61,6 +61,7 @@ pub struct AccessToken {
     /// `userinfo_claims`: names asked for one by one.
     pub userinfo_claims: Vec<String>,
     /// Claims that an extension grant gave, judged; `grant_claims` names them.
+    #[serde(with = "json_text")]
     pub claims: Map<String, Value>,
     /// `act` and `exchanged_from`, of a token that was exchanged for another (RFC 8693).
     pub delegation: Option<Delegation>,
@@ -230,23 +231,17 @@ impl Jti {
         Jti::decode(&URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
-    /// 32 bytes with a grant, 12 without.
+    /// The grant's 20 bytes, if any, and the random ones.
     pub fn encode(self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        if let Some(grant) = self.grant {
-            writer.grant_id(grant);
-        }
-        writer.fixed(&self.random);
-        writer.finish()
+        let grant = self.grant.map(GrantId::to_bytes).unwrap_or_default();
+        [&grant[..], &self.random].concat()
     }
 
     /// Tells the two forms apart by their length.
     pub fn decode(bytes: &[u8]) -> Option<Jti> {
-        let mut reader = Reader::new(bytes);
-        let grant = if bytes.len() == 32 { Some(reader.grant_id()?) } else { None };
-        let jti = Jti { grant, random: reader.fixed()? };
-        reader.finish()?;
-        Some(jti)
+        let (grant, random) = bytes.split_last_chunk()?;
+        let grant = if grant.is_empty() { None } else { Some(GrantId::from_bytes(grant)?) };
+        Some(Jti { grant, random: *random })
     }
 }
 
@@ -298,6 +293,20 @@ fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Valu
 
 fn seconds(value: &Value) -> Option<Instant> {
     value.as_i64().map(Instant::from_seconds)
+}
+
+/// Under the seal no byte says what comes next, which JSON would have to be told: claims lie there as text.
+mod json_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde_json::{Map, Value};
+
+    pub fn serialize<S: Serializer>(claims: &Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Value::Object(claims.clone()))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+        serde_json::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::acr_values::tenant_stands;
@@ -21,7 +22,7 @@ use super::token_subject::TokenSubject;
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
 
 /// Everything the authorization endpoint decided, for the token endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
     /// The grant that its redemption will create; its day is that of `grant_expires_at`.
     pub grant: GrantId,

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::claim_shape::{self, PROFILE};
 use super::client::Client;
-use super::codec::{Reader, Writer};
 use super::localized_text::LocalizedText;
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
 use super::user::User;
 
 /// Names of claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimNames {
     /// Members of `userinfo`.
     pub userinfo: Vec<String>,
@@ -199,19 +199,6 @@ pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterato
         if !is_reserved(&name) && !claims.contains_key(&name) {
             claims.insert(name, value);
         }
-    }
-}
-
-impl ClaimNames {
-    /// Appends the byte form.
-    pub fn write(&self, writer: &mut Writer) {
-        writer.texts(self.userinfo.iter().map(String::as_str));
-        writer.texts(self.id_token.iter().map(String::as_str));
-    }
-
-    /// Takes the byte form off the front.
-    pub fn read(reader: &mut Reader<'_>) -> Option<ClaimNames> {
-        Some(ClaimNames { userinfo: reader.texts()?, id_token: reader.texts()? })
     }
 }
 

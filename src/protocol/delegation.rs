@@ -1,11 +1,11 @@
 //! What an exchanged token says besides (RFC 8693 §4.1): who acts for its user, and which tokens it was made from. It
 //! stands no longer than each of those.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::audience::Narrowed;
-use super::codec::{Reader, Writer};
 use super::identifiers::{ClientId, Subject};
 use super::instant::Instant;
 
@@ -13,7 +13,7 @@ use super::instant::Instant;
 pub const DEEPEST: usize = 4;
 
 /// Who acts, for how many hands, and on which tokens that rests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegation {
     /// The present actor, then those before; at most [`DEEPEST`].
     pub actors: Vec<Actor>,
@@ -22,7 +22,7 @@ pub struct Delegation {
 }
 
 /// One who acts for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
     /// Another user: `{"sub": ..}`.
     User(Subject),
@@ -31,7 +31,7 @@ pub enum Actor {
 }
 
 /// A token that was exchanged, as far as its standing goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Its `jti`.
     pub jti: Jti,
@@ -125,19 +125,6 @@ impl Delegation {
         }
         tokens
     }
-
-    /// Appends the byte form.
-    pub fn write(&self, writer: &mut Writer) {
-        writer.bytes(self.act().to_string().as_bytes());
-        writer.bytes(self.exchanged_from().to_string().as_bytes());
-    }
-
-    /// Takes the byte form off the front.
-    pub fn read(reader: &mut Reader<'_>) -> Option<Delegation> {
-        let act: Value = serde_json::from_slice(reader.bytes()?).ok()?;
-        let exchanged_from: Value = serde_json::from_slice(reader.bytes()?).ok()?;
-        Delegation::from_claims(&act, &exchanged_from)
-    }
 }
 
 impl Origin {
@@ -190,13 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_read_back_and_nothing_deeper_does() {
+    fn what_was_written_reads_back_and_nothing_deeper_does() {
         let delegation = delegation();
         assert_eq!(Delegation::from_claims(&delegation.act(), &delegation.exchanged_from()), Some(delegation.clone()));
-        let mut writer = Writer::new();
-        delegation.write(&mut writer);
-        let bytes = writer.finish();
-        assert_eq!(Delegation::read(&mut Reader::new(&bytes)), Some(delegation.clone()));
         let deep = Delegation { actors: vec![Actor::User(Subject::new("x")); 5], ..delegation.clone() };
         let long = Delegation { origins: vec![delegation.origins[0].clone(); 5], ..delegation.clone() };
         let none = Delegation { origins: Vec::new(), ..delegation };

@@ -4,23 +4,24 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 
 use super::instant::Day;
 
 /// A registered client's name (RFC 6749 §2.2). At most 200 characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClientId(String);
 
 /// A user's identifier towards clients (OpenID Connect Core §2, `sub`): at most 255 ASCII characters, never reused.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subject(String);
 
 /// A browser session's public name (`sid`, OpenID Connect Front-Channel Logout §3). Unrelated to the cookie's handle.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Sid(String);
 
 /// A tenant's registered name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TenantName(String);
 
 impl ClientId {
@@ -110,7 +111,7 @@ impl fmt::Display for TenantName {
 }
 
 /// A grant's name: the UTC day of its absolute expiry (which names the partition) and 128 random bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantId {
     /// Day of the grant's absolute expiry.
     pub day: Day,
@@ -119,16 +120,25 @@ pub struct GrantId {
 }
 
 impl GrantId {
-    /// As commands write it: base64url of the day (4 bytes, big-endian) and the random ones.
+    /// The day (4 bytes, big-endian) and the random ones, as every handle of the grant begins.
+    pub fn to_bytes(self) -> Vec<u8> {
+        [self.day.0.to_be_bytes().as_slice(), &self.random].concat()
+    }
+
+    /// Reads those 20 bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<GrantId> {
+        let (day, random) = bytes.split_first_chunk()?;
+        Some(GrantId { day: Day(i32::from_be_bytes(*day)), random: random.try_into().ok()? })
+    }
+
+    /// As commands write it, in base64url.
     pub fn to_text(self) -> String {
-        URL_SAFE_NO_PAD.encode([self.day.0.to_be_bytes().as_slice(), &self.random].concat())
+        URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
     /// Reads that text; `None` for any other.
     pub fn from_text(text: &str) -> Option<GrantId> {
-        let bytes: [u8; 20] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-        let (day, random) = bytes.split_first_chunk::<4>()?;
-        Some(GrantId { day: Day(i32::from_be_bytes(*day)), random: random.try_into().ok()? })
+        GrantId::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 }
 

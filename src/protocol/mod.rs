@@ -23,7 +23,6 @@ pub mod user;
 // Reading what comes in
 pub mod basic_credentials;
 pub mod bearer;
-pub mod codec;
 pub mod cors;
 pub mod forms;
 pub mod forwarded;
@@ -63,7 +62,6 @@ pub mod failed_attempts;
 pub mod function_answer;
 pub mod jwt_bearer;
 pub mod refresh_token;
-pub mod sealed_code;
 pub mod token_exchange;
 pub mod token_request;
 pub mod token_response;
@@ -85,7 +83,6 @@ pub mod jwks;
 pub mod jwt;
 pub mod key_set;
 pub mod liveness;
-pub mod reference_token;
 pub mod token_subject;
 pub mod userinfo;
 

@@ -1,10 +1,12 @@
 //! `application/x-www-form-urlencoded`, read strictly: what a lenient decoder would repair is refused here.
 //! Parameter names are case-sensitive, an empty value counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
 
+use serde::{Deserialize, Serialize};
+
 use super::reason::Reason;
 
 /// Decoded parameters in the order they were sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {

@@ -4,6 +4,7 @@
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::lengths;
@@ -14,7 +15,7 @@ use super::secret::SecretText;
 const S256_LENGTH: usize = 43;
 
 /// `code_challenge_method`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CodeChallengeMethod {
     /// `plain`: the challenge is the verifier.
     Plain,
@@ -74,7 +75,7 @@ impl CodeChallenge {
 }
 
 /// SHA-256 of a `code_challenge`, and its method: what travels in the sealed code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeChallengeDigest {
     /// How the challenge was made.
     pub method: CodeChallengeMethod,

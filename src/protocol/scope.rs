@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::localized_text::LocalizedText;
 use super::registration::assertion_issuer::AssertionIssuer;
 use super::registration::extension_grant::ExtensionGrant;
@@ -14,7 +16,7 @@ pub const OPENID: &str = "openid";
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
 /// A set of scope names that keeps the order in which they were asked for and folds duplicates.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopeSet(Vec<String>);
 
 impl ScopeSet {

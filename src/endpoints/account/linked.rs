@@ -207,9 +207,8 @@ pub(super) fn confirm(change: Change<'_>, form_token: Option<&str>) -> Result<Re
     if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), form_token) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
-    let opened = app.vault.authorize_requests.open_text("", sealed);
-    let offer = opened.and_then(|bytes| LinkOffer::of_sealed(&SealedRequest::decode(&bytes)?));
-    let offer = offer.ok_or_else(sealed_address::invalid)?;
+    let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
+    let offer = opened.as_ref().and_then(LinkOffer::of_sealed).ok_or_else(sealed_address::invalid)?;
     match offer.judge(&present.row.sid, app.now()) {
         Ok(()) => {}
         Err(OfferProblem::OtherSession) => {

@@ -49,7 +49,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     }
     let parameters = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
     let state = parameters.bounded("state", lengths::HANDLE).ok().flatten().unwrap_or_default();
-    let trip = app.vault.upstream_states.open_text("", state).and_then(|opened| RoundTrip::decode(&opened));
+    let trip: Option<RoundTrip> = app.vault.upstream_states.open_text("", state);
     let underway = trip.filter(|trip| trip.provider == provider && trip.is_underway(app.now()));
     let Some(trip) = underway else { return Ok(over(app, request, Reason::RoundTripOver)) };
     let flow = Flow::new(trip.begun_at, trip.flow);

@@ -80,7 +80,7 @@ fn within_limits(app: &App, mut trip: RoundTrip, cookie: String) -> Option<(Roun
 }
 
 fn seal(app: &App, trip: &RoundTrip) -> String {
-    app.vault.upstream_states.seal_text("", &trip.encode())
+    app.vault.upstream_states.seal_text("", trip)
 }
 
 impl Purpose<'_> {

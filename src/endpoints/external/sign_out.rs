@@ -62,7 +62,7 @@ impl UpstreamSignOut {
     pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<Onward> {
         let provider = &self.provider;
         let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
-        let state = app.vault.authorize_requests.seal_text("", &returns.to_sealed(app.now()).encode());
+        let state = app.vault.authorize_requests.seal_text("", &returns.to_sealed(app.now()));
         let back = signed_out_url(app.issuer(), &provider.name);
         let address = federation::sign_out_address(app, provider, self.id_token.as_ref(), &back, Some(&state))?;
         Some(Onward { provider: provider.display_name.clone(), address })
@@ -87,7 +87,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
 }
 
 fn open(app: &App, state: &str) -> Option<UpstreamReturn> {
-    let sealed = SealedRequest::decode(&app.vault.authorize_requests.open_text("", state)?)?;
+    let sealed: SealedRequest = app.vault.authorize_requests.open_text("", state)?;
     let lives = app.now() < sealed.received_at.plus(app.config.authorization_request_lifetime);
     UpstreamReturn::of_sealed(&sealed).filter(|_| lives)
 }

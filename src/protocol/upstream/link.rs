@@ -170,16 +170,15 @@ mod tests {
     #[test]
     fn an_offer_is_read_back_as_it_was_sealed() {
         for offer in [offer(), LinkOffer { label: None, ..offer() }] {
-            let sealed = SealedRequest::decode(&offer.to_sealed().encode()).unwrap();
+            let sealed = offer.to_sealed();
             assert_eq!(LinkOffer::of_sealed(&sealed), Some(offer));
         }
     }
 
     #[test]
     fn whatever_was_sealed_for_something_else_is_no_offer() {
-        for purpose in SealedPurpose::ALL.into_iter().filter(|purpose| *purpose != SealedPurpose::Link) {
-            assert_eq!(LinkOffer::of_sealed(&SealedRequest { purpose, ..offer().to_sealed() }), None, "{purpose:?}");
-        }
+        let logout = SealedRequest { purpose: SealedPurpose::Logout, ..offer().to_sealed() };
+        assert_eq!(LinkOffer::of_sealed(&logout), None);
         for missing in ["provider", "issuer", "subject", "sid"] {
             let sealed = offer().to_sealed();
             let kept = sealed.parameters.iter().filter(|(name, _)| *name != missing);
