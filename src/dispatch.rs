@@ -24,10 +24,9 @@ use crate::store::StoreError;
 
 use route::{Audience, Route, Sharing};
 
-/// What answers most requests; absent, after a wait perhaps, until the first load from the database has succeeded.
+/// Absent, after a wait perhaps, until the first load from the database has succeeded.
 type Opened<'a> = &'a dyn Fn() -> Option<&'a App>;
 
-/// Answers one request of the main listener.
 pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Request) -> Response {
     let started = Instant::now();
     let route = Route::find(config.base_url.path(), &request.path);
@@ -50,7 +49,6 @@ fn count(metrics: &Metrics, route: Option<Route<'_>>, response: &Response, start
     });
 }
 
-/// The answer to a request that the server refused before it got here.
 pub fn refusal(config: &Config, metrics: &Metrics, Refused { status, request }: &Refused) -> Response {
     let (status, started) = (*status, Instant::now());
     let (error, description) = refused_early(status);
@@ -76,7 +74,6 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
     }
 }
 
-/// Answers one request of the admin listener, which only the operator reaches.
 pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
         (Method::Get | Method::Head, "/healthz") => health::live(),
@@ -148,7 +145,7 @@ fn preflight() -> Response {
         .header("Access-Control-Max-Age", "600")
 }
 
-/// Adds what lets a script of another origin read the answer: never with credentials, so cookies stay out of it.
+/// Never with credentials, so cookies stay out of it.
 fn share(response: Response, route: Route<'_>, app: Opened<'_>, request: &Request) -> Response {
     match route.sharing() {
         Sharing::Nobody => response,

@@ -10,42 +10,33 @@ pub mod outgoing;
 
 pub use incoming::Persistence;
 
-/// A request as handlers see it: bounded, with its body read.
 #[derive(Clone)]
 pub struct Request {
-    /// 16 hex digits, made by the server for this request; stands in log lines and on error pages.
+    /// 16 hex digits; stands in log lines and on error pages.
     pub id: String,
-    /// Method.
     pub method: Method,
-    /// Path as sent, without query, still percent-encoded.
+    /// As sent, without query, still percent-encoded.
     pub path: String,
-    /// Raw query, without `?`; empty when there is none.
+    /// Without `?`; empty when there is none.
     pub query: String,
-    /// Header fields in the order received.
     pub headers: Headers,
-    /// The whole body; at most 64 KiB.
+    /// At most 64 KiB.
     pub body: Vec<u8>,
-    /// Who sent it, after trusted proxies were believed.
+    /// After trusted proxies were believed.
     pub source: IpAddr,
 }
 
-/// Request methods this server tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// GET
     Get,
-    /// HEAD
     Head,
-    /// POST
     Post,
-    /// OPTIONS
     Options,
-    /// Anything else: answered 405.
     Other,
 }
 
 impl Method {
-    /// The method's name; `other` for those that are not told apart.
+    /// `other` for those that are not told apart.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -64,17 +55,15 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Header fields of a request. Names compare without case (RFC 9110 §5.1).
+/// Names compare without case (RFC 9110 §5.1).
 #[derive(Clone, Default)]
 pub struct Headers(pub Vec<(String, String)>);
 
 impl Headers {
-    /// The value of the first field called `name`.
     pub fn first(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// Every value sent under `name`, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -84,12 +73,12 @@ impl Headers {
 pub struct Refused {
     /// 400, 408, 413, 414, 431, 500, 501 or 503.
     pub status: u16,
-    /// What could be read of it, without query and body; the path is empty where it could not be read.
+    /// Without query and body; the path is empty where it could not be read.
     pub request: Request,
 }
 
 impl Request {
-    /// This request without anything of what it asks: enough to say in the right language that it failed.
+    /// Enough to say in the right language that it failed.
     #[must_use]
     pub fn bare(&self) -> Request {
         let language =
@@ -105,31 +94,25 @@ impl Request {
         }
     }
 
-    /// The value of the cookie called `name` (RFC 6265 §4.2); the first one where it was repeated.
+    /// RFC 6265 §4.2; the first one where it was repeated.
     pub fn cookie(&self, name: &str) -> Option<&str> {
         self.cookies().find_map(|(key, value)| (key == name).then_some(value))
     }
 
-    /// Names and values of all cookies, in order.
     pub fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.headers.all("cookie").flat_map(|line| line.split(';'));
         pairs.filter_map(|pair| pair.trim_matches([' ', '\t']).split_once('='))
     }
 }
 
-/// The bytes of an answer.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Made for this answer.
     Owned(Vec<u8>),
-    /// Embedded in the binary.
     Static(&'static [u8]),
-    /// Rendered once, sent often.
     Shared(Arc<[u8]>),
 }
 
 impl Body {
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Body::Owned(bytes) => bytes,
@@ -139,44 +122,38 @@ impl Body {
     }
 }
 
-/// An answer. Header names and values are checked for CR, LF and other control bytes when it is written out.
+/// Header names and values are checked for CR, LF and other control bytes when it is written out.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Status code.
     pub status: u16,
-    /// Header fields in the order they are sent. `Content-Length`, `Date` and `Connection` are the server's own.
+    /// In the order they are sent. `Content-Length`, `Date` and `Connection` are the server's own.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// The body; not sent in answer to HEAD.
+    /// Not sent in answer to HEAD.
     pub body: Body,
-    /// What the log line of this request says beside method, path and status.
     pub note: Note,
 }
 
-/// What a handler tells the request's log line. Nothing secret: no token, code, cookie, state or nonce.
+/// For the request's log line. Nothing secret: no token, code, cookie, state or nonce.
 #[derive(Clone, Debug, Default)]
 pub struct Note {
-    /// The authenticated or named client.
     pub client_id: Option<String>,
-    /// Grant type, at the token endpoint.
+    /// At the token endpoint.
     pub grant: Option<String>,
-    /// Reason code, as `GP1207`.
+    /// As `GP1207`.
     pub reason: Option<&'static str>,
-    /// Details for the log alone: what was registered against what was received.
+    /// For the log alone: what was registered against what was received.
     pub detail: Option<String>,
 }
 
 impl Response {
-    /// An empty answer.
     pub fn empty(status: u16) -> Response {
         Response { status, headers: Vec::new(), body: Body::Static(b""), note: Note::default() }
     }
 
-    /// An answer with a body of the given media type.
     pub fn with_body(status: u16, content_type: &'static str, body: Body) -> Response {
         Response { status, headers: vec![("Content-Type", Cow::Borrowed(content_type))], body, note: Note::default() }
     }
 
-    /// Adds a header field.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Response {
         self.headers.push((name, value.into()));

@@ -1,7 +1,5 @@
 //! The server process: tiny_http over the inherited socket, worker threads, the body lane, the self-probe, the drain.
-//!
-//! It owns the way from a socket to a [`Request`] and from a [`Response`] back; what to answer is the handler's. Where
-//! tiny_http is weak, this module counts, refuses, or asks its supervisor for a successor.
+//! Where tiny_http is weak, this module counts, refuses, or asks its supervisor for a successor.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
@@ -39,62 +37,54 @@ use workers::Service;
 use crate::http::{Refused, Request, Response};
 use crate::protocol::forwarded::Cidr;
 
-/// Least time before a process asks for a successor, and between two times: nobody shall make us do nothing else.
+/// Before and between requests for a successor: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);
 /// `EX_CONFIG` of sysexits.h: starting again would not help.
 const EXIT_CONFIGURATION: i32 = 78;
 
-/// How a server process serves.
 pub struct ServerSettings {
-    /// Threads that answer requests.
     pub workers: usize,
-    /// TCP peers whose `X-Forwarded-For` is believed; peers on a Unix socket always are.
+    /// TCP peers; those on a Unix socket are always believed.
     pub trusted_proxies: Vec<Cidr>,
-    /// Where the admin pages are served, if anywhere.
     pub admin_listen: Option<SocketAddr>,
-    /// Whether there is more to say than refusals.
+    /// There is more to say than refusals.
     pub is_open: Arc<AtomicBool>,
 }
 
-/// What a server process has done and is doing; for metrics.
 #[derive(Debug, Default)]
 pub struct ServerStats {
-    /// Connections open when last counted.
+    /// When last counted.
     pub connections: AtomicUsize,
-    /// Requests received, own probes aside.
+    /// Own probes aside.
     pub received: AtomicU64,
-    /// Answers sent, own probes included.
+    /// Own probes included.
     pub answered: AtomicU64,
-    /// Requests received and not yet answered.
+    /// Received and not yet answered.
     pub in_flight: AtomicUsize,
-    /// Requests in the body lane or in line before it.
+    /// In the body lane or in line before it.
     pub awaited: AtomicUsize,
-    /// Requests that have left the body lane.
+    /// Have left the body lane.
     pub bodies: AtomicU64,
-    /// Connections given up with an unread body.
+    /// With an unread body.
     pub abandoned: AtomicU64,
-    /// Requests refused by the server itself, before a handler saw them.
+    /// Before a handler saw them.
     pub refused: AtomicU64,
-    /// Requests that were let go of without an answer, because their connection had ended.
+    /// Let go of, because their connection had ended.
     pub unanswered: AtomicU64,
-    /// Connections whose peer had left before anybody asked whose they are, since the log was last told.
+    /// Their peer had left before anybody asked whose they are; since the log was last told.
     pub departed: AtomicU64,
-    /// Handlers that panicked.
     pub panicked: AtomicU64,
-    /// Times a successor was asked for.
     pub recycles: AtomicU64,
 }
 
-/// What all threads of a server process share.
 struct State {
     settings: ServerSettings,
     stats: Arc<ServerStats>,
     control: Control,
     nonce: String,
-    /// Whether the listener may have ended without a word.
+    /// The listener may have ended without a word.
     doubtful: AtomicBool,
     draining: AtomicBool,
-    /// When a successor may be asked for (again).
     successor_not_before: Mutex<Instant>,
 }
 
@@ -115,10 +105,9 @@ impl State {
     }
 }
 
-/// Serves until the supervisor says otherwise. Standard input is the listening socket, standard output the socket to the
-/// supervisor. `handler` answers requests, `admin_handler` those to the admin address; both map every failure to a
-/// response, and give the answer to what the server itself refuses; `last_words` are said when a drain is over. The process ends with code 0 after a drain or when the supervisor is gone, 1 when something it needs cannot
-/// be had, 78 when it was not started by a supervisor.
+/// Standard input is the listening socket, standard output the socket to the supervisor. The handlers map every
+/// failure to a response, and give the answer to what the server itself refuses. Ends with code 0 after a drain or
+/// when the supervisor is gone, 1 when something it needs cannot be had, 78 when it was not started by a supervisor.
 pub fn run<H, A, L>(settings: ServerSettings, stats: Arc<ServerStats>, handler: H, admin_handler: A, last_words: L) -> !
 where
     H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
@@ -134,11 +123,9 @@ where
     process::exit(failure.code)
 }
 
-/// What a service behind a socket of systemd's lacks that is not in the socket's group.
 const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give it the socket's group \
                         (SupplementaryGroups= in gatepost.service, as SocketGroup= in gatepost.socket)";
 
-/// Why a server process ended before it served.
 struct StartFailure {
     message: String,
     code: i32,
@@ -182,8 +169,8 @@ where
     obey(state, &address, orders, last_words)
 }
 
-/// The default hook prints the panic's text, which may quote what a client sent. tiny_http's threads, which alone have no
-/// name, panic when descriptors or threads are short, and the one that accepts may be among them.
+/// The default hook prints the panic's text, which may quote what a client sent. tiny_http's threads, which alone have
+/// no name, panic when descriptors or threads are short, and the one that accepts may be among them.
 fn note_panics(state: &'static State) {
     panic::set_hook(Box::new(|panic| {
         // tiny_http asks each connection whose it is, and takes no for an answer by a panic of the thread that reads it alone.
@@ -232,8 +219,7 @@ where
     Ok(())
 }
 
-/// Metrics and health for the operator: two threads, no bodies, one request per connection so that no idle scraper keeps
-/// a drain waiting.
+/// Two threads, no bodies, one request per connection so that no idle scraper keeps a drain waiting.
 fn serve_admin<A>(state: &'static State, handler: A) -> Result<(), StartFailure>
 where
     A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
@@ -271,7 +257,6 @@ fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartF
     server.map_err(|error| StartFailure::new(1, "tiny_http does not start", error))
 }
 
-/// The listener's own callers: the knocks and the probe.
 fn watch(state: &'static State, address: &SockAddr) -> Result<(), StartFailure> {
     let (knocked, probed) = (address.clone(), address.clone());
     start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
@@ -287,7 +272,6 @@ fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
     })
 }
 
-/// Follows the supervisor's orders, and ends with it.
 fn obey<L>(
     state: &'static State,
     address: &SockAddr,

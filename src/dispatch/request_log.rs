@@ -8,8 +8,8 @@ use log::{Level, Record};
 
 use crate::http::{Note, Request, Response};
 
-/// One line a request: what a query or a body held never gets here, a path only in escaped form. The fields stand in the
-/// record as well, for logs in JSON.
+/// What a query or a body held never gets here, a path only in escaped form. The fields stand in the record as well,
+/// for logs in JSON.
 pub(super) fn write(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
@@ -50,7 +50,6 @@ pub(super) fn write(request: &Request, response: &Response, started: Instant) {
     );
 }
 
-/// A text in printable ASCII, `most` characters of it.
 struct Escaped<'a> {
     text: &'a str,
     most: usize,

@@ -3,7 +3,6 @@
 use crate::http::Method;
 use crate::protocol::discovery as metadata;
 
-/// Everything that can be asked for, relative to the base URL's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     Home,
@@ -46,7 +45,7 @@ pub(super) enum Sharing {
 }
 
 impl<'a> Route<'a> {
-    /// The route of a path; paths are case-sensitive and end where they end.
+    /// Paths are case-sensitive and end where they end.
     pub(super) fn find(base_path: &str, path: &'a str) -> Option<Route<'a>> {
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
         if path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path) {
@@ -89,7 +88,6 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// What metrics call it.
     pub(super) fn label(self) -> &'static str {
         match self {
             Route::Home => "home",

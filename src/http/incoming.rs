@@ -1,7 +1,5 @@
-//! From a tiny_http request to ours: what is refused before a handler sees it, and how the body is delimited.
-//!
-//! tiny_http has already split lines and headers, leniently; the rules here are those of RFC 9112, strictly. Every
-//! refusal is a status code.
+//! From a tiny_http request to ours. tiny_http has already split lines and headers, leniently; the rules here are
+//! those of RFC 9112, strictly. Every refusal is a status code.
 
 use std::net::IpAddr;
 
@@ -9,43 +7,34 @@ use super::{Headers, Method, Request};
 use crate::protocol::forwarded::{Cidr, source};
 use crate::protocol::lengths;
 
-/// Longest path of a request, in bytes.
+/// In bytes, as all of these but the count.
 pub const PATH_LIMIT: usize = 8 * 1_024;
-/// Longest query of a request, in bytes.
 pub const QUERY_LIMIT: usize = lengths::QUERY_BYTES;
-/// Most header fields of a request.
 pub const HEADER_COUNT_LIMIT: usize = 100;
-/// Names and values of all header fields together, in bytes.
 pub const HEADERS_LIMIT: usize = 48 * 1_024;
 
 /// How a connection goes on after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// The HTTP/1.1 way: stays open, and nothing needs to be said.
+    /// Nothing needs to be said: the HTTP/1.1 way.
     Open,
-    /// Stays open, and an HTTP/1.0 client must be told.
+    /// An HTTP/1.0 client must be told.
     KeepAlive,
-    /// This answer is the last.
     Close,
 }
 
-/// What the request line and the header fields say, checked.
 pub struct Head {
     method: Method,
     path: String,
     query: String,
     headers: Headers,
-    /// Who sent the request, after trusted proxies were believed.
+    /// After trusted proxies were believed.
     pub source: IpAddr,
-    /// Length of the body in bytes.
     pub body_length: u64,
 }
 
-/// Checks the head of a request, all but the way its body is delimited (see `body_length`).
-///
-/// # Errors
-/// 400 for what the grammar forbids, 414 and 431 for what is too long, 501 for a `Transfer-Encoding`: this server takes
-/// bodies of known length only, so that there is one way to tell where a request ends (RFC 9112 §6.1).
+/// 400 for what the grammar forbids, 414 and 431 for what is too long, 501 for a `Transfer-Encoding`: bodies have a
+/// known length, so that there is one way to tell where a request ends (RFC 9112 §6.1).
 pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Result<Head, u16> {
     let headers = read_headers(request)?;
     let (path, query) = read_target(request.url())?;
@@ -61,7 +50,6 @@ pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Resu
     Ok(Head { method, path, query, headers, source, body_length })
 }
 
-/// Who sent a request, whatever else is wrong with it.
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
     let peer = request.remote_addr().map(|address| address.ip());
     let fields = request.headers().iter().filter(|header| header.field.equiv("X-Forwarded-For"));
@@ -82,17 +70,13 @@ pub fn remains_of(request: &tiny_http::Request, id: &str, source: IpAddr) -> Req
 }
 
 impl Head {
-    /// The whole request, once its body is there.
     pub fn with_body(self, id: String, body: Vec<u8>) -> Request {
         let Head { method, path, query, headers, source, body_length: _ } = self;
         Request { id, method, path, query, headers, body, source }
     }
 }
 
-/// Length of the body (RFC 9112 §6.3).
-///
-/// # Errors
-/// 400 for lengths that differ or are no plain number, or beside a `Transfer-Encoding`; 501 for a `Transfer-Encoding`.
+/// RFC 9112 §6.3. 400 for lengths that differ or are no plain number, or beside a `Transfer-Encoding`.
 fn body_length(headers: &Headers) -> Result<u64, u16> {
     let mut lengths = headers.all("content-length");
     let first = lengths.next();
@@ -106,8 +90,8 @@ fn body_length(headers: &Headers) -> Result<u64, u16> {
     first.parse().map_err(|_| 400)
 }
 
-/// Whether tiny_http can let go of this request while its body has not been read. Where it cannot, letting go allocates
-/// or waits for whatever length was announced, or takes the body for the next request.
+/// Where tiny_http cannot let go of it, it allocates or waits for whatever length was announced, or takes the body for
+/// the next request.
 pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
     let is_encoded = request.headers().iter().any(|header| header.field.equiv("Transfer-Encoding"));
     if connection_options(request).contains("upgrade") {
@@ -117,18 +101,18 @@ pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
     (length == 0 || (length <= 1_024 && !expects_continue(request))) && !is_encoded
 }
 
-/// Whether the client waits to be told before it sends its body (RFC 9110 §10.1.1).
+/// RFC 9110 §10.1.1
 pub fn expects_continue(request: &tiny_http::Request) -> bool {
     request.headers().iter().any(|header| header.field.equiv("Expect"))
 }
 
-/// Whether reading the body may wait for the network. tiny_http has buffered the short ones.
+/// tiny_http has buffered the short ones.
 pub fn body_must_be_awaited(request: &tiny_http::Request, body_length: u64) -> bool {
     let is_unbuffered = expects_continue(request) || connection_options(request).contains("upgrade");
     body_length > 1_024 || (body_length > 0 && is_unbuffered)
 }
 
-/// What tiny_http will do with the connection after this request; it looks at the first `Connection` field alone.
+/// What tiny_http will do; it looks at the first `Connection` field alone.
 pub fn persistence(request: &tiny_http::Request) -> Persistence {
     let options = connection_options(request);
     let is_old = *request.http_version() < (1, 1);
@@ -158,7 +142,7 @@ fn read_headers(request: &tiny_http::Request) -> Result<Headers, u16> {
     Ok(Headers(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
 }
 
-/// Path and query of a request target in origin, absolute or asterisk form (RFC 9112 §3.2).
+/// Origin, absolute or asterisk form (RFC 9112 §3.2).
 fn read_target(target: &str) -> Result<(String, String), u16> {
     if target.len() > PATH_LIMIT + QUERY_LIMIT {
         return Err(414);
@@ -174,7 +158,6 @@ fn read_target(target: &str) -> Result<(String, String), u16> {
     Ok((if path.is_empty() { String::from("/") } else { path.to_owned() }, query.to_owned()))
 }
 
-/// The part of a target that begins with the path.
 fn origin_form(target: &str) -> Option<&str> {
     if target.starts_with('/') || target == "*" {
         return Some(target);
@@ -185,7 +168,7 @@ fn origin_form(target: &str) -> Option<&str> {
     if is_http && path_at > 0 { rest.get(path_at..) } else { None }
 }
 
-/// The method of a request. Methods differ by case (RFC 9110 §9.1).
+/// Methods differ by case (RFC 9110 §9.1).
 pub fn method(request: &tiny_http::Request) -> Method {
     match request.method().as_str() {
         "GET" => Method::Get,

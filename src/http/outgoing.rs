@@ -1,5 +1,5 @@
-//! From our response to the bytes of an answer: the one place where header bytes are checked, and where framing and
-//! date are added. What cannot be written safely is refused as a whole.
+//! From our response to the bytes of an answer: the one place where header bytes are checked. What cannot be written
+//! safely is refused as a whole.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -7,14 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Method, Persistence, Response};
 
-/// A header field that would not arrive as the field it was meant to be. Carries the name only where it is harmless.
+/// It would not arrive as the field it was meant to be. Carries the name only where it is harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsafeHeader(pub &'static str);
 
-/// The bytes of an answer, head and body in one piece (RFC 9112 §2.1).
-///
-/// # Errors
-/// When a header has bytes outside printable ASCII, space and tab, or is one the server writes itself.
+/// In one piece (RFC 9112 §2.1). Fails when a header has bytes outside printable ASCII, space and tab, or is one the
+/// server writes itself.
 pub fn serialise(
     response: &Response,
     method: Method,
@@ -35,7 +33,7 @@ pub fn serialise(
     Ok(bytes)
 }
 
-/// Every header field of an answer: the server's own first, then the handler's, each of them checked.
+/// The server's own first, then the handler's, each of them checked.
 fn fields(
     response: &Response,
     has_body: bool,
@@ -59,12 +57,11 @@ fn fields(
     Ok(fields)
 }
 
-/// Answers over a connection that must not be read any further, whose body nobody will read, and forgets it.
-///
-/// tiny_http reads an unread body to its end before it lets go of a request, allocating the announced length at once;
-/// only `upgrade` hands out the connection as it is. That writes a head of its own, without a length: the rest of ours
-/// travels in the value of a field that tiny_http passes on as it stands, and was checked by [`serialise`]'s rules.
-/// Two descriptors and a thread stay behind until the process ends, so whoever calls this counts.
+/// Answers over a connection that must not be read any further, and forgets it. tiny_http reads an unread body to its
+/// end before it lets go of a request, allocating the announced length at once; only `upgrade` hands out the
+/// connection as it is. That writes a head of its own, without a length: the rest of ours travels in the value of a
+/// field that tiny_http passes on as it stands, and was checked by [`serialise`]'s rules. Two descriptors and a thread
+/// stay behind until the process ends, so whoever calls this counts.
 pub fn abandon(request: tiny_http::Request, response: &Response, now: SystemTime) {
     let mut refusal = response.clone();
     if refusal.headers.iter().any(|(name, value)| check_field(name, value).is_err()) {
@@ -119,8 +116,8 @@ fn name_at(names: &'static str, index: u64) -> &'static str {
     names.get(start..start + 3).unwrap_or_default()
 }
 
-/// Year, month (from 0) and day (from 1) of the given day since 1970-01-01, in the Gregorian calendar. Years are counted
-/// from March on, so that the leap day comes last: months then alternate in a pattern of 153 days per five.
+/// Year, month (from 0) and day (from 1), Gregorian. Years are counted from March on, so that the leap day comes last:
+/// months then alternate in a pattern of 153 days per five.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     const DAYS_FROM_YEAR_ZERO_TO_1970: u64 = 719_468;
     const DAYS_IN_400_YEARS: u64 = 146_097;
@@ -135,7 +132,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// The phrase of RFC 9110 §15 for the codes this server sends.
+/// RFC 9110 §15
 fn reason_phrase(status: u16) -> &'static str {
     tiny_http::StatusCode(status).default_reason_phrase()
 }

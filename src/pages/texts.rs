@@ -90,7 +90,6 @@ macro_rules! texts {
     ($($name:ident: $kind:ident,)* @scopes $($scope:literal)* @claims $($claim:literal)* @then $($later:ident: $later_kind:ident,)*) => {
         /// All sentences of one language.
         #[derive(Debug)]
-        #[allow(missing_docs, reason = "a field's name says which sentence it is; the English file shows it")]
         pub struct Texts {
             pub language: Language,
             $(pub $name: $kind,)*

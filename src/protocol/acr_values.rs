@@ -13,7 +13,6 @@ use super::upstream::choices::Place;
 /// What every completed sign-in here is worth (OpenID Connect Core §2, `acr`).
 pub const SIGNED_IN: &str = "1";
 
-/// Wishes about the sign-in, judged against what is registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcrValues {
     /// The provider to sign in with: known, enabled, allowed to the client, and not of another tenant.
@@ -45,8 +44,7 @@ impl AcrValues {
     }
 }
 
-/// The tenant of a request that brings a password along: `idp:local` says what is so anyhow, any other provider is a
-/// contradiction.
+/// The tenant of a request that brings a password along: of `idp:` it may name `local` alone.
 pub fn tenant_for_password(
     text: Option<&str>,
     client: &Client,
@@ -59,8 +57,7 @@ pub fn tenant_for_password(
     Ok(AcrValues::parse(text, client, catalogue)?.tenant)
 }
 
-/// The tenant of a sign-in: the one named, if it is registered and the client allows it; without a name the client's only one,
-/// else none. See [`named_tenant`] for what is refused.
+/// The tenant named, if it is registered and the client's; without a name the client's only one, else none.
 pub fn settle_tenant<'a>(
     names: impl Iterator<Item = &'a str>,
     client: &Client,
@@ -70,8 +67,8 @@ pub fn settle_tenant<'a>(
     Ok(named.or_else(|| only_tenant(client).cloned()))
 }
 
-/// The tenant that is named, if one is. More than one name, an unknown or a disallowed one is `UnknownTenant`; where no tenant
-/// is registered at all, names are ignored.
+/// More than one name, an unknown or a disallowed one is `UnknownTenant`; where no tenant is registered, names are
+/// ignored.
 pub fn named_tenant<'a>(
     names: impl Iterator<Item = &'a str>,
     catalogue: &Catalogue,
@@ -89,8 +86,7 @@ pub fn named_tenant<'a>(
     }
 }
 
-/// Whether what was given within that tenant, or without one, would still be given: its tenant is registered and the client's,
-/// or it has none and the client has not come to belong to exactly one.
+/// Whether what was given within that tenant, or without one, would still be given.
 pub fn tenant_stands(tenant: Option<&TenantName>, client: &Client, catalogue: &Catalogue) -> bool {
     match tenant {
         Some(tenant) => catalogue.tenants.contains_key(tenant.as_str()) && client.allows_tenant(tenant),

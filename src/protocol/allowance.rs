@@ -1,5 +1,5 @@
-//! What applications have of a person beyond one sign-in: consents that are remembered, and grants that last while the person
-//! is away. Both are one thing to whoever wants to take it back.
+//! What applications have of a person beyond one sign-in: remembered consents, and grants that last while the person
+//! is away.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,15 @@ use super::instant::Instant;
 use super::refresh_token;
 use super::scope::ScopeSet;
 
-/// What one application has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Which.
     pub client_id: ClientId,
-    /// For what.
     pub scope: ScopeSet,
-    /// Since when.
     pub since: Instant,
 }
 
 impl Allowance {
-    /// What a remembered consent allows; `None` when it no longer stands. `expires_at` is the end that was stored with it.
+    /// `None` when it no longer stands. `expires_at` is the end that was stored with it.
     pub fn of_consent(
         consent: &Consent,
         expires_at: Option<Instant>,
@@ -38,7 +34,7 @@ impl Allowance {
         })
     }
 
-    /// What a grant allows for as long as its refresh token can be used; `None` when that is over.
+    /// For as long as its refresh token can be used; `None` when that is over.
     pub fn of_grant(grant: &Grant, client: &Client, now: Instant) -> Option<Allowance> {
         let stands = grant.offline && grant.revoked_at.is_none() && now < refresh_token::ends_at(grant, client);
         stands.then(|| Allowance {
@@ -54,7 +50,7 @@ impl Allowance {
     }
 }
 
-/// One allowance per application: all it may, since the first of it. By `client_id`.
+/// One an application: all it may, since the first of it. By `client_id`.
 pub fn merged(allowances: impl IntoIterator<Item = Allowance>) -> Vec<Allowance> {
     let mut merged: BTreeMap<ClientId, Allowance> = BTreeMap::new();
     for allowance in allowances {

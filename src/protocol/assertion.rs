@@ -1,5 +1,5 @@
-//! Assertions: JWTs of others that stand for a client's proof or for a grant (RFC 7521, RFC 7523 §3). Which key verifies
-//! one, and whether its claims hold. Whether it was used before, only the database knows.
+//! Assertions: JWTs of others that stand for a client's proof or for a grant (RFC 7521, RFC 7523 §3): which key
+//! verifies one, and whether its claims hold. Whether it was used before, only the database knows.
 
 use std::time::Duration;
 
@@ -11,28 +11,25 @@ use super::jwks::PublicKey;
 use super::jwt::UnverifiedJws;
 use super::key_set::{KeyChoice, KeySet};
 
-/// `client_assertion_type` (RFC 7523 §2.2).
+/// RFC 7523 §2.2
 pub const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How far ahead an assertion may end: what is stored against replay is bounded by it.
+/// An assertion may end so far ahead: what is stored against replay is bounded by it.
 const FURTHEST: Duration = Duration::from_secs(600);
-/// What clocks may differ by.
+/// Clocks may differ by that.
 const SKEW: Duration = Duration::from_secs(60);
-/// `typ` of client assertions beside none and `JWT` (draft-ietf-oauth-rfc7523bis §4).
+/// Beside none and `JWT` (draft-ietf-oauth-rfc7523bis §4).
 const CLIENT_AUTHENTICATION_TYP: &str = "client-authentication+jwt";
 
-/// Why an assertion, or any other JWT of somebody else's, is not believed. `Display` is for the log.
+/// Why a JWT of somebody else's is not believed. `as_str` is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssertionProblem {
     /// No JWT, or one that uses what we do not: another `typ`, an unknown `alg`, `crit`.
     Malformed,
-    /// Signed with an algorithm that is not registered.
     Algorithm,
     /// No registered key goes by this `kid` and algorithm, or several do.
     Key,
-    /// The keys could not be had.
     KeysUnavailable,
-    /// The signature is not that key's.
     Signature,
     /// `iss` or `sub` is not whom it should name.
     Parties,
@@ -40,14 +37,11 @@ pub enum AssertionProblem {
     Audience,
     /// Expired, without end, ending too far ahead, or not valid yet.
     Times,
-    /// `jti` is missing.
     Jti,
-    /// It was used before.
     Replayed,
 }
 
 impl AssertionProblem {
-    /// What is wrong, in a few words for the log.
     pub fn as_str(self) -> &'static str {
         match self {
             AssertionProblem::Malformed => "not a JWT that is taken here",
@@ -64,34 +58,27 @@ impl AssertionProblem {
     }
 }
 
-/// What an assertion must say.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// `iss`
     pub issuer: &'a str,
-    /// `sub`; `None` takes any.
     pub subject: Option<&'a str>,
     /// One of these must be the only `aud`.
     pub audiences: &'a [String],
 }
 
-/// What a good assertion said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assertion {
-    /// `sub`
     pub subject: String,
-    /// `jti`
     pub jti: String,
-    /// When it need not be remembered any longer.
+    /// From then on it need not be remembered.
     pub forgotten_at: Instant,
 }
 
-/// Whether `typ` is one a client assertion may have: somebody else's id_token or access token is none.
+/// Somebody else's id_token or access token is none.
 pub fn is_client_assertion_typ(typ: Option<&str>) -> bool {
     typ.is_none_or(|typ| is_jwt(typ) || is_type(typ, CLIENT_AUTHENTICATION_TYP))
 }
 
-/// Whether `typ` is one an authorization grant may have.
 pub fn is_grant_assertion_typ(typ: Option<&str>) -> bool {
     typ.is_none_or(is_jwt)
 }
@@ -100,13 +87,13 @@ fn is_jwt(typ: &str) -> bool {
     is_type(typ, "JWT")
 }
 
-/// Whether a `typ` is that media type. Media types do not differ by case, and `application/` may be left out (RFC 7515 §4.1.9).
+/// Media types do not differ by case, and `application/` may be left out (RFC 7515 §4.1.9).
 pub fn is_type(typ: &str, wanted: &str) -> bool {
     let short = typ.get(..12).filter(|prefix| prefix.eq_ignore_ascii_case("application/")).and_then(|_| typ.get(12..));
     short.unwrap_or(typ).eq_ignore_ascii_case(wanted)
 }
 
-/// The key that must have signed. `algs` is our record: what the header says must be in it, and chooses nothing else.
+/// `algs` is our record: what the header says must be in it, and chooses nothing else.
 pub fn verifying_key<'a>(
     jws: &UnverifiedJws,
     keys: &'a KeySet,
@@ -121,7 +108,7 @@ pub fn verifying_key<'a>(
     }
 }
 
-/// Judges the claims of an assertion whose signature was verified.
+/// Only of an assertion whose signature was verified.
 pub fn judge(claims: &Map<String, Value>, expected: Expected<'_>, now: Instant) -> Result<Assertion, AssertionProblem> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let subject = text("sub").ok_or(AssertionProblem::Parties)?;
@@ -137,7 +124,7 @@ pub fn judge(claims: &Map<String, Value>, expected: Expected<'_>, now: Instant) 
     Ok(Assertion { subject: subject.to_owned(), jti: jti.to_owned(), forgotten_at: expires_at.plus(SKEW) })
 }
 
-/// `aud` as one value: a text, or an array with one in it (RFC 7519 §4.1.3).
+/// A text, or an array with one in it (RFC 7519 §4.1.3).
 fn single(audience: &Value) -> Option<&str> {
     match audience.as_array().map(Vec::as_slice) {
         None => audience.as_str(),
@@ -157,7 +144,7 @@ fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
     (in_time && begun("nbf")? && begun("iat")?).then_some(expires_at)
 }
 
-/// Seconds since the epoch, whole or not (RFC 7519 §2); `None` for what is no point in time of ours.
+/// Seconds since the epoch, whole or not (RFC 7519 §2).
 pub fn numeric_date(value: &Value) -> Option<Instant> {
     let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds))?;
     Some(Instant::from_micros((seconds * 1e6) as i64))

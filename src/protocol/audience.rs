@@ -4,17 +4,16 @@ use super::errors::{TokenError, TokenErrorCode};
 use super::reason::Reason;
 use super::scope::{Catalogue, ScopeSet};
 
-/// What one access token will carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The scopes left: those of resources that were not asked for are gone.
+    /// Those of resources that were not asked for are gone.
     pub scope: ScopeSet,
-    /// `aud`, never empty.
+    /// Never empty.
     pub audience: Vec<String>,
 }
 
-/// Narrows a granted scope to the resources a request names. `authorized` are those the authorization was asked for;
-/// empty means any behind the scope. A resource outside is `invalid_target`.
+/// `authorized` are the resources the authorization was asked for; empty means any behind the scope. A resource
+/// outside is `invalid_target`.
 pub fn narrow(
     scope: &ScopeSet,
     requested: &[String],
@@ -35,15 +34,14 @@ pub fn narrow(
     Ok(aimed(scope, chosen, catalogue, issuer))
 }
 
-/// A scope narrowed to these resources: what belongs to others is gone.
+/// What belongs to other resources is gone.
 pub fn aimed(scope: &ScopeSet, chosen: &[String], catalogue: &Catalogue, issuer: &str) -> Narrowed {
     let scope = scope.retain(|name| concerns(name, chosen, catalogue));
     Narrowed { scope, audience: or_default(chosen.to_vec(), issuer) }
 }
 
-/// The same for a scope that became narrower after its resources were authorized: by the user's choice, or by a refresh.
-/// Resources that no scope stands for any more go with their scopes, and no others take their place; `invalid_target`
-/// when nothing is left.
+/// For a scope that became narrower after its resources were authorized, by the user's choice or a refresh: resources
+/// that no scope stands for any more go, and no others take their place; `invalid_target` when nothing is left.
 pub fn narrow_granted(
     scope: &ScopeSet,
     requested: &[String],
@@ -64,7 +62,7 @@ pub fn narrow_granted(
     narrow(&scope, requested, &left, catalogue, issuer)
 }
 
-/// Resources behind the scopes, each once, in the order of the scopes.
+/// Each once, in the order of the scopes.
 pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let mut resources: Vec<&str> = Vec::new();
     for registered in scope.iter().filter_map(|name| catalogue.scopes.get(name)) {
@@ -77,7 +75,7 @@ pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&
     resources
 }
 
-/// Whether a `resource` value has the form of one: an absolute URI without fragment (RFC 8707 §2).
+/// An absolute URI without fragment (RFC 8707 §2).
 pub fn is_target(resource: &str) -> bool {
     let scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let absolute = resource.split_once(':').is_some_and(|(scheme, rest)| {

@@ -1,5 +1,5 @@
 //! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding Practices, RFC 9207): its
-//! parameters, and the one encoder that puts them into a redirect or a form. Nothing else builds a URL from parts.
+//! parameters, and the one encoder that puts them into a redirect or a form.
 
 use std::fmt;
 
@@ -12,49 +12,38 @@ use super::response_mode::ResponseMode;
 use super::scope::ScopeSet;
 use super::secret::SecretText;
 
-/// Everything but the unreserved characters of RFC 3986 §2.3: a space becomes %20, which every decoder understands.
+/// All but the unreserved characters of RFC 3986 §2.3: a space becomes %20, which every decoder understands.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Names and values in the order they go out.
+/// In the order they go out.
 pub type ResponseParameters = Vec<(&'static str, String)>;
 
-/// What is made for a request that succeeds: whatever its response type names.
 #[derive(Clone, Debug, Default)]
 pub struct Issued {
-    /// `code`
     pub code: Option<SecretText>,
-    /// `id_token`
     pub id_token: Option<SecretText>,
-    /// `access_token` and what stands beside it.
     pub access_token: Option<FrontChannelAccessToken>,
 }
 
-/// An access token that travels through the browser.
 #[derive(Clone, Debug)]
 pub struct FrontChannelAccessToken {
-    /// `access_token`
     pub access_token: SecretText,
-    /// `expires_in`, seconds.
+    /// Seconds.
     pub expires_in: u64,
-    /// `scope`
     pub scope: ScopeSet,
 }
 
-/// What a successful request gets. Members are in the order of the wire.
+/// Members are in the order of the wire.
 #[derive(Clone, Debug)]
 pub struct AuthorizeSuccess<'a> {
-    /// Code and tokens.
     pub issued: &'a Issued,
-    /// `state`, as sent.
     pub state: Option<&'a str>,
-    /// `session_state` (OpenID Connect Session Management §2), only with `openid`.
+    /// OpenID Connect Session Management §2, only with `openid`.
     pub session_state: Option<&'a str>,
-    /// `iss` (RFC 9207)
     pub issuer: &'a str,
 }
 
 impl AuthorizeSuccess<'_> {
-    /// The parameters.
     pub fn parameters(&self) -> ResponseParameters {
         let Issued { code, id_token, access_token } = self.issued;
         let secret = |name, value: &Option<SecretText>| value.as_ref().map(|value| (name, value.expose().to_owned()));
@@ -74,7 +63,7 @@ impl AuthorizeSuccess<'_> {
     }
 }
 
-/// The parameters of an error. `issuer` is left out for clients that take it for something else.
+/// `issuer` is left out for clients that take it for something else.
 pub fn error_parameters(
     code: AuthorizeErrorCode,
     reason: Reason,
@@ -88,19 +77,15 @@ pub fn error_parameters(
     parameters
 }
 
-/// A response ready to be sent.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// 303 to this URI.
-    Redirect {
-        /// `Location`
-        location: String,
-    },
+    Redirect { location: String },
     /// A page with a form that posts itself.
     Form {
-        /// Where to: the redirect URI byte for byte.
+        /// The redirect URI byte for byte.
         action: String,
-        /// The form's fields, unescaped.
+        /// Unescaped.
         fields: ResponseParameters,
     },
 }
@@ -115,7 +100,6 @@ impl fmt::Debug for Delivery {
     }
 }
 
-/// Encodes a response for its way back.
 pub fn deliver(target: &RedirectTarget, mode: ResponseMode, parameters: ResponseParameters) -> Delivery {
     match mode {
         ResponseMode::Query => Delivery::Redirect { location: with_query(target.uri(), &parameters) },
@@ -124,7 +108,7 @@ pub fn deliver(target: &RedirectTarget, mode: ResponseMode, parameters: Response
     }
 }
 
-/// `uri` with parameters added to its query; what is there stays byte for byte. `uri` has no fragment.
+/// Adds to the query; what is there stays byte for byte. `uri` has no fragment.
 pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
     let separator = match uri.split_once('?') {
         _ if parameters.is_empty() => "",

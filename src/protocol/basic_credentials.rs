@@ -12,17 +12,14 @@ use super::secret::SecretText;
 /// Room for both halves at their longest, form-encoded and in base64.
 const MOST_HEADER_BYTES: usize = 16_384;
 
-/// `client_id` and `client_secret` as one header held them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicCredentials {
     /// Never empty.
     pub client_id: ClientId,
-    /// May be empty.
     pub secret: SecretText,
 }
 
-/// What a header says: the form-decoded reading first, then the raw one where it differs. `None` when it has no reading:
-/// another scheme, bad base64, no colon, not UTF-8, a half too long.
+/// The form-decoded reading first, then the raw one where it differs. `None` when it has no reading.
 pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     let user_pass = user_pass(header)?;
     let (client_id, secret) = user_pass.split_once(':')?;
@@ -33,7 +30,7 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     (!readings.is_empty()).then_some(readings)
 }
 
-/// The text behind `Basic` (RFC 7617 §2); the scheme's case does not matter.
+/// The scheme's case does not matter (RFC 7617 §2).
 fn user_pass(header: &str) -> Option<String> {
     let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
@@ -43,7 +40,7 @@ fn user_pass(header: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// RFC 6749 §2.3.1 puts both halves through form encoding. `None` when the text is not a form value.
+/// `None` when the text is not a form value (RFC 6749 §2.3.1).
 fn form_decoded(text: &str) -> Option<String> {
     // Behind a name and with separators masked, the strict form parser reads the one value.
     let masked = text.replace('&', "%26").replace('=', "%3D");
@@ -51,7 +48,7 @@ fn form_decoded(text: &str) -> Option<String> {
     parameters.all("value").next().map(str::to_owned)
 }
 
-/// `None` when a half is longer than any registered one, the name is empty, or there is a NUL.
+/// `None` when a half is too long, the name is empty, or there is a NUL.
 fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
     let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
     let overlong = too_long(client_id, lengths::CLIENT_ID) || too_long(secret, lengths::CLIENT_SECRET);

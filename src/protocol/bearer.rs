@@ -1,26 +1,20 @@
-//! Bearer tokens at our own protected resources (RFC 6750): where the access token stands in a request, and what the
-//! challenge says when it does not, or is not good enough.
+//! Bearer tokens at our own protected resources (RFC 6750): where the token stands, and what the challenge says.
 
 use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 use super::secret::SecretText;
 
-/// A refusal under RFC 6750 §3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BearerFailure {
     /// No token at all: 401 with a bare challenge, no error.
     Missing,
-    /// 400 `invalid_request`.
     InvalidRequest(Reason),
-    /// 401 `invalid_token`.
     InvalidToken,
-    /// 403 `insufficient_scope`.
     InsufficientScope,
 }
 
-/// Finds the one access token of a request: in the Authorization header, or as `access_token` of a form body.
-/// `authorization` are all values of that header; `form` is the body of a POST that has one.
+/// The one access token of a request: in a header `Authorization`, or as `access_token` of a POST's form.
 pub fn access_token(
     authorization: &[&str],
     query: &Parameters,
@@ -40,7 +34,6 @@ pub fn access_token(
 }
 
 impl BearerFailure {
-    /// Why.
     pub fn reason(self) -> Reason {
         match self {
             BearerFailure::Missing => Reason::NoAccessToken,
@@ -50,7 +43,6 @@ impl BearerFailure {
         }
     }
 
-    /// The HTTP status.
     pub fn status(self) -> u16 {
         match self {
             BearerFailure::InvalidRequest(_) => 400,
@@ -59,7 +51,6 @@ impl BearerFailure {
         }
     }
 
-    /// `error`; none when there was no token.
     pub fn error(self) -> Option<&'static str> {
         match self {
             BearerFailure::Missing => None,

@@ -1,5 +1,4 @@
-//! The shapes of claim values (OpenID Connect Core §5.1): clients may rely on them, whatever was registered or an identity
-//! provider sent. What does not fit is left out rather than sent wrong.
+//! The shapes of claim values (OpenID Connect Core §5.1). What does not fit is left out rather than sent wrong.
 
 use serde_json::{Map, Value};
 
@@ -24,7 +23,6 @@ pub const PROFILE: [&str; 14] = [
 /// Members of `address` (OpenID Connect Core §5.1.1).
 const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];
 
-/// The value in the shape its claim demands (OpenID Connect Core §5.1); `None` where it has no such shape.
 pub fn shaped(name: &str, value: &Value) -> Option<Value> {
     match name {
         "role" => roles(value),
@@ -45,7 +43,7 @@ fn text(value: &Value) -> Option<Value> {
     value.as_str().filter(|text| !text.trim().is_empty()).map(Value::from)
 }
 
-/// What clients may put into a link or an image: no other scheme than http and https, as `javascript:` would run there.
+/// No other scheme than http and https: `javascript:` would run where a client links to it.
 fn web_address(value: &Value) -> Option<Value> {
     let (scheme, rest) = value.as_str()?.split_once("://")?;
     let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
@@ -73,7 +71,6 @@ fn number(value: &Value) -> Option<Value> {
     if value.is_number() { Some(value.clone()) } else { from_text() }
 }
 
-/// OpenID Connect Core §5.1.1; a plain text becomes the formatted address.
 fn address(value: &Value) -> Option<Value> {
     let members: Map<String, Value> = match value {
         Value::String(_) => text(value).map(|text| (String::from("formatted"), text)).into_iter().collect(),

@@ -1,5 +1,5 @@
-//! User claims (OpenID Connect Core §5): which of them go out for which scopes, and in what shape. A claim that has no
-//! usable value is left out; a name that the protocol itself speaks is never taken from a user's attributes.
+//! User claims (OpenID Connect Core §5): which go out for which scopes, and in what shape. A claim that has no usable
+//! value is left out; a name that the protocol itself speaks is never taken from a user's attributes.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,10 @@ use super::localized_text::LocalizedText;
 use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
 use super::user::User;
 
-/// Names of claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
+/// Claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimNames {
-    /// Members of `userinfo`.
     pub userinfo: Vec<String>,
-    /// Members of `id_token`.
     pub id_token: Vec<String>,
 }
 
@@ -63,7 +61,7 @@ const RESERVED: [&str; 38] = [
     "id_token",
 ];
 
-/// A built-in identity scope: name, display name, description, claims.
+/// Name, display name, description, claims.
 type BuiltIn = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// OpenID Connect Core §5.4 and §11.
@@ -81,7 +79,7 @@ const BUILT_IN: [BuiltIn; 6] = [
     (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
 ];
 
-/// The scopes that exist without being registered. A registration of the same name replaces one.
+/// A registration of the same name replaces one.
 pub fn built_in_scopes() -> Vec<RegisteredScope> {
     BUILT_IN.iter().map(built_in_scope).collect()
 }
@@ -101,22 +99,21 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
     }
 }
 
-/// Whether a claim of this name is one that says who somebody is: those of OpenID Connect Core §5.1, which the scopes
-/// `profile`, `email`, `address` and `phone` stand for.
+/// Those of OpenID Connect Core §5.1, for which `profile`, `email`, `address` and `phone` stand.
 pub fn is_personal(name: &str) -> bool {
     BUILT_IN.iter().any(|(_, _, _, claims)| claims.contains(&name))
 }
 
-/// Whether a claim of this name is the protocol's own and never a user's attribute.
+/// The protocol's own, and never a user's attribute.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Claims on their way out: each name, and the user's claim that it is filled from.
+/// Each name on its way out, and the user's claim that it is filled from.
 pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
 
-/// Claims that the identity scopes among `scope` release, and those asked for one by one. Where two scopes fill one name
-/// from different claims, the first does.
+/// What the identity scopes release, and what was asked for one by one. Where two scopes fill one name from different
+/// claims, the first does.
 pub fn identity_claims<'a>(scope: &ScopeSet, requested: &'a [String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
     for registered in scopes_of_kind(scope, ScopeKind::Identity, catalogue) {
@@ -130,7 +127,7 @@ pub fn identity_claims<'a>(scope: &ScopeSet, requested: &'a [String], catalogue:
     sources
 }
 
-/// Claims that an access token carries: those of its resource scopes and of the resources it is meant for.
+/// Those of its resource scopes and of the resources it is meant for.
 pub fn resource_claims<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
     for registered in scopes_of_kind(scope, ScopeKind::Resource, catalogue) {
@@ -157,15 +154,15 @@ fn scopes_of_kind<'a>(
     granted.into_iter().filter(move |registered| registered.kind == kind)
 }
 
-/// The user's claims under those names, each in its standard shape; what has none is left out.
+/// Each in its standard shape; what has none is left out.
 pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
     let open = sources.iter().filter(|(name, _)| !is_reserved(name));
     open.filter_map(|(name, source)| Some(((*name).to_owned(), claim_shape::shaped(name, user.claims.get(*source)?)?)))
         .collect()
 }
 
-/// What an id_token says about the user: the claims asked for by name, and those of the scopes where it is the only way
-/// to say them (OpenID Connect Core §5.4) or the client wants them there.
+/// What was asked for by name, and what the scopes release where this is the only way to say it (OpenID Connect Core
+/// §5.4) or the client wants it there.
 pub fn for_id_token(
     user: &User,
     scope: &ScopeSet,
@@ -177,7 +174,7 @@ pub fn for_id_token(
     mapped(user, &identity_claims(&releasing, requested, catalogue))
 }
 
-/// What an access token says beyond itself: the user's claims for its scopes and resources, and the client's own ones.
+/// The user's claims for its scopes and resources, and the client's own ones.
 pub fn for_access_token(
     user: Option<&User>,
     client: &Client,
@@ -193,7 +190,7 @@ pub fn for_access_token(
     members
 }
 
-/// Adds members that are neither the protocol's own nor there already.
+/// Neither the protocol's own nor there already.
 pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in members {
         if !is_reserved(&name) && !claims.contains_key(&name) {

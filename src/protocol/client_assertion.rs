@@ -7,13 +7,11 @@ use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 
-/// Whether the form authenticates its client by an assertion, or tries to.
 pub fn is_sent(parameters: &Parameters) -> bool {
     parameters.was_sent("client_assertion") || parameters.was_sent("client_assertion_type")
 }
 
-/// Takes the assertion apart and reads whom it is from, which is not proven yet. `client_id` may stand beside it
-/// (RFC 7521 §4.2) and must then be the same.
+/// Whom it is from is not proven yet. `client_id` may stand beside it (RFC 7521 §4.2) and must then be the same.
 pub fn read(parameters: &Parameters, client_id: Option<&str>) -> Result<(ClientId, UnverifiedJws), Reason> {
     let assertion_type = parameters.bounded("client_assertion_type", lengths::OTHER)?;
     let assertion = parameters.bounded("client_assertion", lengths::ASSERTION)?;
@@ -27,7 +25,6 @@ pub fn read(parameters: &Parameters, client_id: Option<&str>) -> Result<(ClientI
     }
 }
 
-/// `sub`, where it is something that could be a `client_id`.
 fn named_client(jws: &UnverifiedJws) -> Option<ClientId> {
     let claims = jws.unverified_claims()?;
     let sub = claims.get("sub")?.as_str()?;
@@ -35,7 +32,7 @@ fn named_client(jws: &UnverifiedJws) -> Option<ClientId> {
     possible.then(|| ClientId::new(sub))
 }
 
-/// The reason for the log; the outside reads the same sentence whatever it is.
+/// For the log; the outside reads the same sentence whatever it is.
 pub fn reason_for(problem: AssertionProblem) -> Reason {
     match problem {
         AssertionProblem::Malformed => Reason::MalformedClientAssertion,

@@ -1,8 +1,6 @@
 //! Client authentication (RFC 6749 §2.3): who the request says it is from, and whether that is proven. Unknown client
-//! and wrong secret answer alike and in like time.
-//!
-//! A secret is judged here; an assertion (`private_key_jwt`) is judged here only as far as the registration says that it
-//! is the client's way, and then verified by the caller, who has the keys.
+//! and wrong secret answer alike and in like time. An assertion (`private_key_jwt`) is judged here only as far as it
+//! is the client's registered way; the caller, who has the keys, verifies it.
 
 use super::basic_credentials::{self, BasicCredentials};
 use super::client::{Client, ClientAuthenticationMethod};
@@ -17,21 +15,19 @@ use super::parameters::Parameters;
 use super::reason::Reason;
 use super::secret::SecretText;
 
-/// What the challenge of a 401 says (RFC 7617 §2).
+/// RFC 7617 §2
 pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";
 
-/// A claim to be a client, not yet judged.
+/// Not yet judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentedClient {
-    /// Whom the request says it is from.
     pub client_id: ClientId,
-    /// The secret it shows; an empty one is none.
+    /// An empty one is none.
     pub secret: Option<SecretText>,
-    /// The `client_assertion` it shows, not verified.
+    /// Not verified.
     pub assertion: Option<Box<UnverifiedJws>>,
-    /// Whether this came in the Authorization header.
     pub header_used: bool,
-    /// The header's pair read without form-decoding, where that differs: older clients never encoded theirs.
+    /// The header's pair read without form-decoding, where that differs.
     raw: Option<BasicCredentials>,
 }
 
@@ -44,29 +40,25 @@ pub enum InvalidClientStatus {
     Always400,
 }
 
-/// A refused authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthenticationFailure {
     /// `invalid_client`, or `invalid_request` where the request contradicts itself.
     pub error: TokenError,
-    /// Whether the Authorization header was used.
     pub header_used: bool,
 }
 
-/// Whether the client is who it says.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientVerdict {
-    /// It is; a public client merely says so.
+    /// A public client merely says so.
     Authenticated,
-    /// It is if this assertion verifies by the client's registered keys.
+    /// If this assertion verifies by the client's registered keys.
     ByAssertion(Box<UnverifiedJws>),
-    /// It is not, or cannot be believed.
     Refused(AuthenticationFailure),
 }
 
 impl PresentedClient {
-    /// Finds the one way in which the request names its client.
+    /// The one way in which the request names its client.
     pub fn from_request(
         authorization: &[&str],
         parameters: &Parameters,
@@ -97,8 +89,8 @@ impl PresentedClient {
         PresentedClient { client_id: pair.client_id, secret, assertion: None, header_used: true, raw }
     }
 
-    /// Judges against the registration under `client_id`, if there is one, and its secrets. Every digest is compared,
-    /// and an unknown client is compared with one that nothing matches.
+    /// `client` and `secrets` are what is registered under `client_id`. Every digest is compared, and an unknown
+    /// client is compared with one that nothing matches.
     pub fn judge(&self, client: Option<&Client>, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
         let matches = matches_any(self.secret.as_ref(), secrets, now);
         let Some(client) = client else {
@@ -111,8 +103,7 @@ impl PresentedClient {
         }
     }
 
-    /// Judges against the secrets of the resource of that name: resources prove themselves as confidential clients do, at
-    /// introspection (RFC 7662 §2.1).
+    /// Resources prove themselves as confidential clients do, at introspection (RFC 7662 §2.1).
     pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> Result<(), AuthenticationFailure> {
         match (matches_any(self.secret.as_ref(), secrets, now), &self.secret) {
             (true, _) => Ok(()),
@@ -149,14 +140,12 @@ impl PresentedClient {
         ClientVerdict::Refused(self.failure(reason))
     }
 
-    /// `invalid_client` for this reason.
     pub fn failure(&self, reason: Reason) -> AuthenticationFailure {
         AuthenticationFailure { error: invalid_client(reason), header_used: self.header_used }
     }
 }
 
 impl AuthenticationFailure {
-    /// The HTTP status.
     pub fn status(&self, rule: InvalidClientStatus) -> u16 {
         let unproven = self.error.code == TokenErrorCode::InvalidClient;
         match rule {
@@ -165,24 +154,23 @@ impl AuthenticationFailure {
         }
     }
 
-    /// `WWW-Authenticate`, which a 401 must have and nothing else.
+    /// A 401 must have it, and nothing else.
     pub fn challenge(&self, rule: InvalidClientStatus) -> Option<&'static str> {
         (self.status(rule) == 401).then_some(CHALLENGE)
     }
 
-    /// The same failure where the request is for a protected resource: 401 however the credentials came (RFC 7662 §2.3).
+    /// Where the request is for a protected resource: 401 however the credentials came (RFC 7662 §2.3).
     #[must_use]
     pub fn at_introspection(self) -> AuthenticationFailure {
         AuthenticationFailure { header_used: true, ..self }
     }
 
-    /// Whether a secret was guessed at: such failures are limited, others are not.
+    /// A secret was guessed at: such failures are limited, others are not.
     pub fn counts_as_guess(&self) -> bool {
         matches!(self.error.reason, Reason::WrongClientSecret | Reason::UnknownClientAtToken)
     }
 }
 
-/// `client_id` and `client_secret` of the form.
 struct BodyCredentials<'a> {
     client_id: Option<&'a str>,
     secret: Option<&'a str>,

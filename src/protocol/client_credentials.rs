@@ -5,8 +5,8 @@ use super::errors::{TokenError, TokenErrorCode};
 use super::reason::Reason;
 use super::scope::{Catalogue, ScopeKind, ScopeSet};
 
-/// What the request gets: the scopes it asks for, all of them or none; where it asks for none, every resource scope the
-/// client may have. `invalid_scope` otherwise.
+/// What it asks for, all of it or none (`invalid_scope`); where it asks for nothing, every resource scope of the
+/// client's.
 pub fn granted_scope(
     requested: Option<&ScopeSet>,
     client: &Client,

@@ -6,28 +6,22 @@ use sha2::{Digest, Sha256, Sha512};
 use super::instant::Instant;
 use super::secret::{SecretBytes, SecretText};
 
-/// How a secret's digest was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestAlgorithm {
-    /// SHA-256, 32 bytes.
     Sha256,
-    /// SHA-512, 64 bytes.
     Sha512,
 }
 
-/// One registered secret of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretDigest {
-    /// How it was made.
     pub algorithm: DigestAlgorithm,
-    /// The digest.
     pub digest: SecretBytes,
-    /// From here on it does not count; `None` is without end.
+    /// From here on it does not count.
     pub expires_at: Option<Instant>,
 }
 
 impl SecretDigest {
-    /// The bytes that are sealed and stored: 1 for SHA-256 or 2 for SHA-512, then the digest.
+    /// What is sealed and stored: 1 for SHA-256 or 2 for SHA-512, then the digest.
     pub fn encode(&self) -> SecretBytes {
         let name = match self.algorithm {
             DigestAlgorithm::Sha256 => 1,
@@ -36,7 +30,6 @@ impl SecretDigest {
         SecretBytes::new([&[name], self.digest.expose()].concat())
     }
 
-    /// Reads what `encode` wrote; `None` for anything else.
     pub fn decode(bytes: &[u8], expires_at: Option<Instant>) -> Option<SecretDigest> {
         let (name, digest) = bytes.split_first()?;
         let algorithm = match (name, digest.len()) {
@@ -48,8 +41,8 @@ impl SecretDigest {
     }
 }
 
-/// Whether a shown secret is one of the registered ones and still counts. Where there is none to compare with, one that
-/// nothing matches is compared, so that an unknown client takes as long as a wrong secret.
+/// Where there is none to compare with, one that nothing matches is compared, so that an unknown client takes as long
+/// as a wrong secret.
 pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now: Instant) -> bool {
     let dummy = [SecretDigest {
         algorithm: DigestAlgorithm::Sha256,
@@ -63,7 +56,7 @@ pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now:
     found & shown.is_some_and(|shown| !shown.is_empty())
 }
 
-/// Both digests of what was shown, whatever kind the registered ones are.
+/// By either algorithm, whatever the registered ones are.
 struct ShownDigests {
     sha256: [u8; 32],
     sha512: [u8; 64],

@@ -3,8 +3,8 @@
 use super::client::Client;
 use super::redirect_uri::origin_of;
 
-/// Whether `origin` (the header's value) is that of one of the client's redirect URIs, or one of its `allowed_cors_origins`.
-/// Compared byte for byte; `null` is the origin of anyone and therefore of nobody.
+/// Whether `origin` is that of a redirect URI or an `allowed_cors_origins` of the client's, byte for byte. `null` is
+/// nobody's.
 pub fn allowed_origin(client: &Client, origin: &str) -> bool {
     let is_redirect_origin =
         || client.redirect_uris.iter().any(|uri| origin_of(uri).is_some_and(|known| known == origin));

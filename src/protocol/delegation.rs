@@ -1,5 +1,5 @@
-//! What an exchanged token says besides (RFC 8693 §4.1): who acts for its user, and which tokens it was made from. It
-//! stands no longer than each of those.
+//! What an exchanged token says besides (RFC 8693 §4.1): who acts, and which tokens it was made from. It stands no
+//! longer than each of those.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::audience::Narrowed;
 use super::identifiers::{ClientId, Subject};
 use super::instant::Instant;
 
-/// Actors one behind the other, and so exchanges.
+/// Actors, and so exchanges.
 pub const DEEPEST: usize = 4;
 
 /// Who acts, for how many hands, and on which tokens that rests.
@@ -17,49 +17,38 @@ pub const DEEPEST: usize = 4;
 pub struct Delegation {
     /// The present actor, then those before; at most [`DEEPEST`].
     pub actors: Vec<Actor>,
-    /// The tokens exchanged, the first one first; never empty.
+    /// The first one first; never empty.
     pub origins: Vec<Origin>,
 }
 
-/// One who acts for the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
-    /// Another user: `{"sub": ..}`.
+    /// `{"sub": ..}`
     User(Subject),
-    /// A client: `{"sub": .., "client_id": ..}`, both its name.
+    /// `{"sub": .., "client_id": ..}`, both its name.
     Client(ClientId),
 }
 
 /// A token that was exchanged, as far as its standing goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Its `jti`.
     pub jti: Jti,
-    /// Its client.
     pub client_id: ClientId,
-    /// Its `iat`.
     pub issued_at: Instant,
-    /// Its `exp`.
     pub expires_at: Instant,
 }
 
-/// A judged exchange: all that the new token needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchanged {
-    /// For whom, as the subject token names them.
     pub user: AccessTokenUser,
-    /// Scope and audience.
     pub narrowed: Narrowed,
-    /// Who acts, on what.
     pub delegation: Delegation,
-    /// Claims that an extension grant gave the subject token.
+    /// That an extension grant gave the subject token.
     pub claims: Map<String, Value>,
-    /// When the subject token ends.
     pub ends_at: Instant,
 }
 
 impl Actor {
-    /// The members that name it.
     pub fn to_json(&self) -> Map<String, Value> {
         let members = match self {
             Actor::User(subject) => vec![("sub", subject.as_str())],
@@ -77,7 +66,7 @@ impl Actor {
 }
 
 impl Delegation {
-    /// `act`: the present actor, the one before within it, and so on.
+    /// The present actor, the one before within it, and so on (RFC 8693 §4.1).
     pub fn act(&self) -> Value {
         let within = self.actors.iter().rev().fold(None, |within: Option<Map<String, Value>>, actor| {
             let mut members = actor.to_json();
@@ -89,12 +78,12 @@ impl Delegation {
         Value::Object(within.unwrap_or_default())
     }
 
-    /// `exchanged_from`, by which we find again what the token stands on.
+    /// By this we find again what the token stands on.
     pub fn exchanged_from(&self) -> Value {
         self.origins.iter().map(Origin::to_json).collect()
     }
 
-    /// Reads both members. `None` unless they are as we write them.
+    /// `None` unless they are as we write them.
     pub fn from_claims(act: &Value, exchanged_from: &Value) -> Option<Delegation> {
         let mut actors = Vec::new();
         let mut present = Some(act);
@@ -108,7 +97,7 @@ impl Delegation {
         sound.then_some(Delegation { actors, origins })
     }
 
-    /// Each token that was exchanged, as one that stands exactly as long; the others of it are those of `token`.
+    /// Each exchanged token, as one that stands exactly as long; all else of it is that of `token`.
     pub fn origins_of(&self, token: &AccessToken) -> Vec<AccessToken> {
         let mut tokens = Vec::new();
         for (index, origin) in self.origins.iter().enumerate() {
@@ -128,7 +117,6 @@ impl Delegation {
 }
 
 impl Origin {
-    /// What is kept of a token that is exchanged.
     pub fn of(token: &AccessToken) -> Origin {
         Origin {
             jti: token.jti,

@@ -11,27 +11,23 @@ use super::scope::{Catalogue, ScopeSet};
 use super::token_request::{resources, scope};
 use super::user_scope::requested_scope;
 
-/// Every parameter that is read: none of them may stand in the URL.
+/// None of them may stand in the URL.
 pub const PARAMETERS: [&str; 7] =
     ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "resource", "acr_values"];
 
-/// Those of them that may be sent once only.
+/// These may be sent once only.
 pub const SINGLE_PARAMETERS: [&str; 6] =
     ["client_id", "client_secret", "client_assertion", "client_assertion_type", "scope", "acr_values"];
 
-/// A request that may go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceAuthorizationRequest {
-    /// What the device asks for.
     pub scope: ScopeSet,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
-    /// `acr_values`, as sent: read again when the user comes.
+    /// As sent: read again when the user comes.
     pub acr_values: Option<String>,
 }
 
 impl DeviceAuthorizationRequest {
-    /// Reads the form of an authenticated client.
     pub fn from_form(
         parameters: &Parameters,
         client: &Client,

@@ -1,5 +1,5 @@
-//! The device grant (RFC 8628): codes as devices and people hold them, the verdict on a poll, and which browser session
-//! may speak for the device's user.
+//! The device grant (RFC 8628): its codes, the verdict on a poll, and which browser session may speak for the device's
+//! user.
 
 use std::fmt;
 
@@ -12,20 +12,20 @@ use super::scope::{Catalogue, ScopeSet};
 use super::session::Session;
 use super::upstream::choices::Place;
 
-/// Device codes start with this, so that secret scanners find them.
+/// So that secret scanners find them.
 pub const PREFIX: &str = "gpd_";
 
-/// Letters of a user code: no vowels, so that no word comes about, and none that is mistaken for a digit (RFC 8628 §6.1).
+/// No vowels, so that no word comes about, and none that is mistaken for a digit (RFC 8628 §6.1).
 const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// Eight of twenty letters: 34 bits, for a few minutes, under a throttle.
 const LENGTH: usize = 8;
 
-/// What a person carries from the device to the browser: shown as `XXXX-XXXX`.
+/// Shown as `XXXX-XXXX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserCode(String);
 
 impl UserCode {
-    /// Makes a code of random bytes. `None` when too few of them can be used without making a letter likelier than others.
+    /// `None` when too few of the random bytes can be used without making a letter likelier than others.
     pub fn draw(random: &[u8]) -> Option<UserCode> {
         let even = random.iter().filter(|byte| **byte < 240);
         let letters: String = even
@@ -36,7 +36,7 @@ impl UserCode {
         (letters.len() == LENGTH).then_some(UserCode(letters))
     }
 
-    /// Reads what was typed: case, hyphens and spaces do not count.
+    /// Case, hyphens and spaces do not count.
     pub fn parse(typed: &str) -> Option<UserCode> {
         let counts =
             |letter: &char| !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
@@ -45,7 +45,6 @@ impl UserCode {
         whole.then_some(UserCode(letters))
     }
 
-    /// The letters alone.
     pub fn letters(&self) -> &str {
         &self.0
     }
@@ -58,30 +57,24 @@ impl fmt::Display for UserCode {
     }
 }
 
-/// What the user made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceDecision {
-    /// The device may have what they granted.
     Allowed,
-    /// It may not.
     Denied,
 }
 
-/// A device authorization as a poll left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollFacts {
-    /// Tokens were given for it before.
     pub redeemed: bool,
-    /// Its lifetime is over.
     pub expired: bool,
-    /// Nobody has decided yet: `None`.
+    /// `None` while nobody has decided.
     pub decision: Option<DeviceDecision>,
-    /// This poll came before the interval was over.
+    /// Before the interval was over.
     pub early: bool,
 }
 
-/// Whether a poll gets tokens (RFC 8628 §3.5). `None` is an unknown code, or another client's. Who polls too early while
-/// the user is deciding is told to slow down; a decision is told at once.
+/// RFC 8628 §3.5. `None` is an unknown code, or another client's. Who polls too early while the user is deciding is
+/// told to slow down; a decision is told at once.
 pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
     let refuse = |code, reason| Err(TokenError::new(code, reason));
     let Some(facts) = facts.filter(|facts| !facts.redeemed) else {
@@ -96,13 +89,12 @@ pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
     }
 }
 
-/// Whether every scope is still registered and the client's.
 pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue) -> bool {
     scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some())
 }
 
-/// Whether whoever is signed in may decide for the device: within the right tenant, by a provider that was asked for or is
-/// the client's, and not too long ago for it. `asked_at` is when they came with the code.
+/// Within the right tenant, by a provider that was asked for or is the client's, and not too long ago. `asked_at` is
+/// when they came with the code.
 pub fn is_answered_by(
     session: &Session,
     acr_values: &AcrValues,

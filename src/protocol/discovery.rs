@@ -11,78 +11,58 @@ use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredScope, ScopeKind};
 
-/// Path of the authorization endpoint, below the base URL's own.
+/// Below the base URL's own path.
 pub const AUTHORIZE_PATH: &str = "/connect/authorize";
-/// Path of the token endpoint.
 pub const TOKEN_PATH: &str = "/connect/token";
-/// Path of the revocation endpoint.
 pub const REVOCATION_PATH: &str = "/connect/revocation";
-/// Path of the introspection endpoint.
 pub const INTROSPECTION_PATH: &str = "/connect/introspect";
-/// Path of the device authorization endpoint.
 pub const DEVICE_AUTHORIZATION_PATH: &str = "/connect/deviceauthorization";
-/// Path of the end session endpoint.
 pub const END_SESSION_PATH: &str = "/connect/endsession";
-/// Path of the UserInfo endpoint.
 pub const USERINFO_PATH: &str = "/connect/userinfo";
-/// Path of the check-session frame.
 pub const CHECK_SESSION_PATH: &str = "/connect/checksession";
-/// Path of the key set.
 pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
-/// Path of the OpenID metadata.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Path of the RFC 8414 metadata; it stands before the base URL's own path, not below it.
+/// It stands before the base URL's own path, not below it (RFC 8414 §3.1).
 pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-server";
 
-/// Claims the id_token has in its own name.
+/// Those the id_token has in its own name.
 const PROTOCOL_CLAIMS: [&str; 12] =
     ["sub", "iss", "aud", "exp", "iat", "auth_time", "amr", "acr", "sid", "nonce", "at_hash", "c_hash"];
 
-/// Values of `prompt`, in the order of the metadata.
+/// In the order of the metadata.
 const PROMPT_VALUES: [&str; 4] = ["none", "login", "consent", "select_account"];
 
-/// Paths of the endpoints that exist beside authorize, token, userinfo and jwks; `None` where this build has none.
+/// `None` where this build has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherEndpoints {
-    /// `revocation_endpoint`
     pub revocation: Option<&'static str>,
-    /// `introspection_endpoint`
     pub introspection: Option<&'static str>,
-    /// `device_authorization_endpoint`
     pub device_authorization: Option<&'static str>,
-    /// `end_session_endpoint`; with it go the logout channels.
+    /// With it go the logout channels.
     pub end_session: Option<&'static str>,
-    /// `check_session_iframe`
     pub check_session: Option<&'static str>,
 }
 
-/// What the document is made from.
 #[derive(Clone, Debug)]
 pub struct Provider<'a> {
-    /// `issuer`, byte for byte; every address begins with it.
+    /// Byte for byte; every address begins with it.
     pub issuer: &'a str,
-    /// Scopes and claims.
     pub catalogue: &'a Catalogue,
-    /// Grant types of the token endpoint.
     pub grant_types: &'a [GrantType],
-    /// Algorithms there is a key for.
+    /// There is a key for each.
     pub signing_algorithms: &'a [SigningAlgorithm],
-    /// Ways of client authentication this build serves.
     pub authentication_methods: &'a [ClientAuthenticationMethod],
-    /// `acr` values that can come about.
     pub acr_values: &'a [String],
-    /// Languages of the pages (BCP 47).
+    /// BCP 47
     pub ui_locales: &'a [&'a str],
-    /// Endpoints that not every build has.
     pub further_endpoints: FurtherEndpoints,
 }
 
-/// The address of an endpoint: below the issuer, whose last slash counts once.
+/// Below the issuer, whose last slash counts once.
 pub fn endpoint_url(issuer: &str, path: &str) -> String {
     format!("{}{path}", issuer.trim_end_matches('/'))
 }
 
-/// The metadata document.
 pub fn document(provider: &Provider<'_>) -> Map<String, Value> {
     let mut metadata = Map::new();
     for (name, value) in endpoints(provider).into_iter().chain(capabilities(provider)).chain(flags(provider)) {
@@ -175,7 +155,7 @@ fn scopes(catalogue: &Catalogue) -> Vec<&str> {
     shown(catalogue).map(|scope| scope.name.as_str()).collect()
 }
 
-/// The protocol's own claims, then those of the identity scopes shown.
+/// The protocol's own, then those of the identity scopes shown.
 fn claims(catalogue: &Catalogue) -> Vec<&str> {
     let identity = shown(catalogue).filter(|scope| scope.kind == ScopeKind::Identity);
     let released: BTreeSet<&str> = identity.flat_map(|scope| &scope.claims).map(String::as_str).collect();
@@ -194,7 +174,7 @@ fn confidential_only(methods: &[ClientAuthenticationMethod]) -> Vec<ClientAuthen
     methods.iter().copied().filter(|method| method.is_confidential()).collect()
 }
 
-/// Wire names, each once.
+/// Each once.
 fn authentication_methods(methods: &[ClientAuthenticationMethod]) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for name in methods.iter().flat_map(|method| wire_names(*method)) {

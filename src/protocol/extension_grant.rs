@@ -1,5 +1,5 @@
-//! What an extension grant answers, and the judgement on it: whoever wrote the grant proposes, and nothing is issued that
-//! the registration, the request or the standards do not allow.
+//! What an extension grant answers, and the judgement on it: nothing is issued that the registration, the request or
+//! the standards do not allow.
 
 use std::fmt;
 
@@ -19,58 +19,54 @@ use super::user::User;
 
 /// Claims and further members together, as compact JSON, in bytes.
 pub const LONGEST_ADDITIONS: usize = 2_048;
-/// A refusal's own words, in characters.
+/// In characters.
 const LONGEST_DESCRIPTION: usize = 200;
-/// Who may act for the subject (RFC 8693 §4.4): the one reserved claim that may be proposed, since it only restricts.
+/// RFC 8693 §4.4: the one reserved claim that may be proposed, since it only restricts.
 pub const MAY_ACT: &str = "may_act";
 
-/// Members of a token response that are ours (RFC 6749 §5.1, RFC 8693 §2.2.1); so is whatever begins with `error`.
+/// RFC 6749 §5.1, RFC 8693 §2.2.1; so is whatever begins with `error`.
 const STANDARD_MEMBERS: [&str; 8] =
     ["access_token", "token_type", "expires_in", "refresh_token", "id_token", "scope", "state", "issued_token_type"];
 
-/// What a grant's handler answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Issue, as far as this is allowed.
+    /// As far as this is allowed.
     Propose(Box<Proposal>),
-    /// Issue in exchange for a token of ours: what the built-in token exchange has judged already.
+    /// What the built-in token exchange has judged already.
     Exchange(Box<Exchanged>),
-    /// Issue nothing.
     Refuse(Refusal),
 }
 
-/// What a grant would have issued. The default proposes a token without user, for all scopes that were asked for.
+/// The default proposes a token without user, for all scopes that were asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proposal {
-    /// For whom; none for the client itself.
+    /// None for the client itself.
     pub subject: Option<Subject>,
-    /// The most to grant; `None` sets no limit of its own.
+    /// `None` sets no limit of its own.
     pub scope: Option<ScopeSet>,
-    /// Claims of the access token, of this and every later one of the grant.
+    /// Of this access token and every later one of the grant.
     pub claims: Map<String, Value>,
-    /// Further members of this answer.
+    /// Of this answer.
     pub parameters: Map<String, Value>,
-    /// Who knows the user: an identity provider's name, `local` by default. The client must allow it.
+    /// `local` by default. The client must allow it.
     pub identity_provider: Option<String>,
-    /// `amr` (RFC 8176): how the user was recognised.
+    /// RFC 8176
     pub amr: Vec<String>,
 }
 
-/// Why a grant issues nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// `error`, and the reason for the log.
     pub error: TokenError,
-    /// `error_description` in the grant's own words; ours where it has none.
+    /// In the grant's own words; ours where it has none.
     pub description: Option<Description>,
 }
 
-/// Words that may stand in `error_description` (RFC 6749 §5.2).
+/// Fit for `error_description` (RFC 6749 §5.2).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Description(String);
 
 impl Description {
-    /// Makes any text fit: printable ASCII without `"` and `\`, at most 200 characters. `None` where nothing is left.
+    /// Printable ASCII without `"` and `\`, at most 200 characters. `None` where nothing is left.
     pub fn new(text: &str) -> Option<Description> {
         let fits = |character: &char| (' '..='~').contains(character) && !matches!(character, '"' | '\\');
         let text: String = text.chars().filter(fits).take(LONGEST_DESCRIPTION).collect();
@@ -78,7 +74,6 @@ impl Description {
         (!text.is_empty()).then(|| Description(text.to_owned()))
     }
 
-    /// The words.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -91,12 +86,11 @@ impl fmt::Debug for Description {
 }
 
 impl Refusal {
-    /// A refusal with our own text.
+    /// With our own text.
     pub fn of(error: TokenError) -> Refusal {
         Refusal { error, description: None }
     }
 
-    /// `invalid_grant`: what was presented is not good.
     pub fn invalid_grant(description: &str) -> Refusal {
         Refusal {
             error: TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionRefused),
@@ -105,51 +99,37 @@ impl Refusal {
     }
 }
 
-/// What may be issued of a proposal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// What is granted; never empty.
     pub scope: ScopeSet,
-    /// Claims of the access token.
     pub claims: Map<String, Value>,
-    /// Further members of the answer.
     pub parameters: Map<String, Value>,
     /// Names of claims and members that are not the grant's to give, for the log.
     pub left_out: Vec<String>,
 }
 
-/// The judgement on a proposal.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Issue this.
     Issue(Granted),
-    /// Refuse.
     Refuse(TokenError),
     /// The grant broke its contract: nothing that the client could mend.
     Faulty(&'static str),
 }
 
-/// What a proposal is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
-    /// Who asks.
     pub client: &'a Client,
-    /// What is registered.
     pub catalogue: &'a Catalogue,
-    /// The scopes the request names, if it names any.
+    /// Those the request names, if any.
     pub requested: Option<&'a ScopeSet>,
-    /// What [`requested_scope`] made of them.
-    ///
-    /// [`requested_scope`]: super::user_scope::requested_scope
+    /// What `user_scope::requested_scope` made of them.
     pub asked: &'a ScopeSet,
-    /// The tenant that the request or the client's registration settles.
+    /// Settled by the request or the client's registration.
     pub tenant: Option<&'a TenantName>,
-    /// The row of the proposed subject, where there is one.
     pub user: Option<&'a User>,
 }
 
-/// Judges a proposal.
 pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict {
     if !is_allowed_subject(proposal, circumstances) {
         return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));

@@ -1,4 +1,4 @@
-//! Failed attempts on their way to the audit log: some from each source and minute one by one, the rest as a number, all
+//! Failed attempts on their way to the audit log: some from each source and minute one by one, the rest as a number,
 //! in bounded memory. Whoever fails on purpose neither fills the log nor hides what others do.
 
 use std::collections::BTreeMap;
@@ -9,52 +9,37 @@ use serde_json::Value;
 use super::identifiers::ClientId;
 use super::instant::Instant;
 
-/// Told one by one, from one source in one minute.
+/// One by one, from one source in one minute.
 pub const TOLD_PER_MINUTE: u32 = 10;
-/// Sources told apart in one minute; the others count together.
+/// Told apart in one minute; the others count together.
 const MOST_SOURCES: usize = 1_000;
-/// Rows that wait to be written.
 const MOST_WAITING: usize = 10_000;
 
-/// One that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAttempt {
     /// `sign_in_failed`, `client_authentication_failed`, `code_replayed`.
     pub event: &'static str,
-    /// The client concerned, where it is one.
     pub client_id: Option<ClientId>,
-    /// Where it came from.
     pub source: IpAddr,
-    /// The request's id.
     pub request_id: String,
     /// Why, as a code of ours; and what else it is about.
     pub detail: Value,
 }
 
-/// What shall be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureRow {
-    /// One attempt.
     One(FailedAttempt),
-    /// So many more came within the minute, from one source, or from all that were not told apart.
-    More {
-        /// The source.
-        source: Option<IpAddr>,
-        /// How many.
-        more: MoreFailures,
-    },
+    More { source: Option<IpAddr>, more: MoreFailures },
 }
 
 /// Attempts that are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoreFailures {
-    /// They failed.
     pub failed: u64,
     /// They were not looked at, for too many had failed before.
     pub turned_away: u64,
 }
 
-/// The attempts of the present minute.
 #[derive(Debug, Default)]
 pub struct FailedAttempts {
     minute: i64,
@@ -66,7 +51,7 @@ pub struct FailedAttempts {
 }
 
 impl FailedAttempts {
-    /// Takes an attempt from a source, which may stand for many addresses.
+    /// `source` may stand for many addresses.
     pub fn note(&mut self, attempt: FailedAttempt, source: IpAddr, now: Instant) {
         let counts = self.counts(source, now);
         counts.failed += 1;
@@ -80,12 +65,10 @@ impl FailedAttempts {
         }
     }
 
-    /// Counts an attempt that was not looked at.
     pub fn note_turned_away(&mut self, source: IpAddr, now: Instant) {
         self.counts(source, now).turned_away += 1;
     }
 
-    /// What is counted of a source in this minute, or of those that are not told apart.
     fn counts(&mut self, source: IpAddr, now: Instant) -> &mut MoreFailures {
         self.close_minute(now.minute());
         if !self.sources.contains_key(&source) && self.sources.len() >= MOST_SOURCES {
@@ -94,24 +77,22 @@ impl FailedAttempts {
         self.sources.entry(source).or_default()
     }
 
-    /// Whether there is something to write.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Gives what shall be written by now.
     pub fn take(&mut self, now: Instant) -> Vec<FailureRow> {
         self.close_minute(now.minute());
         std::mem::take(&mut self.waiting)
     }
 
-    /// Gives everything, the present minute's numbers too.
+    /// The present minute's numbers too.
     pub fn take_all(&mut self) -> Vec<FailureRow> {
         self.close_minute(i64::MAX);
         std::mem::take(&mut self.waiting)
     }
 
-    /// Takes back what could not be written, as far as there is room.
+    /// As far as there is room.
     pub fn give_back(&mut self, mut rows: Vec<FailureRow>) {
         rows.append(&mut self.waiting);
         let lost = rows.split_off(rows.len().min(MOST_WAITING));

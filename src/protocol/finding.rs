@@ -1,15 +1,11 @@
 //! What an operator is told of one thing that was looked at.
 
-/// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it is.
     pub verdict: Verdict,
-    /// What was looked at, and what to do about it.
     pub text: String,
 }
 
-/// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// As it should be.
@@ -21,7 +17,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Fine => "ok",
@@ -36,17 +31,14 @@ impl Finding {
         Finding { verdict, text: text.into() }
     }
 
-    /// It is as it should be.
     pub fn fine(text: impl Into<String>) -> Finding {
         Finding::new(Verdict::Fine, text)
     }
 
-    /// It works, and could be better.
     pub fn weak(text: impl Into<String>) -> Finding {
         Finding::new(Verdict::Weak, text)
     }
 
-    /// It does not work.
     pub fn broken(text: impl Into<String>) -> Finding {
         Finding::new(Verdict::Broken, text)
     }

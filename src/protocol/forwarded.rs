@@ -11,14 +11,12 @@ pub struct Cidr {
     prefix: u8,
 }
 
-/// Why a text is not a block of addresses. Says nothing of the text itself.
+/// Says nothing of the text itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CidrError {
-    /// The part before `/` is not an IPv4 or IPv6 address.
     Address,
-    /// The part after `/` is not a number of bits that such an address has.
     Prefix,
-    /// Bits are set to the right of the prefix, so one of the two was mistyped.
+    /// Bits are set to the right of the prefix: one of the two was mistyped.
     HostBits,
 }
 
@@ -36,9 +34,6 @@ impl std::error::Error for CidrError {}
 
 impl Cidr {
     /// Reads `10.0.0.0/8`, `::1/128`, or a single address.
-    ///
-    /// # Errors
-    /// When it is neither; see [`CidrError`].
     pub fn parse(text: &str) -> Result<Cidr, CidrError> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -53,17 +48,14 @@ impl Cidr {
         Ok(Cidr { network, prefix })
     }
 
-    /// Reads a comma-separated list of blocks; an empty text is an empty list.
-    ///
-    /// # Errors
-    /// For the first entry that is not a block, with its place in the list counted from 1.
+    /// Reads a comma-separated list; the error has the entry's place, counted from 1. An empty text is an empty list.
     pub fn parse_list(text: &str) -> Result<Vec<Cidr>, (usize, CidrError)> {
         let entries = text.split(',').map(|entry| entry.trim_matches([' ', '\t'])).enumerate();
         let present = entries.filter(|(_, entry)| !entry.is_empty());
         present.map(|(index, entry)| Cidr::parse(entry).map_err(|error| (index + 1, error))).collect()
     }
 
-    /// Whether `address` lies in this block. An IPv4 address mapped into IPv6 counts as the IPv4 address it is.
+    /// An IPv4 address mapped into IPv6 counts as the IPv4 address it is.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let width = width(self.network);
@@ -77,12 +69,10 @@ pub fn loopback_proxies() -> Vec<Cidr> {
     vec![Cidr { network: IpAddr::from([127, 0, 0, 0]), prefix: 8 }, Cidr { network: ipv6, prefix: 128 }]
 }
 
-/// The address a request came from.
-///
-/// `peer` is the other end of the connection; `None` for a Unix socket, whose file permissions say who may connect, so
-/// that it is trusted. `values` are the `X-Forwarded-For` fields in the order received. The answer is the right-most
-/// address that is not a trusted proxy; where all are trusted, the left-most; where an entry is no address, the last
-/// one before it. A trusted peer that forwarded nothing is itself the source; a Unix socket's then counts as 127.0.0.1.
+/// The address a request came from: the right-most of `values` (`X-Forwarded-For`) that is no trusted proxy; where all
+/// are trusted, the left-most; where an entry is no address, the last one before it. `peer` is `None` for a Unix
+/// socket: its file permissions say who may connect, so it is trusted, and counts as 127.0.0.1 if it forwarded
+/// nothing.
 pub fn source<'a>(
     peer: Option<IpAddr>,
     values: impl DoubleEndedIterator<Item = &'a str>,
@@ -131,7 +121,6 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The upper `prefix` of `width` bits.
 fn mask(prefix: u8, width: u8) -> u128 {
     let host_bits = u32::from(width.saturating_sub(prefix));
     u128::MAX.checked_shl(host_bits).unwrap_or(0)

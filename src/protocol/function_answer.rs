@@ -18,7 +18,7 @@ use super::scope::ScopeSet;
 
 const MEMBERS: [&str; 6] = ["subject", "scope", "claims", "parameters", "error", "error_description"];
 
-/// What may be known of a client: its registration without secrets and keys.
+/// Its registration without secrets and keys.
 pub fn client_metadata(client: &Client) -> Map<String, Value> {
     let grant_types: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
     let tenants: Option<Vec<&str>> =
@@ -37,7 +37,7 @@ pub fn client_metadata(client: &Client) -> Map<String, Value> {
     present.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Reads an answer. The error says what is wrong with it, for the log; it shows nothing of it but members' names.
+/// The error is for the log; it shows nothing of the answer but members' names.
 pub fn read(answer: &Value) -> Result<Answer, String> {
     let members = answer.as_object().ok_or("something else than an object")?;
     if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-/// Two digits for each byte.
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a String cannot fail.
@@ -11,7 +10,6 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes; `None` for an odd number of digits, and for whatever is no digit.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let nibble = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut digits = text.bytes().map(nibble);

@@ -20,60 +20,53 @@ pub struct Subject(String);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Sid(String);
 
-/// A tenant's registered name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TenantName(String);
 
 impl ClientId {
-    /// Takes the name as registered or as sent.
     pub fn new(text: impl Into<String>) -> ClientId {
         ClientId(text.into())
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Subject {
-    /// Takes the identifier as stored.
     pub fn new(text: impl Into<String>) -> Subject {
         Subject(text.into())
     }
 
-    /// Makes a new user's: base64url of 127 random bits, never derived from anything that could change or tell. The bit
-    /// left out keeps `-` from the beginning, where a command takes it for a flag.
+    /// base64url of 127 random bits; the bit left out keeps `-` from the beginning, where a command takes it for a
+    /// flag.
     pub fn of_random([first, rest @ ..]: [u8; 16]) -> Subject {
         Subject(URL_SAFE_NO_PAD.encode([&[first & 0x7f][..], &rest].concat()))
     }
 
-    /// The identifier.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Sid {
-    /// Takes the name as stored.
     pub fn new(text: impl Into<String>) -> Sid {
         Sid(text.into())
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Sid {
-    /// Makes the name of a session whose row lives in the partition of `day`: base64url of the day (4 bytes, big-endian)
-    /// and 128 random bits. The day goes along so that whoever meets a `sid` finds its row in one partition.
+    /// base64url of the day (4 bytes, big-endian) and 128 random bits: by the day the session's row is found in one
+    /// partition.
     pub fn of_day(day: Day, random: [u8; 16]) -> Sid {
         Sid(URL_SAFE_NO_PAD.encode([day.0.to_be_bytes().as_slice(), &random].concat()))
     }
 
-    /// The partition the session's row lives in; `None` for a name this house did not make.
+    /// `None` for a name not made here.
     pub fn day(&self) -> Option<Day> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.0).ok().filter(|bytes| bytes.len() == 20)?;
         bytes.first_chunk::<4>().map(|day| Day(i32::from_be_bytes(*day)))
@@ -81,7 +74,6 @@ impl Sid {
 }
 
 impl TenantName {
-    /// Takes the name as registered or as sent.
     pub fn new(text: impl Into<String>) -> TenantName {
         TenantName(text.into())
     }
@@ -113,9 +105,7 @@ impl fmt::Display for TenantName {
 /// A grant's name: the UTC day of its absolute expiry (which names the partition) and 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantId {
-    /// Day of the grant's absolute expiry.
     pub day: Day,
-    /// Random, unique.
     pub random: [u8; 16],
 }
 
@@ -136,7 +126,6 @@ impl GrantId {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
-    /// Reads that text; `None` for any other.
     pub fn from_text(text: &str) -> Option<GrantId> {
         GrantId::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?)
     }

@@ -7,32 +7,25 @@ use sha2::{Digest, Sha256};
 
 use super::client::SigningAlgorithm;
 
-/// A public key's plain numbers, big-endian.
+/// Plain numbers, big-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublicKey {
-    /// RSA; leading zeros do not matter.
     Rsa {
-        /// Modulus.
         n: Vec<u8>,
-        /// Public exponent.
         e: Vec<u8>,
     },
-    /// A point on P-256, both coordinates in full length.
+    /// Both coordinates in full length.
     P256 {
-        /// x coordinate.
         x: [u8; 32],
-        /// y coordinate.
         y: [u8; 32],
     },
-    /// Ed25519.
     Ed25519 {
-        /// The encoded point.
         x: [u8; 32],
     },
 }
 
 impl PublicKey {
-    /// Reads a key that `to_jwk` published; `None` for anything else.
+    /// `None` for what `to_jwk` would not publish.
     pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
         let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
@@ -44,7 +37,6 @@ impl PublicKey {
         }
     }
 
-    /// The one algorithm we use such a key for.
     pub fn algorithm(&self) -> SigningAlgorithm {
         match self {
             PublicKey::Rsa { .. } => SigningAlgorithm::Rs256,
@@ -53,12 +45,12 @@ impl PublicKey {
         }
     }
 
-    /// The key's name: base64url of the SHA-256 over its required members in alphabetical order (RFC 7638 §3).
+    /// base64url of the SHA-256 over its required members in alphabetical order (RFC 7638 §3).
     pub fn thumbprint(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.required_members()))
     }
 
-    /// The key as published, for signatures only.
+    /// For signatures only.
     pub fn to_jwk(&self) -> Value {
         let (alg, kid) = (self.algorithm().as_str(), self.thumbprint());
         match self {
@@ -85,7 +77,7 @@ impl PublicKey {
     }
 }
 
-/// The key set, each key once.
+/// Each key once.
 pub fn document<'a>(keys: impl IntoIterator<Item = &'a PublicKey>) -> Value {
     let mut distinct: Vec<&PublicKey> = Vec::new();
     for key in keys {
@@ -96,7 +88,7 @@ pub fn document<'a>(keys: impl IntoIterator<Item = &'a PublicKey>) -> Value {
     json!({ "keys": distinct.into_iter().map(PublicKey::to_jwk).collect::<Vec<Value>>() })
 }
 
-/// Base64urlUInt: the fewest octets (RFC 7518 §2).
+/// The fewest octets (RFC 7518 §2).
 fn integer(bytes: &[u8]) -> String {
     let significant: Vec<u8> = bytes.iter().copied().skip_while(|byte| *byte == 0).collect();
     octets(&significant)

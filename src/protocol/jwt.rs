@@ -1,5 +1,5 @@
-//! JSON Web Signature, compact form (RFC 7515 §3.1), as far as it needs no key: what is signed, how it is put together,
-//! and how one from outside is taken apart. `alg` chooses nothing: verifiers compare it with their own record of the key.
+//! JSON Web Signature, compact form (RFC 7515 §3.1), as far as it needs no key. `alg` chooses nothing: verifiers
+//! compare it with their own record of the key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,42 +8,37 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::client::SigningAlgorithm;
 
-/// `typ` of an id_token; what an id_token_hint must be. Access tokens of clients registered so have it, too: `client_id` is
-/// in every access token and in no id_token, and tells them apart.
+/// Of an id_token. Access tokens of clients registered so have it, too: `client_id` is in every access token and in no
+/// id_token, and tells them apart.
 pub const ID_TOKEN_TYP: &str = "JWT";
-/// `typ` of an access token (RFC 9068 §2.1).
+/// RFC 9068 §2.1
 pub const ACCESS_TOKEN_TYP: &str = "at+jwt";
-/// `typ` of a logout token (OpenID Connect Back-Channel Logout §2.4).
+/// OpenID Connect Back-Channel Logout §2.4
 pub const LOGOUT_TOKEN_TYP: &str = "logout+jwt";
 
-/// The longest JWS that is looked at, in bytes.
+/// Longer ones are not looked at.
 pub const MOST_BYTES: usize = 16 * 1_024;
 
-/// A JWS whose signature nobody has checked yet.
+/// Nobody has checked its signature yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedJws {
-    /// `alg`: one of ours, and only a claim.
+    /// One of ours, and only a claim.
     pub alg: SigningAlgorithm,
-    /// `kid`
     pub kid: Option<String>,
-    /// `typ`
     pub typ: Option<String>,
-    /// What is signed: the first two parts as they came.
+    /// The first two parts as they came.
     pub signing_input: String,
-    /// The payload's bytes.
     pub unverified_payload: Vec<u8>,
-    /// The signature's bytes.
     pub signature: Vec<u8>,
 }
 
-/// The text to sign: header and claims, each base64url (RFC 7515 §5.1).
+/// RFC 7515 §5.1
 pub fn signing_input(alg: SigningAlgorithm, kid: &str, typ: &str, claims: &Map<String, Value>) -> String {
     let header = json!({ "alg": alg.as_str(), "kid": kid, "typ": typ }).to_string();
     let payload = serde_json::to_vec(claims).unwrap_or_default();
     format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
 }
 
-/// The whole JWS.
 pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
     format!("{signing_input}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
@@ -61,9 +56,9 @@ pub fn half_hash(alg: SigningAlgorithm, text: &str) -> String {
 }
 
 impl UnverifiedJws {
-    /// Takes a compact JWS apart. `None` unless it has three parts of strict base64url and a header that names one of our
-    /// algorithms and no extension that must be understood (`crit`). Keys offered in the header (`jwk`, `jku`, `x5u`,
-    /// `x5c`) are not looked at.
+    /// `None` unless it has three parts of strict base64url and a header that names one of our algorithms and no
+    /// extension that must be understood (`crit`). Keys offered in the header (`jwk`, `jku`, `x5u`, `x5c`) are not
+    /// looked at.
     pub fn parse(text: &str) -> Option<UnverifiedJws> {
         if text.len() > MOST_BYTES {
             return None;
@@ -87,7 +82,7 @@ impl UnverifiedJws {
         })
     }
 
-    /// The payload as a JWT's claims (RFC 7519 §3); to be believed only after the signature was verified.
+    /// RFC 7519 §3; to be believed only after the signature was verified.
     pub fn unverified_claims(&self) -> Option<Map<String, Value>> {
         serde_json::from_slice(&self.unverified_payload).ok()
     }

@@ -28,8 +28,7 @@ pub fn read<'a>(
     found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
 }
 
-/// What an assertion of this issuer can give this client at most: nothing that outlives it, so no refresh token.
-/// `invalid_scope` when more is asked for by name.
+/// Nothing that outlives the assertion, so no refresh token. `invalid_scope` when more is asked for by name.
 pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&ScopeSet>) -> Result<ScopeSet, TokenError> {
     let reach = issuer.scope.as_ref().unwrap_or(&client.scope).retain(|name| name != OFFLINE_ACCESS);
     match requested {
@@ -40,12 +39,12 @@ pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&Scope
     }
 }
 
-/// Whether `sub` can be looked for: what is longer, or holds what no name can, is nobody's.
+/// What is longer, or holds what no name can, is nobody's.
 pub fn is_possible_subject(subject: &str) -> bool {
     subject.chars().nth(lengths::USERNAME).is_none() && !subject.contains(char::is_control)
 }
 
-/// `invalid_grant`, whatever is wrong with the assertion; the reason is for the log.
+/// Whatever is wrong; the reason is for the log.
 pub fn refused(problem: AssertionProblem) -> TokenError {
     invalid_grant(match problem {
         AssertionProblem::Malformed => Reason::UnknownAssertionIssuer,
@@ -59,7 +58,6 @@ pub fn refused(problem: AssertionProblem) -> TokenError {
     })
 }
 
-/// `invalid_grant` for this reason.
 pub fn invalid_grant(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidGrant, reason)
 }

@@ -5,54 +5,45 @@ use std::time::Duration;
 use super::client::SigningAlgorithm;
 use super::instant::Instant;
 
-/// How long a private part is kept after another key has begun to sign: a process whose clock is behind goes on with it.
+/// How long a private part is kept once another key signs: a process whose clock is behind goes on with it.
 const HANDOVER: Duration = Duration::from_secs(3_600);
 
-/// The lengths of a key's four seasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySeasons {
     /// Published before it signs.
     pub announce: Duration,
-    /// Signing.
     pub sign: Duration,
-    /// Published after its last signature.
+    /// After its last signature.
     pub publish: Duration,
     /// Kept after that, to check hints.
     pub hint: Duration,
 }
 
-/// The turning points of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyTimes {
-    /// From when it stands in the JWKS.
+    /// From when to when it stands in the JWKS, signs, and checks hints.
     pub announced_at: Instant,
-    /// From when it may sign.
     pub activates_at: Instant,
-    /// Until when it may sign.
     pub retires_at: Instant,
-    /// Until when it stands in the JWKS.
     pub unpublished_at: Instant,
-    /// Until when it checks hints.
     pub forgotten_at: Instant,
 }
 
 impl KeySeasons {
-    /// A key announced now, for everybody to learn of before it signs.
     pub fn announced_at(&self, now: Instant) -> KeyTimes {
         self.active_from(now, now.plus(self.announce))
     }
 
-    /// A key that signs at once: an installation's first, or one whose predecessor cannot be trusted any longer.
+    /// An installation's first, or one whose predecessor cannot be trusted any longer.
     pub fn active_at_once(&self, now: Instant) -> KeyTimes {
         self.active_from(now, now)
     }
 
-    /// A key announced then and signing from `activates_at` on.
     pub fn active_from(&self, announced_at: Instant, activates_at: Instant) -> KeyTimes {
         self.retiring_at(announced_at, activates_at, activates_at.plus(self.sign))
     }
 
-    /// The same key, ending earlier or later because its successor takes over then.
+    /// Ends earlier or later because its successor takes over then.
     pub fn retiring_at(&self, announced_at: Instant, activates_at: Instant, retires_at: Instant) -> KeyTimes {
         let unpublished_at = retires_at.plus(self.publish);
         KeyTimes {
@@ -65,49 +56,39 @@ impl KeySeasons {
     }
 }
 
-/// A key as far as its schedule goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledKey {
-    /// Its name.
     pub kid: String,
-    /// What it signs with.
     pub algorithm: SigningAlgorithm,
-    /// Its turning points.
     pub times: KeyTimes,
     /// Whether its private part is there.
     pub can_sign: bool,
 }
 
-/// What a key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// It stands in the JWKS and does not sign yet.
+    /// In the JWKS, and does not sign yet.
     Announced,
-    /// It signs.
     Signing,
-    /// It signs no longer and stands in the JWKS, for what it signed.
+    /// In the JWKS, for what it signed.
     Published,
-    /// It only checks hints.
+    /// Only checks hints.
     Retired,
 }
 
-/// What a key does, since when, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// What it does.
     pub state: KeyState,
-    /// Since when.
     pub since: Instant,
-    /// Until when; `None` until another key follows.
+    /// `None` until another key follows.
     pub until: Option<Instant>,
 }
 
-/// The key that signs with that algorithm: the youngest that may, even past its time when nothing follows it.
+/// The youngest that may sign, even past its time when nothing follows it.
 pub fn current(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
     able(keys, algorithm).filter(|key| key.times.activates_at <= now).max_by_key(|key| key.times.activates_at)
 }
 
-/// The key that is announced to follow it.
 pub fn announced(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
     able(keys, algorithm).filter(|key| now < key.times.activates_at).min_by_key(|key| key.times.activates_at)
 }
@@ -116,7 +97,6 @@ fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Ite
     keys.iter().filter(move |key| key.algorithm == algorithm && key.can_sign)
 }
 
-/// What a key of these does now.
 pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Standing {
     let times = key.times;
     let signer = current(keys, key.algorithm, now);
@@ -139,37 +119,27 @@ pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Stan
     Standing { state: KeyState::Retired, since: times.unpublished_at, until: Some(times.forgotten_at) }
 }
 
-/// One thing to be done about keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyStep {
-    /// Make a key with these times.
     Make {
-        /// What it signs with.
         algorithm: SigningAlgorithm,
-        /// When.
         times: KeyTimes,
     },
-    /// Give a key other times.
     Reschedule {
-        /// Which.
         kid: String,
-        /// When.
         times: KeyTimes,
     },
-    /// Erase a private part: another key has signed for a while.
+    /// A private part: another key has signed for a while.
     Erase {
-        /// Which.
         kid: String,
     },
-    /// Remove a key: nothing is checked with it any longer.
     Forget {
-        /// Which.
         kid: String,
     },
 }
 
-/// What is due now, so that each algorithm always has a key that signs and, in time, one that is announced to follow it.
-/// Nothing is due twice: done at once, the next look finds nothing.
+/// So that each algorithm always has a key that signs and, in time, one that is announced to follow it. Done at once,
+/// the next look finds nothing.
 #[must_use]
 pub fn due(keys: &[ScheduledKey], seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
     let mut steps: Vec<KeyStep> =

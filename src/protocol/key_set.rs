@@ -1,5 +1,5 @@
-//! Public keys of others (RFC 7517): clients that authenticate by them, issuers of assertions, upstream providers. What
-//! is weak or not for signatures is left out; one key alone must answer to a name and an algorithm, or none does.
+//! Public keys of others (RFC 7517). What is weak or not for signatures is left out; one key alone must answer to a
+//! name and an algorithm, or none does.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde_json::{Map, Value};
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::client::SigningAlgorithm;
 use super::jwks::PublicKey;
 
-/// Keys read from one set; whoever has more has made a mistake.
+/// Whoever has more has made a mistake.
 const MOST_KEYS: usize = 100;
 
-/// Members that only private and symmetric keys have (RFC 7518 §6).
+/// Only private and symmetric keys have them (RFC 7518 §6).
 const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// The usable keys of a JWK set.
+/// The usable ones of a JWK set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeySet(Vec<NamedKey>);
 
@@ -23,30 +23,27 @@ struct NamedKey {
     key: PublicKey,
 }
 
-/// What a set holds for a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyChoice<'a> {
-    /// The key.
     One(&'a PublicKey),
-    /// None; a newer set may have it.
+    /// A newer set may have it.
     Unknown,
-    /// More than one, and guessing is not verifying.
+    /// Guessing is not verifying.
     Ambiguous,
 }
 
-/// What one JWK is to us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwkReading {
-    /// A key that verifies signatures, for the one algorithm that fits its kind; and its name in a set.
+    /// Verifies signatures, for the one algorithm that fits its kind; and its name in a set.
     Usable(PublicKey, Option<String>),
     /// For encryption, or for algorithms we do not use: not ours to judge (RFC 7517 §5).
     ForOtherUse,
-    /// It must not be used; the rule it breaks.
+    /// The rule it breaks.
     Unfit(&'static str),
 }
 
 impl KeySet {
-    /// Reads a JWK set. `None` when it is none, or holds more keys than anybody needs.
+    /// `None` when it is no JWK set, or holds more keys than anybody needs.
     pub fn parse(value: &Value) -> Option<KeySet> {
         let jwks = value.as_object()?.get("keys")?.as_array()?;
         if jwks.len() > MOST_KEYS {
@@ -69,8 +66,8 @@ impl KeySet {
         }
     }
 
-    /// The key for `alg` that is called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key
-    /// that the set gives no name goes by its thumbprint (RFC 7638).
+    /// Called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key without a name goes by
+    /// its thumbprint (RFC 7638).
     pub fn choose(&self, alg: SigningAlgorithm, kid: Option<&str>) -> KeyChoice<'_> {
         let mut fitting =
             self.0.iter().filter(|key| key.key.algorithm() == alg && kid.is_none_or(|kid| key.goes_by(kid)));
@@ -81,12 +78,11 @@ impl KeySet {
         }
     }
 
-    /// Whether there is a key for this algorithm.
     pub fn has_key_for(&self, alg: SigningAlgorithm) -> bool {
         self.0.iter().any(|key| key.key.algorithm() == alg)
     }
 
-    /// Whether two keys share name and algorithm, so that neither can ever be chosen.
+    /// Two keys share name and algorithm, so that neither can ever be chosen.
     pub fn has_ambiguous_names(&self) -> bool {
         let named = |key: &NamedKey| key.kid.as_deref().map(|kid| self.choose(key.key.algorithm(), Some(kid)));
         self.0.iter().any(|key| named(key) == Some(KeyChoice::Ambiguous))
@@ -102,7 +98,6 @@ impl NamedKey {
     }
 }
 
-/// Reads one JWK.
 pub fn read(jwk: &Value) -> JwkReading {
     match jwk.as_object().map(usable) {
         Some(Ok(Some((key, kid)))) => JwkReading::Usable(key, kid),
@@ -112,7 +107,7 @@ pub fn read(jwk: &Value) -> JwkReading {
     }
 }
 
-/// A key that signs, with its name; `None` for one that is for something else.
+/// `None` for one that is for something else.
 type Usable = Option<(PublicKey, Option<String>)>;
 
 fn usable(jwk: &Map<String, Value>) -> Result<Usable, &'static str> {
@@ -141,8 +136,8 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
     Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purpose == "sig"))
 }
 
-/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1 signs nothing; a point that
-/// is not on its curve is no key (RFC 7518 §6.2.1).
+/// RSA below 2048 bits is within reach of those who can pay (NIST SP 800-131A); an exponent of 1 signs nothing; a
+/// point that is not on its curve is no key (RFC 7518 §6.2.1).
 fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
     let (n, e) = match key {
         PublicKey::Rsa { n, e } => (n, e),
@@ -163,7 +158,7 @@ fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The length of a big-endian number without leading zeros.
+/// Without leading zeros.
 fn bits(number: &[u8]) -> u32 {
     let mut significant = number.iter().skip_while(|byte| **byte == 0);
     let first = significant.next().map_or(0, |byte| u8::BITS - byte.leading_zeros());

@@ -1,12 +1,11 @@
-//! Names that a registration gives in several languages (OpenID Connect Dynamic Client Registration §2.1): `client_name`,
-//! and beside it `client_name#de`.
+//! Names registered in several languages (OpenID Connect Dynamic Client Registration §2.1): `client_name`,
+//! `client_name#de`.
 
 use std::collections::BTreeMap;
 
-/// A text, and what it is in single languages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalizedText {
-    /// Without a language tag: for every language that has none of its own.
+    /// For every language that has none of its own.
     pub plain: String,
     /// By BCP 47 language tag, in lower case.
     pub by_language: BTreeMap<String, String>,
@@ -18,7 +17,7 @@ impl From<&str> for LocalizedText {
     }
 }
 
-/// Whether it is a well-formed BCP 47 tag, as far as a misspelt one can be told (RFC 5646 §2.1).
+/// A well-formed BCP 47 tag, as far as a misspelt one can be told (RFC 5646 §2.1).
 pub fn is_language_tag(tag: &str) -> bool {
     let mut subtags = tag.split('-');
     let is_language = |subtag: &str| (2..=3).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphabetic());

@@ -3,8 +3,8 @@
 /// How much of a name counts, so that a hostile one costs no time.
 const LONGEST: usize = 64;
 
-/// The candidate with the smallest edit distance to `name`, the first of several; `None` when none is so near that it
-/// could be meant: the one begins with the other, or no more than a third of the longer differs. Letters count alike whatever their case.
+/// The candidate with the smallest edit distance, the first of several; `None` when none is so near that it could be
+/// meant: one begins with the other, or no more than a third of the longer differs.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LONGEST).collect() };
     let name = letters(name);
@@ -33,8 +33,7 @@ pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> St
         .unwrap_or_default()
 }
 
-/// How many characters must be put in, taken out, replaced or swapped with their neighbour to make `left` of `right`
-/// (optimal string alignment).
+/// Characters put in, taken out, replaced or swapped with their neighbour (optimal string alignment).
 fn edit_distance(left: &[char], right: &[char]) -> usize {
     let mut earlier: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,16 +1,15 @@
-//! `application/x-www-form-urlencoded`, read strictly: what a lenient decoder would repair is refused here.
-//! Parameter names are case-sensitive, an empty value counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
+//! `application/x-www-form-urlencoded`, read strictly. Names are case-sensitive, an empty value counts as absent, a
+//! repeated one is an error (RFC 6749 §3.1, §3.2).
 
 use serde::{Deserialize, Serialize};
 
 use super::reason::Reason;
 
-/// Decoded parameters in the order they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Decodes a query or a form body. Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
+    /// Bad percent-encoding, invalid UTF-8 and NUL are `MalformedParameters`.
     pub fn parse(raw: &[u8]) -> Result<Parameters, Reason> {
         if !percent_encoding_is_whole(raw) {
             return Err(Reason::MalformedParameters);
@@ -23,12 +22,11 @@ impl Parameters {
         Ok(Parameters(form_urlencoded::parse(raw).into_owned().collect()))
     }
 
-    /// Made of names and values, for tests and for requests we rebuild.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Parameters {
         Parameters(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// The only non-empty value of `name`; `RepeatedParameter` when it was sent more than once, empty or not.
+    /// `RepeatedParameter` when it was sent more than once, empty or not.
     pub fn single(&self, name: &str) -> Result<Option<&str>, Reason> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
@@ -38,7 +36,7 @@ impl Parameters {
         }
     }
 
-    /// As [`Parameters::single`], at most `most` Unicode scalars long; longer is `OverlongParameter`.
+    /// At most `most` Unicode scalars; longer is `OverlongParameter`.
     pub fn bounded(&self, name: &str, most: usize) -> Result<Option<&str>, Reason> {
         let value = self.single(name)?;
         if value.is_some_and(|value| value.chars().nth(most).is_some()) {
@@ -48,24 +46,20 @@ impl Parameters {
     }
 
     /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2), whoever reads it.
-    ///
-    /// # Errors
-    /// For the first such name.
     pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
         names.iter().try_for_each(|name| self.single(name).map(drop))
     }
 
-    /// Whether `name` was sent at all, empty or not. What must not be mistaken for absent asks this.
+    /// Sent at all, empty or not: for what must not be mistaken for absent.
     pub fn was_sent(&self, name: &str) -> bool {
         self.all(name).next().is_some()
     }
 
-    /// Every value of `name`, empty ones too, in order.
+    /// Empty ones too, in order.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

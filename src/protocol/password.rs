@@ -1,12 +1,12 @@
-//! What may become a password (NIST SP 800-63B §5.1.1.2): length and a list of the most guessed; no rules about kinds of
+//! What may become a password (NIST SP 800-63B §5.1.1.2): length and a list of the most guessed; no kinds of
 //! characters.
 
-/// Longest password, in bytes.
+/// In bytes.
 pub const LONGEST_PASSWORD: usize = 1_024;
 
 const SHORTEST_PASSWORD: usize = 8;
 
-/// The most common passwords of eight characters and more, in lower case.
+/// Of eight characters and more, in lower case.
 const MOST_GUESSED: [&str; 84] = [
     "00000000",
     "01234567",
@@ -94,7 +94,7 @@ const MOST_GUESSED: [&str; 84] = [
     "welcome1",
 ];
 
-/// Whether `text` may become a password; the error is the rule, without the password.
+/// The error is the rule, without the password.
 pub fn check_new(text: &str) -> Result<(), &'static str> {
     if text.chars().count() < SHORTEST_PASSWORD {
         return Err("must be at least 8 characters");

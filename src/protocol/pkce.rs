@@ -1,5 +1,5 @@
-//! Proof Key for Code Exchange (RFC 7636): the challenge at the authorization endpoint, the verifier at the token endpoint.
-//! A sealed code carries only a digest of the challenge, so that with `plain` it does not carry the verifier itself.
+//! Proof Key for Code Exchange (RFC 7636). A sealed code carries only a digest of the challenge, so that with `plain`
+//! it does not carry the verifier itself.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine;
@@ -11,23 +11,19 @@ use super::lengths;
 use super::reason::Reason;
 use super::secret::SecretText;
 
-/// Characters of an S256 challenge: 32 bytes in base64url.
+/// 32 bytes in base64url.
 const S256_LENGTH: usize = 43;
 
-/// `code_challenge_method`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CodeChallengeMethod {
-    /// `plain`: the challenge is the verifier.
     Plain,
-    /// `S256`: the challenge is base64url(SHA-256(verifier)).
     S256,
 }
 
 impl CodeChallengeMethod {
-    /// Every method, in the order of the metadata.
+    /// In the order of the metadata.
     pub const ALL: [CodeChallengeMethod; 2] = [CodeChallengeMethod::Plain, CodeChallengeMethod::S256];
 
-    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             CodeChallengeMethod::Plain => "plain",
@@ -35,7 +31,7 @@ impl CodeChallengeMethod {
         }
     }
 
-    /// The method of that name; none sent means `plain` (RFC 7636 §4.3).
+    /// None sent means `plain` (RFC 7636 §4.3).
     pub fn parse(name: Option<&str>) -> Result<CodeChallengeMethod, Reason> {
         match name {
             None | Some("plain") => Ok(CodeChallengeMethod::Plain),
@@ -45,7 +41,7 @@ impl CodeChallengeMethod {
     }
 }
 
-/// A well-formed `code_challenge` with its method. With `plain` it is as secret as the verifier.
+/// Well-formed. With `plain` it is as secret as the verifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeChallenge {
     method: CodeChallengeMethod,
@@ -53,7 +49,7 @@ pub struct CodeChallenge {
 }
 
 impl CodeChallenge {
-    /// Reads a challenge: 43 to 128 unreserved characters, with S256 exactly 43 of base64url.
+    /// 43 to 128 unreserved characters, with S256 exactly 43 of base64url.
     pub fn parse(challenge: &str, method: CodeChallengeMethod) -> Result<CodeChallenge, Reason> {
         let well_formed = match method {
             CodeChallengeMethod::Plain => is_verifier(challenge),
@@ -63,12 +59,10 @@ impl CodeChallenge {
         Ok(CodeChallenge { method, value })
     }
 
-    /// The method asked for.
     pub fn method(&self) -> CodeChallengeMethod {
         self.method
     }
 
-    /// What the authorization code keeps of it.
     pub fn digest(&self) -> CodeChallengeDigest {
         CodeChallengeDigest { method: self.method, sha256: sha256(self.value.expose()) }
     }
@@ -77,14 +71,12 @@ impl CodeChallenge {
 /// SHA-256 of a `code_challenge`, and its method: what travels in the sealed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeChallengeDigest {
-    /// How the challenge was made.
     pub method: CodeChallengeMethod,
-    /// SHA-256 of the challenge's characters.
     pub sha256: [u8; 32],
 }
 
-/// Whether `code_verifier` answers the challenge (RFC 7636 §4.6). Without a challenge none may be sent, or a stripped
-/// challenge would go unnoticed (RFC 9700 §2.1.1). All three errors are `invalid_grant`.
+/// RFC 7636 §4.6. Without a challenge no verifier may be sent, or a stripped challenge would go unnoticed (RFC 9700
+/// §2.1.1). All three errors are `invalid_grant`.
 pub fn verify(challenge: Option<&CodeChallengeDigest>, code_verifier: Option<&str>) -> Result<(), Reason> {
     match (challenge, code_verifier) {
         (None, None) => Ok(()),

@@ -2,21 +2,17 @@
 
 use super::reason::Reason;
 
-/// The values sent. `none` never stands beside another.
+/// `none` never stands beside another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prompts {
-    /// `none`: nothing may be shown.
     pub none: bool,
-    /// `login`: sign in, even with a session.
     pub login: bool,
-    /// `consent`: ask for consent, even where none is needed.
     pub consent: bool,
-    /// `select_account`: let the user choose who they are.
     pub select_account: bool,
 }
 
 impl Prompts {
-    /// Reads words in any order; an unknown word, none at all, or `none` beside another is `MalformedPrompt`.
+    /// An unknown word, none at all, or `none` beside another is `MalformedPrompt`.
     pub fn parse(text: &str) -> Result<Prompts, Reason> {
         let mut prompts = Prompts::default();
         for word in text.split(' ').filter(|word| !word.is_empty()) {

@@ -1,46 +1,38 @@
-//! Why a request was refused: one enum for the whole house, and the one table that gives each reason its stable code,
-//! the sentence the outside may read, and what to do about it.
+//! Why a request was refused: one enum for the whole house, and the one table that gives each reason its row.
 
-/// What the outside and the operator learn of a reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
     /// As `GP1207`.
     pub code: &'static str,
     /// Fixed text, fit for an `error_description` (RFC 6749 §5.2).
     pub description: &'static str,
-    /// What to do about it.
     pub remedy: &'static str,
 }
 
 /// A row each: the variant, its code, its public description, its remedy. Codes are never given again.
 macro_rules! reasons {
     ($($name:ident $code:literal $description:literal $remedy:literal;)*) => {
-        /// A reason. The code (`GP1207`) stands in the log line and on the error page; the description is fixed text.
+        /// The code stands in the log line and on the error page.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason { $(#[doc = $remedy] $name,)* }
 
         impl Reason {
-            /// Every reason.
             pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
 
-            /// Its row of the table.
             pub const fn explanation(self) -> Explanation {
                 match self {
                     $(Reason::$name => Explanation { code: $code, description: $description, remedy: $remedy },)*
                 }
             }
 
-            /// The stable code.
             pub const fn code(self) -> &'static str {
                 self.explanation().code
             }
 
-            /// The public sentence.
             pub const fn description(self) -> &'static str {
                 self.explanation().description
             }
 
-            /// What to do about it.
             pub const fn remedy(self) -> &'static str {
                 self.explanation().remedy
             }
@@ -210,13 +202,11 @@ reasons! {
     UpstreamUserDisabled "GP1713" "The user linked to that account at the identity provider is disabled." "Enable the user with `gatepost user enable`.";
     UpstreamUserElsewhere "GP1714" "That account at the identity provider is of another tenant." "Name the tenant that the provider, and the user, belong to.";
     LinkSessionOver "GP1715" "The session that asked for the link is over." "Sign in and begin the link again.";
-    // Sign-in with an identity provider
     SignInTooOld "GP1721" "The user's sign-in is older than asked for." "Let the identity provider honour max_age and prompt=login, or ask for less.";
     UpstreamCancelled "GP1722" "The user did not sign in with the identity provider." "Nothing to mend: the person changed their mind, or was refused there.";
     UpstreamLoginRequired "GP1723" "The identity provider could not sign the user in as asked." "Ask for less than the identity provider can meet: max_age, prompt=login.";
     UpstreamUnavailable "GP1724" "The identity provider is not available." "Try again later; `gatepost idp test` and the log say what is wrong.";
     UpstreamNotBelieved "GP1725" "The answer of the identity provider could not be verified." "Look into the log, which says what was wrong with it.";
-    // Linked accounts, and signing out elsewhere
     LinkImpossible "GP1726" "That way of signing in cannot be linked now." "Check that the identity provider is registered, enabled, and of the person's tenant.";
     LinkOfAnotherSession "GP1727" "The question belongs to another sign-in." "Start again on the account page.";
     LinkExpired "GP1728" "The question waited too long." "Start again on the account page; it waits five minutes.";

@@ -1,6 +1,5 @@
-//! Where an authorization response may go, or a person who signed out. A registered URI is held to the rules here twice: when it is registered and
-//! again when a request names it. Only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
-//!
+//! Where an authorization response may go, or a person who signed out. A URI is held to the rules when it is
+//! registered and when a request names it; only a match makes a [`RedirectTarget`], so "may I redirect?" is a type.
 //! URIs are compared byte for byte (RFC 9700 §2.1); nothing is normalised, so the splitter only has to be strict.
 
 #[cfg(test)]
@@ -37,14 +36,13 @@ const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 /// Hosts whose port a native application cannot know beforehand (RFC 8252 §7.3). `localhost` is a name: not one of them.
 const ANY_PORT_HOSTS: [&str; 2] = ["127.0.0.1", "[::1]"];
 
-/// A place that the client registered for itself. Made by the two functions that match, and nothing else.
+/// Made by the two functions that match, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectTarget {
     uri: String,
 }
 
 impl RedirectTarget {
-    /// The target that `sent` names among the client's registered redirect URIs, if it names one.
     pub fn match_registered(sent: &str, client: &Client) -> Option<RedirectTarget> {
         check_registered(sent, !client.is_confidential()).ok()?;
         let known =
@@ -52,36 +50,33 @@ impl RedirectTarget {
         known.then(|| RedirectTarget { uri: sent.to_owned() })
     }
 
-    /// The target that `sent` names among the client's registered `post_logout_redirect_uris`: exactly one of them.
+    /// Exactly one of the client's registered `post_logout_redirect_uris`.
     pub fn match_post_logout(sent: &str, client: &Client) -> Option<RedirectTarget> {
         check_registered(sent, !client.is_confidential()).ok()?;
         let known = client.post_logout_redirect_uris.iter().any(|registered| registered == sent);
         known.then(|| RedirectTarget { uri: sent.to_owned() })
     }
 
-    /// The URI as the request sent it.
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// Its origin as browsers write it; `None` for custom schemes, which have none.
+    /// As browsers write it; `None` for custom schemes, which have none.
     pub fn origin(&self) -> Option<String> {
         origin_of(&self.uri)
     }
 
-    /// Whether the URI belongs to an installed application rather than to a web server.
     pub fn is_custom_scheme(&self) -> bool {
         split(&self.uri).is_none_or(|parts| !is_web(parts.scheme))
     }
 
-    /// Whether the URI stays on the user's own machine.
     pub fn is_loopback(&self) -> bool {
         let authority = split(&self.uri).filter(|parts| is_web(parts.scheme)).and_then(|parts| parts.authority);
         authority.and_then(split_authority).is_some_and(|(host, _)| LOOPBACK_HOSTS.contains(&host))
     }
 }
 
-/// Whether a client may register `uri` as a redirect URI; the error is the rule it breaks.
+/// The error is the rule it breaks.
 pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static str> {
     check_characters(uri)?;
     let parts = split(uri).ok_or("must be an absolute URI whose scheme is in lower case")?;
@@ -115,9 +110,7 @@ pub fn is_absolute_uri(text: &str) -> bool {
 
 struct Parts<'a> {
     scheme: &'a str,
-    /// What stands between `//` and the path.
     authority: Option<&'a str>,
-    /// Path and query.
     rest: &'a str,
 }
 
@@ -143,7 +136,7 @@ fn is_web(scheme: &str) -> bool {
     scheme == "https" || scheme == "http"
 }
 
-/// Host and port. `None` when either is not well-formed, or there is user info.
+/// `None` when either is not well-formed, or there is user info.
 fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
     let host_end = if authority.starts_with('[') {
         authority.find(']')?.checked_add(1)?
@@ -198,7 +191,6 @@ fn is_uri_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%".contains(&byte)
 }
 
-/// The host of a well-formed http or https URI.
 fn check_web<'a>(parts: &Parts<'a>) -> Result<&'a str, &'static str> {
     let authority = parts.authority.filter(|authority| !authority.is_empty()).ok_or("must have a host after //")?;
     check_rest(parts)?;

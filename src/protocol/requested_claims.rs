@@ -1,5 +1,5 @@
-//! The `claims` parameter (OpenID Connect Core §5.5): single claims asked for by name. Honoured are those that some identity
-//! scope allowed to the client carries, so the parameter never reaches further than the client's scopes do.
+//! The `claims` parameter (OpenID Connect Core §5.5). Honoured are claims that some identity scope allowed to the
+//! client carries, so the parameter never reaches further than the client's scopes do.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,18 @@ use super::identifiers::Subject;
 use super::reason::Reason;
 use super::scope::{Catalogue, ScopeKind};
 
-/// What is left of the parameter once judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestedClaims {
-    /// Names asked for at userinfo.
     pub userinfo: BTreeSet<String>,
-    /// Names asked for in the ID token.
     pub id_token: BTreeSet<String>,
     /// The subjects that may answer, when the request names any.
     pub subjects: Option<BTreeSet<Subject>>,
-    /// The `acr` values of which one must be reached, when the request insists.
+    /// One of them must be reached, when the request insists.
     pub essential_acr: Option<BTreeSet<String>>,
 }
 
 impl RequestedClaims {
-    /// Reads the parameter; what is not of the shape of §5.5 is `MalformedClaims`.
+    /// What is not of the shape of §5.5 is `MalformedClaims`.
     pub fn parse(text: &str, client: &Client, catalogue: &Catalogue) -> Result<RequestedClaims, Reason> {
         let document: Map<String, Value> = serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
         let userinfo = Member::read(document.get("userinfo"))?;
@@ -37,23 +34,21 @@ impl RequestedClaims {
         })
     }
 
-    /// All names, wherever they go: what consent is asked for.
+    /// What consent is asked for.
     pub fn names(&self) -> BTreeSet<String> {
         self.userinfo.union(&self.id_token).cloned().collect()
     }
 
-    /// Whether the request lets this subject answer.
     pub fn allows_subject(&self, subject: &Subject) -> bool {
         self.subjects.as_ref().is_none_or(|subjects| subjects.contains(subject))
     }
 
-    /// Whether a sign-in that ended with `acr` is good enough.
     pub fn is_met_by(&self, acr: &str) -> bool {
         self.essential_acr.as_ref().is_none_or(|values| values.contains(acr))
     }
 }
 
-/// `userinfo` or `id_token`: claim names with what is asked of each.
+/// Claim names with what is asked of each.
 #[derive(Default)]
 struct Member(Vec<(String, Wish)>);
 
@@ -61,7 +56,7 @@ struct Member(Vec<(String, Wish)>);
 #[derive(Default)]
 struct Wish {
     essential: bool,
-    /// `value` and `values` together; `None` when neither was sent.
+    /// `value` and `values` together.
     values: Option<Vec<Value>>,
 }
 
@@ -84,7 +79,7 @@ impl Member {
         self.0.iter().find(|(known, _)| known == name).map(|(_, wish)| wish)
     }
 
-    /// The values of an essential `acr`. Without values any will do.
+    /// Without values any will do.
     fn essential_acr(&self) -> Option<BTreeSet<String>> {
         let values = self.wish("acr").filter(|wish| wish.essential)?.values.as_ref()?;
         Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
@@ -117,14 +112,14 @@ impl Wish {
     }
 }
 
-/// Claims of identity scopes the client may ask for. `sub` is always there and never a matter of consent.
+/// `sub` is always there and never a matter of consent.
 fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
     let scopes = client.scope.iter().filter_map(|name| catalogue.scopes.get(name));
     let identity = scopes.filter(|scope| scope.kind == ScopeKind::Identity);
     identity.flat_map(|scope| scope.claims.iter().map(String::as_str)).filter(|claim| *claim != "sub").collect()
 }
 
-/// The subjects both members allow. Nobody left means the two contradict each other.
+/// Those both members allow. Nobody left means the two contradict each other.
 fn subjects(userinfo: &Member, id_token: &Member) -> Result<Option<BTreeSet<Subject>>, Reason> {
     let subjects = both(userinfo.subjects()?, id_token.subjects()?);
     if subjects.as_ref().is_some_and(BTreeSet::is_empty) { Err(Reason::MalformedClaims) } else { Ok(subjects) }

@@ -1,5 +1,4 @@
-//! `response_type`: what the authorization endpoint is asked to return. A set of words, in any order
-//! (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5).
+//! `response_type`: a set of words in any order (OAuth 2.0 Multiple Response Type Encoding Practices §3, §5).
 
 use std::fmt;
 
@@ -8,19 +7,15 @@ use serde::{Deserialize, Serialize};
 /// A known combination: never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ResponseType {
-    /// An authorization code.
     pub code: bool,
-    /// An ID token straight from this endpoint.
     pub id_token: bool,
-    /// An access token straight from this endpoint.
     pub token: bool,
 }
 
 impl ResponseType {
-    /// `code`
     pub const CODE: ResponseType = ResponseType { code: true, id_token: false, token: false };
 
-    /// Every combination the interface knows, in the order of the metadata.
+    /// In the order of the metadata.
     pub const ALL: [ResponseType; 7] = [
         ResponseType::CODE,
         ResponseType { code: false, id_token: true, token: false },
@@ -31,7 +26,7 @@ impl ResponseType {
         ResponseType { code: true, id_token: true, token: true },
     ];
 
-    /// Reads words in any order; `None` for an unknown word, a repeated one, or none at all.
+    /// `None` for an unknown word, a repeated one, or none at all.
     pub fn parse(text: &str) -> Option<ResponseType> {
         let mut parsed = ResponseType { code: false, id_token: false, token: false };
         for word in text.split(' ') {
@@ -48,12 +43,11 @@ impl ResponseType {
         Some(parsed)
     }
 
-    /// Whether an ID token is all there is: nothing then leads to userinfo (OpenID Connect Core §5.4).
+    /// Nothing then leads to userinfo (OpenID Connect Core §5.4).
     pub fn is_id_token_alone(self) -> bool {
         self.id_token && !self.code && !self.token
     }
 
-    /// Whether something other than a code comes through the browser.
     pub fn returns_tokens(self) -> bool {
         self.id_token || self.token
     }

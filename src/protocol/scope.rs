@@ -20,7 +20,7 @@ pub const OFFLINE_ACCESS: &str = "offline_access";
 pub struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
-    /// Splits a `scope` parameter at spaces (RFC 6749 §3.3). `None` when a character is not allowed in a scope token.
+    /// RFC 6749 §3.3; `None` when a character is not allowed in a scope token.
     pub fn parse(text: &str) -> Option<ScopeSet> {
         let allowed = |byte: u8| byte == 0x21 || (0x23..=0x5b).contains(&byte) || (0x5d..=0x7e).contains(&byte);
         let names: Vec<&str> = text.split(' ').filter(|name| !name.is_empty()).collect();
@@ -30,27 +30,22 @@ impl ScopeSet {
         Some(names.into_iter().collect())
     }
 
-    /// Whether `name` is in the set.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|scope| scope == name)
     }
 
-    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether every name of this set is in `other`.
     pub fn is_within(&self, other: &ScopeSet) -> bool {
         self.0.iter().all(|name| other.contains(name))
     }
 
-    /// The names for which `keep` holds.
     #[must_use]
     pub fn retain(&self, keep: impl Fn(&str) -> bool) -> ScopeSet {
         ScopeSet(self.0.iter().filter(|name| keep(name)).cloned().collect())
@@ -70,85 +65,66 @@ impl fmt::Display for ScopeSet {
     }
 }
 
-/// What a scope gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeKind {
-    /// Claims about the user, for the client itself.
     Identity,
-    /// Somebody's API.
     Resource,
 }
 
-/// One registered scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegisteredScope {
-    /// `name`
     pub name: String,
-    /// Which of the two lists it was registered in.
     pub kind: ScopeKind,
     /// `display_name`; the name where none was registered.
     pub display_name: LocalizedText,
-    /// `description`
     pub description: LocalizedText,
-    /// `claims`: names of user claims it releases, as they go out.
+    /// Names of user claims it releases, as they go out.
     pub claims: Vec<String>,
-    /// Those of them that have another name among the user's claims: that name by theirs.
+    /// Those that have another name among the user's claims: that name by theirs.
     pub renamed: BTreeMap<String, String>,
-    /// `required`: cannot be unticked on the consent page.
+    /// Cannot be unticked on the consent page.
     pub required: bool,
-    /// `emphasize`: shown as sensitive on the consent page.
+    /// Shown as sensitive on the consent page.
     pub emphasize: bool,
-    /// `show_in_discovery`
     pub show_in_discovery: bool,
-    /// `resources` (resource scopes only): the APIs behind it, audiences of its tokens.
+    /// The APIs behind a resource scope: audiences of its tokens.
     pub resources: Vec<String>,
 }
 
-/// One registered resource (API).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegisteredResource {
-    /// `name`: its audience value, and its name at introspection.
+    /// Its audience value, and its name at introspection.
     pub name: String,
-    /// `display_name`
     pub display_name: String,
-    /// `claims`: names of user claims its access tokens carry, as they go out.
+    /// Names of user claims its access tokens carry, as they go out.
     pub claims: Vec<String>,
-    /// Those of them that have another name among the user's claims: that name by theirs.
     pub renamed: BTreeMap<String, String>,
 }
 
-/// One registered tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredTenant {
-    /// `name`
     pub name: String,
-    /// `display_name`; the name where none was registered.
     pub display_name: String,
 }
 
-/// Everything registered that is not a client or a user: small enough to be held whole.
+/// Everything registered that is not a client or a user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalogue {
-    /// Identity and resource scopes by name, the built-in ones among them.
     pub scopes: BTreeMap<String, RegisteredScope>,
-    /// Resources by name.
     pub resources: BTreeMap<String, RegisteredResource>,
-    /// Tenants by name.
     pub tenants: BTreeMap<String, RegisteredTenant>,
-    /// Identity providers by name; `local` is not among them.
+    /// `local` is not among them.
     pub identity_providers: BTreeMap<String, IdentityProvider>,
-    /// Names of those that no enabled client allows: no sign-in by one of them leads anywhere.
+    /// No enabled client allows them: no sign-in by one leads anywhere.
     pub idle_identity_providers: BTreeSet<String>,
-    /// Registered extension grants by name: the SQL functions that answer them.
     pub extension_grants: BTreeMap<String, ExtensionGrant>,
-    /// Issuers whose assertions some clients may redeem, by issuer.
+    /// By issuer.
     pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
-    /// Whether some client may use the `plain` PKCE method: discovery tells.
+    /// Some client may use the `plain` PKCE method: discovery tells.
     pub plain_pkce: bool,
 }
 
 impl Catalogue {
-    /// The kind of a registered scope.
     pub fn kind(&self, scope: &str) -> Option<ScopeKind> {
         self.scopes.get(scope).map(|registered| registered.kind)
     }

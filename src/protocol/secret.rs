@@ -4,8 +4,7 @@ use std::fmt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
-/// A secret text. `Debug` shows only that it is one; there is no `Display`. Reading it takes a call that can be searched for.
-/// How long two of one length take to compare does not tell where they differ.
+/// `Debug` shows only that it is one; there is no `Display`. Two of one length are compared in constant time.
 #[derive(Clone, Eq)]
 pub struct SecretText(String);
 
@@ -16,17 +15,16 @@ impl PartialEq for SecretText {
 }
 
 impl SecretText {
-    /// Wraps a secret text.
     pub fn new(text: impl Into<String>) -> SecretText {
         SecretText(text.into())
     }
 
-    /// The secret itself. Every caller is a place to audit.
+    /// Every caller is a place to audit.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is nothing in it: an empty secret counts as none (RFC 6749 §3.2).
+    /// An empty secret counts as none (RFC 6749 §3.2).
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -38,7 +36,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Secret bytes: keys and digests of secrets. Printed as little as [`SecretText`], and compared alike.
+/// Keys and digests of secrets. Printed as little as [`SecretText`], and compared alike.
 #[derive(Clone, Eq)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -49,12 +47,11 @@ impl PartialEq for SecretBytes {
 }
 
 impl SecretBytes {
-    /// Wraps secret bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> SecretBytes {
         SecretBytes(bytes.into())
     }
 
-    /// The secret itself. Every caller is a place to audit.
+    /// Every caller is a place to audit.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }

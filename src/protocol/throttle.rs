@@ -5,38 +5,29 @@ use std::time::Duration;
 
 use super::instant::Instant;
 
-/// One counter as it stands; absent ones have counted nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// Wrong passwords in the present window.
+    /// In the present window.
     pub count: u32,
-    /// The latest.
     pub last_at: Instant,
-    /// When the window ends.
     pub window_ends_at: Instant,
 }
 
-/// The three counters that a sign-in meets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// This account, from this source.
     pub account_and_source: Option<Failures>,
-    /// Any account, from this source.
     pub source: Option<Failures>,
     /// This account, from everywhere, over an hour.
     pub account: Option<Failures>,
 }
 
-/// How much is borne.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordLimits {
-    /// Per (account, source) and window.
     pub account_and_source: u32,
-    /// Per source and window.
     pub source: u32,
     /// Per account and hour: beyond it, sources that are new to the account wait.
     pub account: u32,
-    /// How long they wait.
     pub new_source_wait: Duration,
 }
 
@@ -44,15 +35,12 @@ pub struct PasswordLimits {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Try it.
     Admit,
-    /// Not before this has passed.
     Wait(Duration),
-    /// Likewise, and the source must be noted as having asked: the account is under attack and the source is new to it.
+    /// Likewise, and the source must be noted as having asked: the account is under attack and the source new to it.
     Introduce(Duration),
 }
 
-/// Judges an attempt.
 pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admission {
     let exhausted = |failures: Option<Failures>, limit: u32| {
         failures.filter(|failures| failures.count >= limit).map(|failures| failures.window_ends_at.since(now))

@@ -1,6 +1,6 @@
 //! Token exchange (RFC 8693): a confidential client shows a user's access token that was meant for it, or that its
-//! registration lets it take over, and gets a narrower one for the next resource. The new token says who acts, and ends
-//! with the one it was made from.
+//! registration lets it take over, and gets a narrower one for the next resource, which ends with the one it was made
+//! from.
 
 use serde_json::{Map, Value};
 
@@ -16,29 +16,25 @@ use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeSet};
 use super::secret::SecretText;
 use super::token_request::ExtensionRequest;
 
-/// `subject_token_type`, `actor_token_type`, `requested_token_type` and `issued_token_type` (RFC 8693 §3).
+/// RFC 8693 §3
 pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
 const JWT_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";
 
-/// A token that somebody shows, not yet opened.
+/// Not yet opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownToken {
-    /// The token.
     pub token: SecretText,
     /// Its type says that it is a JWT; one of ours is then the only thing it can be.
     pub must_be_jwt: bool,
 }
 
-/// The tokens of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownTokens {
-    /// `subject_token`
     pub subject: ShownToken,
-    /// `actor_token`
     pub actor: Option<ShownToken>,
 }
 
-/// Reads the parameters of RFC 8693 §2.1. `invalid_request` where one is missing, alone, or of a type not served.
+/// RFC 8693 §2.1. `invalid_request` where a parameter is missing, alone, or of a type not served.
 pub fn read(request: &ExtensionRequest) -> Result<ShownTokens, TokenError> {
     let subject = shown(request, "subject_token", "subject_token_type")?;
     let actor = shown(request, "actor_token", "actor_token_type")?;
@@ -66,7 +62,6 @@ fn shown(request: &ExtensionRequest, token: &str, kind: &str) -> Result<Option<S
     }
 }
 
-/// The `token_exchange` member of a client.
 #[derive(Clone, Copy, Debug)]
 struct Rights<'a>(&'a Value);
 
@@ -83,18 +78,13 @@ impl<'a> Rights<'a> {
     }
 }
 
-/// What the request is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances<'a> {
-    /// Who asks.
     pub client: &'a Client,
-    /// What is registered.
     pub catalogue: &'a Catalogue,
-    /// Our issuer.
     pub issuer: &'a str,
 }
 
-/// Whether the client may exchange anything at all.
 pub fn check_client(client: &Client) -> Result<(), TokenError> {
     if client.is_confidential() && client.token_exchange.is_some() {
         return Ok(());
@@ -102,7 +92,7 @@ pub fn check_client(client: &Client) -> Result<(), TokenError> {
     Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::ExchangeNotRegistered))
 }
 
-/// Judges an exchange. Both tokens are ours and live; `actor` is `None` where none was shown.
+/// Both tokens are ours and live; `actor` is `None` where none was shown.
 pub fn judge(
     request: &ExtensionRequest,
     subject: &AccessToken,
@@ -130,8 +120,8 @@ pub fn judge(
     })
 }
 
-/// The actor token's subject, or the client. Of an actor token the same holds as of a subject token, except that it may
-/// be the client's own, and speak for no user.
+/// The actor token's subject, or the client. For an actor token holds what holds for a subject token, except that it
+/// may be the client's own, and speak for no user.
 fn acting(
     actor: Option<&AccessToken>,
     subject: &AccessToken,

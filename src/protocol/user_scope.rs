@@ -1,13 +1,12 @@
-//! The scope of a request that speaks for a user without an authorization endpoint: password, device authorization and
-//! extension grants ask for scopes themselves (RFC 6749 §4.3.2, RFC 8628 §3.1).
+//! The scope of a request that speaks for a user without an authorization endpoint (RFC 6749 §4.3.2, RFC 8628 §3.1).
 
 use super::client::{Client, GrantType};
 use super::errors::{TokenError, TokenErrorCode};
 use super::reason::Reason;
 use super::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
 
-/// What the request may have at most: what it asks for, all of it or nothing; where it leaves the choice to us, all of the
-/// client's scope that is registered. `offline_access` only where the client may refresh. `invalid_scope` otherwise.
+/// What it asks for, all of it or nothing (`invalid_scope`); where it leaves the choice to us, all of the client's
+/// scope that is registered. `offline_access` only where the client may refresh.
 pub fn requested_scope(
     requested: Option<&ScopeSet>,
     client: &Client,

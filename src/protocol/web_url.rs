@@ -1,25 +1,21 @@
-//! Absolute http and https URLs that operators register. Strict on purpose: what browsers, servers and people could read
-//! in different ways is refused (RFC 3986 §3).
+//! Absolute http and https URLs that operators register. What browsers, servers and people could read in different
+//! ways is refused (RFC 3986 §3).
 
-/// A URL taken apart; it borrows the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebUrl<'a> {
-    /// Whether the scheme is `https`; otherwise it is `http`.
     pub https: bool,
-    /// Host, with brackets when it is an IPv6 address.
+    /// With brackets when it is an IPv6 address.
     pub host: &'a str,
-    /// The port, when one is written.
     pub port: Option<u16>,
-    /// Path: empty or beginning with `/`.
+    /// Empty or beginning with `/`.
     pub path: &'a str,
-    /// Query without its `?`.
     pub query: Option<&'a str>,
-    /// Scheme, host and port as written: the origin.
+    /// Scheme, host and port as written.
     pub origin: &'a str,
 }
 
 impl<'a> WebUrl<'a> {
-    /// Reads an absolute URL. The error is the rule that was broken.
+    /// The error is the rule that was broken.
     pub fn parse(text: &'a str) -> Result<WebUrl<'a>, &'static str> {
         check_characters(text)?;
         let (https, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
@@ -38,12 +34,12 @@ impl<'a> WebUrl<'a> {
         Ok(WebUrl { https, host, port, path, query, origin })
     }
 
-    /// Whether the host is this machine by a name that no resolver can send elsewhere.
+    /// By a name that no resolver can send elsewhere.
     pub fn is_loopback(&self) -> bool {
         matches!(self.host, "127.0.0.1" | "[::1]" | "localhost")
     }
 
-    /// Whether what is sent there can be read or altered by nobody on the way: https, or this machine.
+    /// Nobody on the way can read or alter what is sent there: https, or this machine.
     pub fn is_protected(&self) -> bool {
         self.https || self.is_loopback()
     }

@@ -6,12 +6,9 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
-/// What a server process tells its supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The first probe was answered.
     Ready,
-    /// A probe was answered.
     Beat,
     /// Requests get more than refusals from now on; said once.
     Open,
@@ -21,7 +18,6 @@ pub enum Report {
     Deaf,
 }
 
-/// What a supervisor tells a server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Finish what is in flight, then end.
@@ -29,7 +25,6 @@ pub enum Order {
 }
 
 impl Report {
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Report::Ready => "ready",
@@ -40,7 +35,6 @@ impl Report {
         }
     }
 
-    /// The report that `word` stands for.
     pub fn parse(word: &str) -> Option<Report> {
         [Report::Ready, Report::Beat, Report::Open, Report::Recycle, Report::Deaf]
             .into_iter()
@@ -49,28 +43,22 @@ impl Report {
 }
 
 impl Order {
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Order::Drain => "drain",
         }
     }
 
-    /// The order that `word` stands for.
     pub fn parse(word: &str) -> Option<Order> {
         (word == Order::Drain.word()).then_some(Order::Drain)
     }
 }
 
-/// The server process's end of the socket.
 #[derive(Debug)]
 pub struct Control(Mutex<UnixStream>);
 
 impl Control {
-    /// Takes the socket that the supervisor put in the place of standard output, and a second handle for reading orders.
-    ///
-    /// # Errors
-    /// When standard output is no connected socket, that is, when no supervisor started this process.
+    /// The supervisor put the socket in the place of standard output; the second handle is for reading orders.
     pub fn from_stdout() -> io::Result<(Control, UnixStream)> {
         let stream = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
         stream.peer_addr()?;
@@ -78,7 +66,7 @@ impl Control {
         Ok((Control(Mutex::new(stream)), orders))
     }
 
-    /// Sends a report. One that cannot be sent is lost: whoever reads orders sees the same end.
+    /// One that cannot be sent is lost: whoever reads orders sees the same end.
     pub fn report(&self, report: Report) {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = stream.write_all(format!("{}\n", report.word()).as_bytes()) {

@@ -11,17 +11,16 @@ use super::State;
 use super::probe::Knocker;
 use super::resources::open_connections;
 
-/// Connections accepted just before the successor was ready get this long to send their request.
+/// For connections accepted just before the successor was ready to send their request.
 const GRACE: Duration = Duration::from_millis(300);
-/// Connections on which nothing was asked for this long are kept ones; their clients know that such connections end.
+/// Connections idle for this long are kept ones; their clients know that such connections end.
 const KEPT: Duration = Duration::from_secs(2);
-/// How long open connections are waited for in all.
+/// For open connections, in all.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Announces the end on every answer from now on, and ends the process at the first quiet moment. tiny_http cannot stop
-/// accepting, so a connection that comes in at that very moment may be cut.
+/// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection that comes in at that
+/// very moment may be cut.
 pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;
@@ -46,7 +45,6 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     process::exit(0);
 }
 
-/// When connections were last seen in use.
 struct Usage {
     received: u64,
     used_at: Instant,

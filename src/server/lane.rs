@@ -1,5 +1,5 @@
-//! The body lane: bodies that may have to be waited for are read here, by half as many threads as there are workers, so
-//! that slow senders never hold a worker, and by at most half of those for one source, so that it cannot hold them all.
+//! The body lane: bodies that may have to be waited for are read here, by half as many threads as there are workers,
+//! so that slow senders never hold a worker, and by at most half of those for one source.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
@@ -10,18 +10,17 @@ use std::time::{Duration, Instant};
 use super::workers::InFlight;
 use crate::http::incoming::Head;
 
-/// Longest body that a handler gets, in bytes.
+/// For handlers, in bytes.
 pub const BODY_LIMIT: u64 = 64 * 1_024;
-/// Longest body that is read to its end, to be refused in good order, in bytes.
+/// Read to its end, to be refused in good order, in bytes.
 pub const DISCARD_LIMIT: u64 = 1_024 * 1_024;
-/// How long a body may take in all.
+/// For a body in all.
 pub const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// How much of that is left at least, when a request has waited in line.
+/// At least so much of it is left when a request has waited in line.
 pub const LEAST_BODY_PATIENCE: Duration = Duration::from_secs(1);
-/// Requests that may wait, for each thread.
+/// In line, for each thread.
 const PLACES: usize = 8;
 
-/// A request whose body is still to come.
 pub struct Waiting {
     pub request: tiny_http::Request,
     pub head: Head,
@@ -30,7 +29,7 @@ pub struct Waiting {
     pub in_flight: InFlight,
 }
 
-/// The queue before the lane. A source is an address; what comes over a Unix socket has none and is not limited.
+/// A source is an address; what comes over a Unix socket has none and is not limited.
 pub struct Lane<T> {
     places: usize,
     threads_per_source: usize,
@@ -40,12 +39,10 @@ pub struct Lane<T> {
 
 struct Line<T> {
     waiting: VecDeque<(Option<IpAddr>, T)>,
-    /// How many threads each source holds.
     held: HashMap<IpAddr, usize>,
 }
 
 impl<T> Lane<T> {
-    /// A queue before so many threads.
     pub fn new(threads: usize) -> Lane<T> {
         Lane {
             places: threads * PLACES,
@@ -55,7 +52,7 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Puts a request in line; hands it back when the line, or the half of it that one source may fill, is full.
+    /// Hands the request back when the line, or the half of it that one source may fill, is full.
     pub fn enter(&self, source: Option<IpAddr>, request: T) -> Option<T> {
         let mut line = self.lock();
         let of_source = line.waiting.iter().filter(|(other, _)| *other == source).count();
@@ -67,7 +64,7 @@ impl<T> Lane<T> {
         None
     }
 
-    /// The first in line whose source may have a further thread, waited for. [`Lane::leave`] is to follow.
+    /// Waits for the first whose source may have a further thread. [`Lane::leave`] is to follow.
     pub fn next(&self) -> (Option<IpAddr>, T) {
         let mut line = self.lock();
         loop {
@@ -78,7 +75,6 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Gives a thread back.
     pub fn leave(&self, source: Option<IpAddr>) {
         let mut line = self.lock();
         let Some(source) = source else { return };
@@ -107,20 +103,16 @@ impl<T> Line<T> {
     }
 }
 
-/// What became of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// All of it is here.
     Whole(Vec<u8>),
-    /// All of it came, and it was longer than [`BODY_LIMIT`].
+    /// It came to its end.
     TooLong,
-    /// Not all of it came in time.
     TooSlow,
-    /// The sender ended before the body did.
     Broken,
 }
 
-/// Reads a body of the announced length, looking at the time between reads.
+/// Looks at the time between reads.
 pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arrival {
     let mut body = Vec::new();
     let mut buffer = [0_u8; 8 * 1_024];

@@ -10,31 +10,26 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 /// Connections that wait in the kernel while none is accepted, as while one process follows another.
 pub const BACKLOG: i32 = 4_096;
-/// How long one read of a TCP connection may wait.
+/// For one read of a TCP connection.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// How long an answer may wait to be written: it holds a worker. One answer always finds room in the kernel's buffer, so
-/// that only a client that leaves several unread is ever waited for.
+/// For an answer to be written: it holds a worker. One answer always finds room in the kernel's buffer, so only a
+/// client that leaves several unread is ever waited for.
 pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
-/// How long one write may wait: as long as a look at a connection that nobody reads from takes.
+/// For one write: as long as a look at a connection that nobody reads from takes.
 const WRITE_STEP: Duration = Duration::from_millis(10);
-/// How long a full queue is waited for at the start.
+/// For a full queue, at the start.
 const DOOR_PATIENCE: Duration = Duration::from_millis(100);
-/// What the kernel takes of answers that are not yet read, in bytes; it reserves twice as much.
+/// In bytes; the kernel reserves twice as much.
 const SEND_BUFFER: usize = 128 * 1_024;
 
-/// A listening socket, and where its own process can reach it.
 #[derive(Debug)]
 pub struct Inherited {
     socket: Socket,
-    /// The address to connect to.
     pub address: SockAddr,
 }
 
 impl Inherited {
-    /// Takes the listening socket that the supervisor put in the place of standard input.
-    ///
-    /// # Errors
-    /// When standard input is no listening TCP or Unix socket.
+    /// The supervisor put the listening socket in the place of standard input.
     pub fn from_stdin() -> io::Result<Inherited> {
         let socket = Socket::from(io::stdin().as_fd().try_clone_to_owned()?);
         if !socket.is_listener()? {
@@ -50,10 +45,8 @@ impl Inherited {
         Ok(Inherited { socket, address })
     }
 
-    /// Tries the door through which this process will probe itself.
-    ///
-    /// # Errors
-    /// When its user is kept out, as by the mode and group of a socket that systemd made. Any other failure may pass.
+    /// Fails when this process's user is kept out, as by the mode and group of a socket that systemd made. Any other
+    /// failure may pass.
     pub fn try_door(&self) -> io::Result<()> {
         match connect(&self.address, DOOR_PATIENCE) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
@@ -61,7 +54,6 @@ impl Inherited {
         }
     }
 
-    /// The listener in tiny_http's terms.
     pub fn into_listener(self) -> tiny_http::Listener {
         let is_unix = self.address.is_unix();
         let descriptor = OwnedFd::from(self.socket);
@@ -73,10 +65,7 @@ impl Inherited {
     }
 }
 
-/// A listener of its own, shared with the process that follows by `SO_REUSEPORT`.
-///
-/// # Errors
-/// When the address cannot be bound.
+/// Shared with the process that follows by `SO_REUSEPORT`.
 pub fn bind_admin(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -88,10 +77,7 @@ pub fn bind_admin(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from(OwnedFd::from(socket)))
 }
 
-/// Connects to a listener, waiting at most `patience`, also where its queue is full.
-///
-/// # Errors
-/// As `connect` reports them.
+/// Waits at most `patience`, also where the queue is full.
 pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
     let socket = Socket::new(address.domain(), Type::STREAM, None)?;
     socket.connect_timeout(address, patience)?;
@@ -100,8 +86,8 @@ pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Options that every connection accepted from a TCP listener inherits on Linux. Without `TCP_NODELAY` an answer longer
-/// than tiny_http's buffer of 1,024 bytes waits 40 ms for an acknowledgement.
+/// Inherited by every accepted connection on Linux. Without `TCP_NODELAY` an answer longer than tiny_http's buffer of
+/// 1,024 bytes waits 40 ms for an acknowledgement.
 fn set_inherited_options(socket: &Socket) -> io::Result<()> {
     let options = SockRef::from(socket);
     options.set_tcp_nodelay(true)?;

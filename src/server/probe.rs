@@ -14,41 +14,35 @@ use super::control::Report;
 use super::listener::connect;
 use super::resources::{Limits, connection_threads, open_connections};
 
-/// Time between two connections.
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
-/// Time between two requests.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Time between two requests in doubt, and between two looks whether there is doubt.
+/// In doubt.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long one connection, or the answer on it, is waited for.
+/// For one connection, or the answer on it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same in doubt: the predecessor may take connections and answer nothing.
+/// In doubt: the predecessor may take connections and answer nothing.
 const SHORT_PATIENCE: Duration = Duration::from_millis(200);
-/// How often the log is told of connections that were gone too soon.
+/// To the log, of connections that were gone too soon.
 const DEPARTURES_TOLD_EVERY: Duration = Duration::from_secs(60);
-/// Silence after which doubt is certainty.
+/// Of silence; then doubt is certainty.
 const DOUBT: Duration = Duration::from_secs(2);
-/// Knocks that may be unanswered.
 const UNANSWERED_LIMIT: usize = 8;
-/// Connections that tiny_http's pool never leaves waiting: it keeps that many threads.
+/// tiny_http's pool keeps that many threads.
 const NEVER_STUCK: usize = 4;
-/// After so many connections given up with unread bodies a successor is asked for.
+/// Connections given up with unread bodies before a successor is asked for.
 const ABANDONED_LIMIT: u64 = 32;
-/// No body gets through for this long although some are awaited: the lane is jammed.
+/// No body gets through for this long although some are awaited.
 const JAM: Duration = Duration::from_secs(30);
-/// The request's header field that carries the nonce.
 const NONCE_FIELD: &str = "Gatepost-Probe";
 
-/// Whether a request is this process's own probe. While one process follows another, probes of either reach both.
+/// While one process follows another, probes of either reach both.
 pub fn is_own_probe(request: &tiny_http::Request, nonce: &str) -> bool {
     request.url() == "/healthz"
         && request.headers().iter().any(|header| header.field.equiv(NONCE_FIELD) && header.value.as_str() == nonce)
 }
 
-/// Knocks every 50 ms, and at once again while connections wait for a thread.
-///
-/// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised the same one, and the
-/// rest wait until it is free. Each further connection makes a thread that afterwards takes one of those.
+/// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised the same one, and
+/// the rest wait until it is free. Each further connection makes a thread that afterwards takes one of those.
 pub fn keep_knocking(state: &'static State, address: &SockAddr) {
     let mut knocker = Knocker::new(address);
     let mut count_not_before = Instant::now();
@@ -68,18 +62,15 @@ pub fn keep_knocking(state: &'static State, address: &SockAddr) {
 /// Makes connections that say nothing and end when the listener has taken notice.
 pub struct Knocker<'a> {
     address: &'a SockAddr,
-    /// Those it has not yet taken notice of. They are few, lest the successor of a process that no longer accepts finds
-    /// hundreds in its queue.
+    /// Few, lest the successor of a process that no longer accepts finds hundreds in its queue.
     unanswered: Vec<Socket>,
 }
 
 impl Knocker<'_> {
-    /// Knocks at `address`.
     pub fn new(address: &SockAddr) -> Knocker<'_> {
         Knocker { address, unanswered: Vec::new() }
     }
 
-    /// Knocks once for every connection that waits for a thread.
     pub fn free_waiting_connections(&mut self, state: &State) {
         for _ in 0..waiting_connections(state) {
             self.knock();
@@ -115,8 +106,8 @@ fn waiting_connections(state: &State) -> usize {
     connections.saturating_sub(connection_threads().unwrap_or(connections))
 }
 
-/// Asks for `/healthz` once a second and reports each answer; looks after resources in the same round. In doubt, that is
-/// before the first answer and after a panic in one of tiny_http's threads, it asks at once and takes no for an answer.
+/// Looks after resources in the same round. In doubt, that is before the first answer and after a panic in one of
+/// tiny_http's threads, it asks at once and takes no for an answer.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
     let mut lane_watch = LaneWatch { bodies: 0, moved_at: Instant::now() };
@@ -180,14 +171,13 @@ fn wait_for_next_round(state: &State, started: Instant, is_ready: bool) {
     }
 }
 
-/// What this process has too little left of to go on for long.
 fn shortage(state: &State, limits: &Limits) -> Option<&'static str> {
     let has_given_up_many = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
     let nearly_reached = limits.nearly_reached();
     nearly_reached.or_else(|| has_given_up_many.then_some("connections given up with unread bodies"))
 }
 
-/// Whether bodies get through. On a Unix socket nothing ends a read that waits for a silent sender.
+/// On a Unix socket nothing ends a read that waits for a silent sender.
 struct LaneWatch {
     bodies: u64,
     moved_at: Instant,
@@ -203,7 +193,7 @@ impl LaneWatch {
     }
 }
 
-/// One request, repeated at once while another process of ours answers it.
+/// Repeated at once while another process of ours answers it.
 fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     while Instant::now() < deadline {

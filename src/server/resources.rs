@@ -1,16 +1,15 @@
-//! What this process holds, read from `/proc`: descriptors, threads, connections. tiny_http tells none of it.
-//!
-//! Where there is no `/proc`, nothing is known and nothing is recycled.
+//! What this process holds, read from `/proc`; tiny_http tells none of it. Without `/proc` nothing is known and
+//! nothing is recycled.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// Name of the thread that starts tiny_http; the threads it starts carry the same name.
+/// The threads it starts carry the same name.
 pub const HTTP_THREAD: &str = "http";
 
-/// Connections that tiny_http holds open. It keeps each in two descriptors, one to read and one to write, which no other
-/// socket of this process is; standard streams, of which we keep a second handle, aside.
+/// tiny_http keeps each in two descriptors, one to read and one to write, which no other socket of this process is;
+/// standard streams, of which we keep a second handle, aside.
 pub fn open_connections() -> Option<usize> {
     let mut handles: HashMap<String, usize> = HashMap::new();
     for entry in fs::read_dir("/proc/self/fd").ok()?.flatten() {
@@ -23,7 +22,7 @@ pub fn open_connections() -> Option<usize> {
     Some(handles.values().filter(|count| **count == 2).count())
 }
 
-/// Threads of tiny_http's pool, one of which each connection needs.
+/// tiny_http needs one for each connection.
 pub fn connection_threads() -> Option<usize> {
     let tasks = fs::read_dir("/proc/self/task").ok()?.flatten();
     let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
@@ -32,7 +31,7 @@ pub fn connection_threads() -> Option<usize> {
     Some(threads.saturating_sub(1))
 }
 
-/// The limits that leaked connections run into.
+/// Leaked connections run into these. Neither changes while a process runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     descriptors: Option<u64>,
@@ -40,7 +39,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Reads them, once: neither changes while a process runs.
     pub fn read() -> Limits {
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -48,7 +46,7 @@ impl Limits {
         Limits { descriptors: soft_limit(&limits, "Max open files"), threads: threads.into_iter().flatten().min() }
     }
 
-    /// Which of them is used up by more than 80 %.
+    /// Used up by more than 80 %.
     pub fn nearly_reached(&self) -> Option<&'static str> {
         let is_near = |used: Option<u64>, limit: Option<u64>| match (used, limit) {
             (Some(used), Some(limit)) => used.saturating_mul(5) > limit.saturating_mul(4),
@@ -68,13 +66,13 @@ fn entries(directory: &str) -> Option<u64> {
     u64::try_from(fs::read_dir(directory).ok()?.count()).ok()
 }
 
-/// The first number after `name` in `/proc/self/limits`; none where it says `unlimited`.
+/// In `/proc/self/limits`; none where it says `unlimited`.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What systemd's `TasksMax=` sets: `pids.max` of the cgroup (version 2) this process is in.
+/// systemd's `TasksMax=` is `pids.max` of the cgroup (version 2) this process is in.
 fn cgroup_task_limit(cgroup: &str) -> Option<u64> {
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
     fs::read_to_string(Path::new("/sys/fs/cgroup").join(path).join("pids.max")).ok()?.trim().parse().ok()

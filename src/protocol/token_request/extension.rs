@@ -1,4 +1,4 @@
-//! The request of an extension grant (RFC 6749 §4.5): what every grant has, and its own parameters, whatever they are.
+//! The request of an extension grant (RFC 6749 §4.5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,31 +13,27 @@ use super::super::reason::Reason;
 use super::super::scope::ScopeSet;
 use super::{invalid_request, resources, scope, targets};
 
-/// What proves the client, and is nobody else's business.
+/// What proves the client is nobody else's business.
 const CLIENT_PROOF: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];
 
-/// A well-formed request for an extension grant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExtensionRequest {
-    /// `grant_type`
     pub grant_type: String,
-    /// `scope`; `None` leaves the choice to us.
     pub scope: Option<ScopeSet>,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
-    /// `audience` (RFC 8693 §2.1), each one once; of token exchange alone.
+    /// RFC 8693 §2.1, each one once; of token exchange alone.
     pub audiences: Vec<String>,
-    /// Every other parameter that was sent with a value, less the client's proof.
+    /// Every other one that was sent with a value, less the client's proof.
     parameters: BTreeMap<String, String>,
 }
 
 impl ExtensionRequest {
-    /// A parameter of the grant's own. Absent and empty are the same.
+    /// Absent and empty are the same.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
     }
 
-    /// All of it as a JSON object: each parameter a text, but `resource` an array.
+    /// Each parameter a text, but `resource` an array.
     pub fn to_json(&self) -> Map<String, Value> {
         let mut members: Map<String, Value> =
             self.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
@@ -60,7 +56,7 @@ impl fmt::Debug for ExtensionRequest {
     }
 }
 
-/// Reads the form. Nothing in it may be repeated, known or not: which of two values counts would be anybody's guess.
+/// Nothing may be repeated, known or not: which of two values counts would be anybody's guess.
 pub(super) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest, TokenError> {
     let exchange = *grant_type == GrantType::TokenExchange;
     let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");

@@ -1,5 +1,4 @@
-//! The token request (RFC 6749 §4): the form, read once into a typed value with the grant's own parameters inside. A
-//! grant never sees the form.
+//! The token request (RFC 6749 §4): the form, read once into a typed value. A grant never sees the form.
 
 mod extension;
 
@@ -14,7 +13,7 @@ use super::session::LOCAL;
 
 pub use extension::ExtensionRequest;
 
-/// Every parameter that some grant reads, of this build or a later one: none of them may stand in the URL.
+/// Every parameter that some grant reads: none of them may stand in the URL.
 pub const PARAMETERS: [&str; 22] = [
     "grant_type",
     "client_id",
@@ -40,7 +39,7 @@ pub const PARAMETERS: [&str; 22] = [
     "audience",
 ];
 
-/// Those of them that may stand in a form once only, also where the grant at hand does not read them.
+/// Also where the grant at hand does not read them.
 pub const SINGLE_PARAMETERS: [&str; 20] = [
     "grant_type",
     "client_id",
@@ -64,7 +63,7 @@ pub const SINGLE_PARAMETERS: [&str; 20] = [
     "requested_token_type",
 ];
 
-/// The grants the token endpoint serves, in the order of the metadata.
+/// In the order of the metadata.
 pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
     GrantType::AuthorizationCode,
     GrantType::RefreshToken,
@@ -75,94 +74,72 @@ pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
     GrantType::JwtBearer,
 ];
 
-/// A well-formed request of an authenticated client for a grant it may use.
+/// Of an authenticated client, for a grant it may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenRequest {
-    /// `authorization_code`
     AuthorizationCode(AuthorizationCodeRequest),
-    /// `refresh_token`
     RefreshToken(RefreshTokenRequest),
-    /// `client_credentials`
     ClientCredentials(ClientCredentialsRequest),
-    /// `password`
     Password(PasswordRequest),
-    /// `urn:ietf:params:oauth:grant-type:device_code`
     DeviceCode(DeviceCodeRequest),
-    /// Any other: token exchange, JWT bearer, and what operators add.
+    /// Token exchange, JWT bearer, and what operators add.
     Extension(ExtensionRequest),
 }
 
-/// Parameters of `authorization_code` (RFC 6749 §4.1.3). A `scope` sent along is ignored.
+/// RFC 6749 §4.1.3. A `scope` sent along is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationCodeRequest {
-    /// `code`, still sealed.
     pub code: SecretText,
-    /// `redirect_uri`
     pub redirect_uri: String,
-    /// `code_verifier`
     pub code_verifier: PresentedVerifier,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
 }
 
-/// `code_verifier` as it came. Empty is not absent: that is how PKCE was once switched off from outside.
+/// Empty is not absent: that is how PKCE was once switched off from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresentedVerifier {
-    /// Not sent.
     Absent,
-    /// Sent without a value.
     Empty,
-    /// Sent; not yet checked for form.
     Sent(SecretText),
 }
 
-/// Parameters of `client_credentials` (RFC 6749 §4.4.2).
+/// RFC 6749 §4.4.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCredentialsRequest {
-    /// `scope`; `None` asks for all the client may have.
+    /// `None` asks for all the client may have.
     pub scope: Option<ScopeSet>,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
 }
 
-/// Parameters of `refresh_token` (RFC 6749 §6).
+/// RFC 6749 §6
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefreshTokenRequest {
-    /// `refresh_token`, not yet verified.
     pub refresh_token: SecretText,
-    /// `scope`, for the tokens of this answer; `None` asks for all that was granted.
+    /// For the tokens of this answer; `None` asks for all that was granted.
     pub scope: Option<ScopeSet>,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
 }
 
-/// Parameters of `password` (RFC 6749 §4.3.2).
+/// RFC 6749 §4.3.2
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordRequest {
-    /// `username`, as sent.
     pub username: String,
-    /// `password`, as sent.
     pub password: SecretText,
-    /// `acr_values`
     pub acr_values: Option<String>,
-    /// `scope`; `None` asks for all the client may have.
     pub scope: Option<ScopeSet>,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
 }
 
-/// Parameters of `urn:ietf:params:oauth:grant-type:device_code` (RFC 8628 §3.4). A `scope` sent along is ignored.
+/// RFC 8628 §3.4. A `scope` sent along is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCodeRequest {
-    /// `device_code`, as sent.
     pub device_code: SecretText,
-    /// `resource`, each one once.
     pub resources: Vec<String>,
 }
 
 impl TokenRequest {
-    /// Reads the form of an authenticated client: `grant_type` missing, unknown, not the client's; then its parameters.
-    /// `is_extension` knows the grants that this installation adds.
+    /// `grant_type` missing, unknown, not the client's; then its parameters. `is_extension` knows the grants that this
+    /// installation adds.
     pub fn from_form(
         parameters: &Parameters,
         client: &Client,
@@ -186,7 +163,7 @@ impl TokenRequest {
     }
 }
 
-/// Whether the URL of a POST carries one of the endpoint's own parameters: it would land in logs and histories.
+/// It would land in logs and histories.
 pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
     query.iter().any(|(name, _)| known.contains(&name))
 }
@@ -219,7 +196,7 @@ fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenEr
     })
 }
 
-/// What we handed out comes back; longer than any of ours, it is none of ours.
+/// Longer than any that we hand out, it is none of ours.
 fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
     parameters.bounded(name, lengths::HANDLE).map_err(|reason| {
         let overlong = reason == Reason::OverlongParameter;
@@ -270,7 +247,7 @@ fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError>
     })
 }
 
-/// `scope` of a request that itself asks for scopes; `None` when it leaves the choice to us.
+/// `None` when the request leaves the choice to us.
 pub(super) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
     let Some(text) = parameters.bounded("scope", lengths::SCOPE).map_err(invalid_request)? else {
         return Ok(None);
@@ -280,12 +257,12 @@ pub(super) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenEr
     scope.map(Some).ok_or_else(invalid)
 }
 
-/// `resource` may be repeated (RFC 8707 §2), at most ten times.
+/// May be repeated (RFC 8707 §2), at most ten times.
 pub(super) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
     targets(parameters, "resource")
 }
 
-/// The values of a parameter that names where tokens go, each one once.
+/// Each one once.
 fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
     let mut targets: Vec<String> = Vec::new();
     for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
