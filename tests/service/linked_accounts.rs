@@ -454,6 +454,16 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
     });
     assert_eq!((outcome, alive()), (Unlinked::Done, 0));
     assert_eq!(house.gatepost.database.count("audit_events WHERE event = 'session_ended'"), 2);
+
+    // Should that fail, the form that is sent again ends it.
+    let mut alice = house.alice();
+    house.link(&mut alice, "other");
+    let identity = house.identity(&mut alice, "Sign-in other");
+    house.unlink(&mut alice, "Sign-in other");
+    house.gatepost.database.run("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
+    assert!(alive() > 0);
+    let answer = house.post(&mut alice, &[("decision", "unlink"), ("identity", &identity)]);
+    assert!(refuses(&answer, "had ended already") && alive() == 0, "{}", answer.text());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::scope::Catalogue;
 use crate::protocol::session::LOCAL;
 use crate::protocol::upstream::claims::known_as;
-use crate::protocol::upstream::link::{form_name, readable};
+use crate::protocol::upstream::link::readable;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::linked_identities::LinkedIdentity;
 use crate::store::sessions::SessionRow;
@@ -87,7 +87,8 @@ pub(super) fn draw(
     let applications: Vec<ApplicationItem<'_>> =
         allowed.iter().zip(&scopes).map(|(one, scopes)| application_item(one, scopes, language)).collect();
     let own = linked::identities(app, &snapshot, present)?;
-    let names: Vec<[String; 2]> = own.iter().map(names_of).collect();
+    let names: Vec<[String; 2]> =
+        own.iter().map(|one| [linked::form_name(app, &snapshot, one), readable(&one.upstream_subject)]).collect();
     let identities: Vec<IdentityItem<'_>> =
         own.iter().zip(&names).map(|(one, names)| identity_item(one, names, &snapshot)).collect();
     let linkable = linked::linkable(&snapshot, present, &own);
@@ -145,11 +146,6 @@ fn application_item<'a>(
         scopes,
         since: application.allowance.since,
     }
-}
-
-/// What the form calls an identity, and its subject as a person reads it.
-fn names_of(identity: &LinkedIdentity) -> [String; 2] {
-    [form_name(&identity.issuer, &identity.upstream_subject), readable(&identity.upstream_subject)]
 }
 
 fn identity_item<'a>(

@@ -236,28 +236,32 @@ fn enter(change: Change<'_>, provider: &IdentityProvider, offer: &LinkOffer) -> 
     }
 }
 
+/// What a form calls an identity, under seal: sent again, it still tells which one is gone. Begins as no sealed request does.
+pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentity) -> String {
+    let LinkedIdentity { sub, issuer, upstream_subject, .. } = identity;
+    let named = [IDENTITY, sub.as_str(), issuer, upstream_subject, provider_name(snapshot, identity)];
+    app.vault.authorize_requests.seal_text("", &named)
+}
+
+const IDENTITY: &str = "identity";
+
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
 pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
-    let named = change.parameter("identity", lengths::OTHER)?;
-    let snapshot = app.registry.snapshot();
-    let own = identities(app, &snapshot, present)?;
-    let is_named = |one: &&LinkedIdentity| link::form_name(&one.issuer, &one.upstream_subject) == named;
-    let Some(identity) = own.iter().find(is_named) else {
-        app.store.confirm()?;
+    let sealed = change.parameter("identity", lengths::HANDLE)?;
+    let sub = &present.user.sub;
+    let named: Option<[String; 5]> = app.vault.authorize_requests.open_text("", sealed);
+    let named = named.filter(|[kind, theirs, ..]| kind == IDENTITY && theirs == sub.as_str());
+    let Some([_, _, issuer, upstream_subject, provider]) = &named else {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
+    let snapshot = app.registry.snapshot();
     let usable_issuers = ways_in(&snapshot, present);
-    let unlinking = Unlinking {
-        sub: &present.user.sub,
-        issuer: &identity.issuer,
-        upstream_subject: &identity.upstream_subject,
-        usable_issuers: Some(&usable_issuers),
-    };
-    let detail = detail(&identity.issuer, &identity.upstream_subject);
+    let unlinking = Unlinking { sub, issuer, upstream_subject, usable_issuers: Some(&usable_issuers) };
+    let detail = detail(issuer, upstream_subject);
     let event = AuditEvent { detail, ..change.event("identity_unlinked", &present.row.sid) };
     match unlinking::unlink(&app.store, &unlinking, &event)? {
-        Unlinked::Done => unlinked(change, provider_name(&snapshot, identity)),
+        Unlinked::Done => unlinked(change, provider),
         Unlinked::NotTheirs => change.answer(Outcome::Problem(AccountProblem::NothingThere)),
         Unlinked::LastWayIn => change.refuse(AccountProblem::LastWayIn, Reason::LastWayIn),
     }

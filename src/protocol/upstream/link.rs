@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sha2::{Digest, Sha256};
-
 use super::super::identifiers::Sid;
 use super::super::instant::Instant;
 use super::super::parameters::Parameters;
@@ -106,12 +102,6 @@ impl LinkOffer {
     }
 }
 
-/// A name for an identity in a form of ours: says nothing by itself, and is looked up among a person's own.
-pub fn form_name(issuer: &str, subject: &str) -> String {
-    let digest = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(subject).finalize();
-    URL_SAFE_NO_PAD.encode(digest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::identifiers::Subject;
@@ -208,15 +198,5 @@ mod tests {
         ] {
             assert_eq!(readable(subject), shown);
         }
-    }
-
-    #[test]
-    fn identities_never_share_a_name() {
-        let names =
-            [("https://a", "b"), ("https://ab", ""), ("https://a", "c"), ("https://c", "b"), ("", "https://ab")];
-        let names: std::collections::BTreeSet<String> =
-            names.iter().map(|(issuer, subject)| form_name(issuer, subject)).collect();
-        assert_eq!(names.len(), 5);
-        assert_eq!(form_name("i", "s"), form_name("i", "s"));
     }
 }
