@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// No request waits for the database longer than five seconds; the rest of those is for noticing, and for the answer.
@@ -13,13 +14,26 @@ pub const ALLOWANCE: Duration = Duration::from_millis(4_500);
 /// Answers a request in the place of the worker that waits; does nothing when it is answered.
 pub type GiveUp = Arc<dyn Fn() + Send + Sync>;
 
+struct Served {
+    left: Duration,
+    give_up: GiveUp,
+    is_answered: Arc<AtomicBool>,
+}
+
 thread_local! {
-    static CURRENT: RefCell<Option<(Duration, GiveUp)>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Served>> = const { RefCell::new(None) };
 }
 
 /// Serves one request on this thread, with all of its time before it.
-pub fn serve<T>(give_up: GiveUp, handle: impl FnOnce() -> T) -> T {
-    CURRENT.set(Some((ALLOWANCE, give_up)));
+pub fn serve<T>(give_up: impl Fn() + Send + Sync + 'static, handle: impl FnOnce() -> T) -> T {
+    let is_answered = Arc::new(AtomicBool::new(false));
+    let given_up = Arc::clone(&is_answered);
+    let give_up: GiveUp = Arc::new(move || {
+        if !given_up.swap(true, Ordering::SeqCst) {
+            give_up();
+        }
+    });
+    CURRENT.set(Some(Served { left: ALLOWANCE, give_up, is_answered }));
     let answer = handle();
     CURRENT.set(None);
     answer
@@ -27,14 +41,19 @@ pub fn serve<T>(give_up: GiveUp, handle: impl FnOnce() -> T) -> T {
 
 /// What the request that this thread serves has left, and what ends its waiting; `None` where none is served.
 pub fn current() -> Option<(Duration, GiveUp)> {
-    CURRENT.with_borrow(Clone::clone)
+    CURRENT.with_borrow(|served| served.as_ref().map(|served| (served.left, Arc::clone(&served.give_up))))
+}
+
+/// Takes the answer upon this thread, unless it was given in its place: whoever answers counts the request, and logs it.
+pub fn answer() -> bool {
+    CURRENT.with_borrow(|served| served.as_ref().is_none_or(|served| !served.is_answered.swap(true, Ordering::SeqCst)))
 }
 
 /// Notes that the request that this thread serves waited so long.
 pub fn spend(waited: Duration) {
     CURRENT.with_borrow_mut(|current| {
-        if let Some((left, _)) = current {
-            *left = left.saturating_sub(waited);
+        if let Some(served) = current {
+            served.left = served.left.saturating_sub(waited);
         }
     });
 }

@@ -10,6 +10,7 @@ use log::Level;
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
+use crate::deadline;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::{
@@ -32,8 +33,10 @@ pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Req
     let route = Route::find(config.base_url.path(), &request.path);
     let mut response = answer(config, app, route, request);
     response.headers.push(("X-Content-Type-Options", "nosniff".into()));
-    count(metrics, route, &response, started);
-    request_log::write(request, &response, started);
+    if deadline::answer() {
+        count(metrics, route, &response, started);
+        request_log::write(request, &response, started);
+    }
     response
 }
 

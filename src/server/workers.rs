@@ -16,7 +16,7 @@ use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
 use super::turns::{Turn, Turns};
 use super::{ServerStats, State};
-use crate::deadline::{self, GiveUp};
+use crate::deadline;
 use crate::http::incoming::{
     body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
     source_of,
@@ -209,7 +209,7 @@ where
         // It is in flight until it is answered, however long the worker hangs: a drain does not wait for that.
         let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
         let (given_up, id) = (Arc::clone(&unanswered), read.id.clone());
-        let give_up: GiveUp = Arc::new(move || {
+        let give_up = move || {
             let Some((request, _in_flight)) = take(&given_up) else { return };
             let peer = request.remote_addr().copied();
             let response = self.refusal(&request, &id, arrived, 503);
@@ -218,7 +218,7 @@ where
             if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
                 self.serve_soon(peer, next);
             }
-        });
+        };
         let response = deadline::serve(give_up, || self.handle(read));
         let answered_here = take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
         answered_here.is_none()
