@@ -301,8 +301,8 @@ fn every_further_change_of_an_operator_is_told_with_what_was_and_what_is() {
     let imported = told(&["key", "import", "-"], std::str::from_utf8(&key.stdout).unwrap());
     assert_eq!(imported.0, "signing_key_imported");
     let keys = installation.list("key");
-    let signing = keys.iter().find(|key| key["state"] == "signing" && key["alg"] == "ES256").unwrap();
-    assert_eq!(told(&["key", "retire", signing["kid"].as_str().unwrap()], "").0, "signing_key_retired");
+    let waiting = keys.iter().find(|key| key["state"] == "announced").unwrap();
+    assert_eq!(told(&["key", "retire", waiting["kid"].as_str().unwrap()], "").0, "signing_key_retired");
     let old = std::fs::read_to_string(installation.directory.join("secret")).unwrap();
     let new = installation.run(&["secret"]).stdout;
     std::fs::write(installation.directory.join("secret"), format!("{new}{old}")).unwrap();

@@ -59,7 +59,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// Every process reads once a second what is new.
-const EVERYWHERE: Duration = Duration::from_secs(2);
+pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
 
 /// How keys follow each other here.
 pub(super) struct Rotation {
