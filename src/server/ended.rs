@@ -4,7 +4,9 @@
 //! out what comes in. Who has the last writer of a connection can see whether it is still there: the kernel takes bytes
 //! for a connection that is, and refuses them for one that is not. And only when it is not can another have its address.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Write};
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -45,38 +47,47 @@ where
 {
     /// The life of the thread that sees ended connections off.
     pub fn see_off(&'static self, coming: &Receiver<Ended>) {
-        let mut watched: Vec<Watched> = Vec::new();
+        let (mut watched, mut full): (Vec<Watched>, VecDeque<Watched>) = Default::default();
         loop {
-            let first = if watched.is_empty() { coming.recv().ok() } else { None };
+            let is_idle = watched.is_empty() && full.is_empty();
+            let first = if is_idle { coming.recv().ok() } else { None };
             watched.extend(first.into_iter().chain(coming.try_iter()).map(Watched::new));
-            // What must not happen ends one connection's watch, not all of them.
-            watched.retain_mut(|connection| contained(|| self.is_still_there(connection)).unwrap_or(false));
+            // A look at one that nobody reads from takes the time of a write: of those, one a round.
+            watched.extend(full.pop_front());
+            for mut connection in mem::take(&mut watched) {
+                // What must not happen ends one connection's watch, not all of them.
+                match contained(|| self.look(&mut connection)) {
+                    Some(Sight::There) => watched.push(connection),
+                    Some(Sight::Full) => full.push_back(connection),
+                    Some(Sight::Gone) | None => {}
+                }
+            }
             thread::sleep(LOOK_EVERY);
         }
     }
 
     /// Discards what came on a connection that is still there; has it served where the connection is gone.
-    fn is_still_there(&'static self, connection: &mut Watched) -> bool {
+    fn look(&'static self, connection: &mut Watched) -> Sight {
         let peer = connection.ended.peer;
         // Taken before the look: what comes after it may be another connection's.
         let doubtful = self.turns.take_doubtful(peer);
         let now = Instant::now();
         if doubtful.is_empty() && now < connection.look_at {
-            return true;
+            return Sight::There;
         }
         if !doubtful.is_empty() {
             connection.heard = now;
         }
-        if takes_bytes(&mut connection.ended.writer) && connection.heard + SILENCE > now {
-            connection.pause *= 2;
-            connection.look_at = now + connection.pause;
-            doubtful.into_iter().for_each(|request| self.discard(request));
-            return true;
+        let sight = if connection.heard + SILENCE > now { knock(&mut connection.ended.writer) } else { Sight::Gone };
+        match sight {
+            Sight::There | Sight::Full => {
+                connection.pause *= 2;
+                connection.look_at = now + connection.pause;
+                doubtful.into_iter().for_each(|request| self.discard(request));
+            }
+            Sight::Gone => self.turns.forget(peer, doubtful).into_iter().for_each(|next| self.serve_soon(peer, next)),
         }
-        if let Some(request) = self.turns.forget(peer, doubtful) {
-            self.serve_soon(peer, request);
-        }
-        false
+        sight
     }
 }
 
@@ -87,10 +98,19 @@ impl Watched {
     }
 }
 
-/// Whether the kernel takes bytes for a connection, or would if there were room.
-fn takes_bytes(writer: &mut Writer) -> bool {
-    match writer.write(KNOCK).and_then(|_| writer.flush()) {
-        Ok(()) => true,
-        Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted),
+/// What the kernel does with bytes for a connection.
+enum Sight {
+    /// It takes them.
+    There,
+    /// It would if there were room.
+    Full,
+    Gone,
+}
+
+fn knock(writer: &mut Writer) -> Sight {
+    match writer.write(KNOCK).and_then(|_| writer.flush()).map_err(|error| error.kind()) {
+        Ok(()) => Sight::There,
+        Err(ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => Sight::Full,
+        Err(_) => Sight::Gone,
     }
 }

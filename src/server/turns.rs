@@ -69,12 +69,16 @@ impl<T> Turns<T> {
             }
         };
         connection.waiting.push_back(request);
-        if connection.waiting.len() > connection.limit && connection.stage == Stage::Served {
-            connection.stage = Stage::Ending;
-            connection.limit = DOUBTFUL_LIMIT;
+        if connection.waiting.len() <= connection.limit {
+            return Turn::Later;
         }
-        let surplus = connection.waiting.len() > connection.limit;
-        surplus.then(|| connection.waiting.pop_front()).flatten().map_or(Turn::Later, Turn::Never)
+        if connection.stage == Stage::Served {
+            connection.stage = Stage::Ending;
+            // The one that was too many waits, too.
+            connection.limit += 1;
+            return Turn::Later;
+        }
+        connection.waiting.pop_front().map_or(Turn::Later, Turn::Never)
     }
 
     /// The next request of a connection whose turn it was; when there is none, the connection is free again.
@@ -178,9 +182,10 @@ mod tests {
         assert!(!turns.is_last(peer(1)));
         assert_eq!(turns.begin(peer(1), 9), Turn::Later);
         assert!(turns.is_last(peer(1)));
+        assert_eq!(turns.begin(peer(1), 10), Turn::Never(1), "what is sent until the end is answered takes no room");
         turns.end(address(1));
         assert_eq!(turns.next(peer(1)), None);
-        assert_eq!(turns.take_doubtful(address(1)), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(turns.take_doubtful(address(1)), [2, 3, 4, 5, 6, 7, 8, 9, 10]);
         for number in 1..=DOUBTFUL_LIMIT {
             assert_eq!(turns.begin(peer(1), number), Turn::Later);
         }

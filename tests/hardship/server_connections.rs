@@ -3,8 +3,9 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::thread::sleep;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
 
@@ -84,6 +85,33 @@ fn from_the_port_of_one_that_read_nothing_a_new_one_is_answered_at_once() {
         drop(stream);
         end_by(&service, port, GOOD, &[200]);
     }
+}
+
+#[test]
+fn those_that_read_nothing_do_not_hold_up_the_port_of_another() {
+    const SILENT: usize = 60;
+    let service = Service::start_with("many-unread", &[("GATEPOST_WORKERS", "16")]);
+    let css = "GET /static/app.css HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut silent: Vec<_> = (0..SILENT).map(|_| connect_from_port(0, service.address)).collect();
+    silent.iter_mut().for_each(|stream| stream.write_all(css.repeat(300).as_bytes()).unwrap());
+    let is_over = AtomicBool::new(false);
+    let took = scope(|scope| {
+        // They go on asking, so that each of them is looked at again and again.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                silent.iter_mut().for_each(|stream| drop(stream.write_all(css.as_bytes())));
+                sleep(Duration::from_millis(10));
+            }
+        });
+        sleep(Duration::from_secs(3));
+        let (port, begun) = (free_port(), Instant::now());
+        for _ in 0..10 {
+            end_by(&service, port, "GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", &[400]);
+        }
+        is_over.store(true, Ordering::SeqCst);
+        begun.elapsed()
+    });
+    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 #[test]
