@@ -38,7 +38,7 @@ impl App {
             return Standing::Degraded(self.registry.trouble());
         }
         match partitions::are_ahead(&self.store, &self.horizons(), self.now().day()) {
-            Ok(true) if self.store.denied_lately().is_some() => Standing::Degraded(Trouble::Denial),
+            Ok(true) if !self.store.denied_lately().is_empty() => Standing::Degraded(Trouble::Denial),
             Ok(true) => Standing::Ready,
             Ok(false) => Standing::NotReady("partitions do not reach far enough ahead"),
             Err(error) => Standing::Degraded(Trouble::of(&error)),

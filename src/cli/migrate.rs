@@ -48,18 +48,19 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let operator = Operator::open(invocation)?;
     // Before anything is written: without the secret the keys could not be wrapped.
     operator.master_secret()?;
-    let mut client = operator.store.connect_for_administration()?;
-    for name in migrate::migrate(&mut client)? {
-        output::line(&format!("applied {name}"))?;
-    }
     let issuer = operator.config.base_url.as_str();
-    if invocation.has("--rename-issuer") {
-        rename_issuer(&operator)?;
-    }
-    let installed = installation::ensure(&mut client, random::bytes(), issuer).map_err(unless_ours)?;
-    let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
-    partitions::make_missing(&mut client, &horizons, operator.now()?.day())?;
-    drop(client);
+    let installed = operator.store.administer(|client| {
+        for name in migrate::migrate(client)? {
+            output::line(&format!("applied {name}"))?;
+        }
+        if invocation.has("--rename-issuer") {
+            rename_issuer(&operator)?;
+        }
+        let installed = installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
+        let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?);
+        partitions::make_missing(client, &horizons, operator.now()?.day())?;
+        Ok::<_, Failure>(installed)
+    })?;
     let sealer = Sealer::new(&operator.derived_keys(&installed)?, Purpose::SigningKey);
     for kid in make_missing_keys(&operator, &sealer)? {
         output::line(&format!("made signing key {kid}"))?;
@@ -69,8 +70,8 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 
 /// Tells what `migrate` would do, how long that takes here, and who would have to wait for it.
 fn rehearse(operator: &Operator) -> Result<(), Failure> {
-    let mut client = operator.store.connect_for_administration()?;
-    for Rehearsed { name, took, locks } in migrate::rehearse(&mut client, MIGRATIONS)? {
+    let rehearsed = operator.store.administer(|client| migrate::rehearse(client, MIGRATIONS))?;
+    for Rehearsed { name, took, locks } in rehearsed {
         output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
         for (table, mode) in locks {
             let kept_out = if mode == "AccessExclusiveLock" { "everybody" } else { "writers" };

@@ -1,6 +1,7 @@
 //! `gatepost serve`: as the supervisor, which owns the socket; or, started by it, as the server process, which loads the
 //! house from the database and answers.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::mem;
@@ -227,7 +228,7 @@ pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
-    let (mut told, mut denied) = (None, [None, None]);
+    let (mut told, mut denied) = (None, [BTreeSet::new(), BTreeSet::new()]);
     loop {
         tell_weak_settings(app, &mut told);
         let next = Instant::now() + REFRESH;
@@ -246,12 +247,11 @@ fn keep(app: &App) -> ! {
 }
 
 /// Says what the database does not do, and when that is over.
-fn tell_denial(store: &Store, told: &mut Option<String>) {
+fn tell_denial(store: &Store, told: &mut BTreeSet<String>) {
     let denied = store.denied_lately();
-    match &denied {
-        _ if denied == *told => {}
-        Some(cause) => log::error!("the database does not do everything: {cause}"),
-        None => log::info!("the database has denied nothing for a minute"),
+    denied.difference(told).for_each(|cause| log::error!("the database does not do everything: {cause}"));
+    if denied.is_empty() && !told.is_empty() {
+        log::info!("the database has denied nothing for a minute");
     }
     *told = denied;
 }

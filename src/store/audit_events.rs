@@ -89,23 +89,24 @@ const PAGE_ROWS: usize = 5_000;
 /// Passes on every row by day, chain and place, for the verification: all as of one moment, since what comes meanwhile would
 /// show without what it follows.
 pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result<(), StoreError> {
-    let mut client = store.connect_for_administration()?;
-    let of_one_moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-    let mut transaction = of_one_moment.start()?;
-    let page = transaction.prepare(PAGE)?;
-    let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX);
-    let (mut day, mut chain, mut seq) = (Day(i32::MIN), String::new(), 0);
-    loop {
-        let rows = transaction.query(&page, &[&day, &chain, &seq, &limit])?;
-        for row in &rows {
-            let event = stored(row)?;
-            (day, chain, seq) = (event.0.day, event.0.chain.clone(), event.0.seq);
-            visit(event);
+    store.administer(|client| {
+        let of_one_moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        let mut transaction = of_one_moment.start()?;
+        let page = transaction.prepare(PAGE)?;
+        let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX);
+        let (mut day, mut chain, mut seq) = (Day(i32::MIN), String::new(), 0);
+        loop {
+            let rows = transaction.query(&page, &[&day, &chain, &seq, &limit])?;
+            for row in &rows {
+                let event = stored(row)?;
+                (day, chain, seq) = (event.0.day, event.0.chain.clone(), event.0.seq);
+                visit(event);
+            }
+            if rows.len() < PAGE_ROWS {
+                return Ok(());
+            }
         }
-        if rows.len() < PAGE_ROWS {
-            return Ok(());
-        }
-    }
+    })
 }
 
 /// Which events are asked for; `None` asks for any, but for `event`, where it leaves out those that open a chain: they say
@@ -164,7 +165,7 @@ SELECT e.day, e.chain, e.seq, e.hash, e.at FROM chains AS c CROSS JOIN LATERAL (
 
 /// How far every chain there is has come, and when. Takes longer than a request may.
 pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
-    let rows = store.connect_for_administration()?.query(CHAIN_ENDS, &[])?;
+    let rows = store.administer(|client| Ok::<_, StoreError>(client.query(CHAIN_ENDS, &[])?))?;
     rows.iter().map(|row| Ok((head(row)?, column(row, "at")?))).collect()
 }
 
@@ -186,14 +187,15 @@ const REMOVE_EXPIRED: &str =
 
 /// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many rows.
 pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
-    let mut client = store.connect_for_administration()?;
-    let mut removed = 0;
-    loop {
-        match client.execute(REMOVE_EXPIRED, &[&today])? {
-            0 => return Ok(removed),
-            count => removed += count,
+    store.administer(|client| {
+        let mut removed = 0;
+        loop {
+            match client.execute(REMOVE_EXPIRED, &[&today])? {
+                0 => return Ok(removed),
+                count => removed += count,
+            }
         }
-    }
+    })
 }
 
 pub(super) const QUERIES: &[NamedQuery] = &[

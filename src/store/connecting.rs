@@ -4,17 +4,24 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::config::Host;
 use postgres::{Client, Config};
 
-use super::error::{StoreError, while_connecting};
+use super::error::{StoreError, WAIT_FOR_STANDBY, while_connecting};
 
 /// How long the start of a connection may take in all.
 pub(super) const START_UP: Duration = Duration::from_secs(5);
+/// After how long the next host is tried, too: a check-out from the pool waits for both.
+const HESITATION: Duration = Duration::from_secs(1);
+/// Starts that may hang at one host: each has a thread and a socket for as long as the server is frozen.
+const STUCK_AT_ONCE: usize = 8;
+/// Those that nobody waits for any more, by their host; gone with the start.
+static STUCK: Mutex<Vec<(String, Weak<()>)>> = Mutex::new(Vec::new());
 /// How long the handshake of one that only asks whether somebody is there may take.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long such a host has for its answer of one byte; a living one takes milliseconds.
@@ -22,33 +29,59 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// `SSLRequest`: its length and its code. Every Postgres answers it with one byte, whether it has TLS or not.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// Connects to the first host that answers and fits, by `begin`, which lives until that is over, however long this waits.
+/// Set when the server gave up waiting for a standby: such a commit looks like success otherwise.
+pub(super) type Unacknowledged = Arc<AtomicBool>;
+
+/// Connects to the first host that answers and fits, by `begin`, which lives until that is over, however long this waits. A
+/// host that hesitates keeps nobody from the next; those where starts hang come last.
 pub(super) fn connect(
     config: Config,
-    begin: impl Fn(Config) -> Result<Client, postgres::Error> + Send + 'static,
-) -> Result<Client, StoreError> {
-    within(START_UP, "store-connect", move || {
-        let mut failure = StoreError::Unavailable(String::from("no host answers"));
-        for config in answering(config) {
-            match begin(config) {
-                Ok(client) => return Ok(client),
-                Err(error) => failure = while_connecting(&error),
-            }
+    begin: impl Fn(Config) -> Result<Client, postgres::Error> + Send + Sync + 'static,
+) -> Result<(Client, Unacknowledged), StoreError> {
+    let (begin, deadline) = (Arc::new(begin), Instant::now() + START_UP);
+    let mut hosts: Vec<_> = answering(config).into_iter().map(|config| (stuck(&name(&config)), config)).collect();
+    hosts.sort_by_key(|(stuck, _)| *stuck > 0);
+    let silence = if hosts.is_empty() { "no host answers" } else { "it takes connections and does not answer" };
+    let mut answer = Err(StoreError::Unavailable(String::from(silence)));
+    let ((tell, told), mut started) = (mpsc::channel(), Vec::new());
+    for (_, mut config) in hosts.into_iter().filter(|(stuck, _)| *stuck < STUCK_AT_ONCE) {
+        if answer.is_ok() {
+            break;
         }
-        Err(failure)
-    })
-    .unwrap_or_else(|| Err(StoreError::Unavailable(String::from("it takes connections and does not answer"))))
+        let unacknowledged = Unacknowledged::default();
+        let flag = Arc::clone(&unacknowledged);
+        config.notice_callback(move |notice| {
+            flag.fetch_or(notice.routine() == Some(WAIT_FOR_STANDBY), Ordering::SeqCst);
+        });
+        let (start, tell, begin) = (Arc::new(()), tell.clone(), Arc::clone(&begin));
+        started.push((name(&config), Arc::downgrade(&start)));
+        // One that cannot be started has ended.
+        let _starting = thread::Builder::new().name(String::from("store-connect")).spawn(move || {
+            let begun = begin(config).map(|client| (client, unacknowledged)).map_err(|error| while_connecting(&error));
+            drop(start);
+            drop(tell.send(begun));
+        });
+        answer = told.recv_timeout(HESITATION).unwrap_or(answer);
+    }
+    drop(tell);
+    while answer.is_err()
+        && let Ok(begun) = told.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    {
+        answer = begun;
+    }
+    STUCK.lock().unwrap_or_else(PoisonError::into_inner).extend(started);
+    answer
 }
 
-/// Does something on a thread of its own; `None` when it took longer. It is then left alone, and what it got is dropped.
-pub(super) fn within<T: Send + 'static>(
-    patience: Duration,
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (tell, told) = mpsc::channel();
-    thread::Builder::new().name(name.to_owned()).spawn(move || drop(tell.send(work()))).ok()?;
-    told.recv_timeout(patience).ok()
+/// How many starts hang at a host.
+fn stuck(host: &str) -> usize {
+    let mut stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
+    stuck.retain(|(_, start)| start.strong_count() > 0);
+    stuck.iter().filter(|(name, _)| name == host).count()
+}
+
+fn name(config: &Config) -> String {
+    format!("{:?} {:?} {:?}", config.get_hosts(), config.get_hostaddrs(), config.get_ports())
 }
 
 /// The hosts that answer, in their order, each in a configuration of its own. One alone is not asked.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postgres::error::Severity;
 use postgres::types::ToSql;
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
@@ -13,8 +12,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chain, Chains, Together};
 use super::audit_events::AuditEvent;
-use super::connecting::connect;
-use super::error::{Objection, RAISE, StoreError, ends_connection};
+use super::connecting::{Unacknowledged, connect};
+use super::error::{Objection, StoreError, ends_connection, loses_statements};
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -33,8 +32,7 @@ pub struct Connection {
     pub(super) send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
     pub(super) cancelled: Arc<AtomicBool>,
-    /// Set by a WARNING from the server: a commit that no standby acknowledged looks like success otherwise.
-    warned: Arc<AtomicBool>,
+    unacknowledged: Unacknowledged,
 }
 
 impl Connection {
@@ -118,15 +116,15 @@ impl Connection {
 
     /// Decides whether this connection outlives the answer, and whether the answer may be believed.
     fn judged<T>(&mut self, answer: Result<T, postgres::Error>) -> Result<T, StoreError> {
-        let warned = self.warned.swap(false, Ordering::SeqCst);
         match answer {
-            Ok(_) if warned => {
+            Ok(_) if self.unacknowledged.load(Ordering::SeqCst) => {
                 self.discarded = true;
-                Err(StoreError::Severed(String::from("the server warned that a standby did not acknowledge")))
+                Err(StoreError::unacknowledged())
             }
             Ok(value) => Ok(value),
             Err(error) => {
                 self.lost |= error.code().is_none_or(ends_connection);
+                self.discarded |= error.code().is_some_and(loses_statements);
                 Err(StoreError::from(error))
             }
         }
@@ -178,16 +176,13 @@ impl Generation {
     }
 }
 
-/// Starts of connections under way at once; with a server that freezes meanwhile they last as long as it is frozen.
-const STARTS_AT_ONCE: usize = 8;
-
 /// Makes connections for the pool and tells it which to drop.
 pub(super) struct Connections {
     config: Config,
     tls: MakeRustlsConnect,
     generation: Generation,
     chains: Chains,
-    /// Whether the server's settings were compared with those asked for; every start under way holds it, too.
+    /// Whether the server's settings were compared with those asked for.
     compared: Arc<AtomicBool>,
 }
 
@@ -219,17 +214,8 @@ impl ManageConnection for Connections {
 
     fn connect(&self) -> Result<Connection, StoreError> {
         let generation = self.generation.current();
-        let warned = Arc::new(AtomicBool::new(false));
-        let (flag, compared, tls) = (Arc::clone(&warned), Arc::clone(&self.compared), self.tls.clone());
-        if Arc::strong_count(&compared) > STARTS_AT_ONCE + 1 {
-            return Err(StoreError::Unavailable(String::from("it takes connections and answers none")));
-        }
-        let client = connect(self.config.clone(), move |mut config| {
-            let flag = Arc::clone(&flag);
-            config.notice_callback(move |notice| {
-                let warning = notice.parsed_severity() == Some(Severity::Warning) && notice.routine() != Some(RAISE);
-                flag.fetch_or(warning, Ordering::SeqCst);
-            });
+        let (compared, tls) = (Arc::clone(&self.compared), self.tls.clone());
+        let (client, unacknowledged) = connect(self.config.clone(), move |config| {
             let mut client = config.connect(tls.clone())?;
             if !compared.swap(true, Ordering::SeqCst) {
                 compare_settings(config.get_options().unwrap_or_default(), &mut client)?;
@@ -246,7 +232,7 @@ impl ManageConnection for Connections {
             lost: false,
             send_before: None,
             cancelled: Arc::new(AtomicBool::new(false)),
-            warned,
+            unacknowledged,
         })
     }
 

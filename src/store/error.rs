@@ -8,6 +8,9 @@ use postgres::error::{DbError, SqlState};
 /// The server's routine behind PL/pgSQL's `RAISE`: what a function's author says with it is for the server's log.
 pub(super) const RAISE: &str = "exec_stmt_raise";
 
+/// The server's routine that warns, and reports success, when a commit's wait for a standby is ended.
+pub(super) const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
+
 /// A failed call into the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
@@ -45,6 +48,11 @@ impl StoreError {
     /// A request's time is over, or too short for what it wanted; nothing was sent.
     pub(super) fn out_of_time() -> StoreError {
         StoreError::Unavailable(String::from("no time is left to wait for it"))
+    }
+
+    /// It is committed here, and may be lost with this server.
+    pub(super) fn unacknowledged() -> StoreError {
+        StoreError::Severed(String::from("the server warned that a standby did not acknowledge"))
     }
 
     /// Whether the statement certainly did nothing and lost only by timing.
@@ -156,6 +164,11 @@ fn classify(error: &DbError) -> StoreError {
         return StoreError::Severed(condition(error));
     }
     StoreError::Query(condition(error))
+}
+
+/// Ours are not on this connection any more (26000), or those of another time are (42P05).
+pub(super) fn loses_statements(code: &SqlState) -> bool {
+    matches!(code.code(), "26000" | "42P05")
 }
 
 /// Why the server does not do a statement that another time, or another server, may do.

@@ -214,20 +214,21 @@ const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 /// Makes what is missing and drops what is over, unless another process is at it. Meant to run every minute or so; what
 /// loses against a lock is left for the next time.
 pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained, StoreError> {
-    let mut leading = store.connect_for_administration()?;
-    let mut leadership = leading.transaction()?;
-    if leadership.query_opt(LEAD, &[])?.is_none() {
-        return Ok(Maintained { left_to_another: true, ..Maintained::default() });
-    }
-    let mut worker = store.connect_for_partitions()?;
-    let mut maintained = Maintained { made: make_missing(&mut worker, horizons, today)?, ..Maintained::default() };
-    for table in horizons.tables() {
-        // Keeps the lead from timing out as idle, and ends the work should it be lost.
-        leadership.simple_query("SELECT")?;
-        drop_over(&mut worker, &table, today, &mut maintained)?;
-    }
-    leadership.commit()?;
-    Ok(maintained)
+    store.administer(|leading| {
+        let mut leadership = leading.transaction()?;
+        if leadership.query_opt(LEAD, &[])?.is_none() {
+            return Ok(Maintained { left_to_another: true, ..Maintained::default() });
+        }
+        let mut worker = store.connect_for_partitions()?;
+        let mut maintained = Maintained { made: make_missing(&mut worker, horizons, today)?, ..Maintained::default() };
+        for table in horizons.tables() {
+            // Keeps the lead from timing out as idle, and ends the work should it be lost.
+            leadership.simple_query("SELECT")?;
+            drop_over(&mut worker, &table, today, &mut maintained)?;
+        }
+        leadership.commit()?;
+        Ok(maintained)
+    })
 }
 
 /// One partition at a time can be half detached: while that one is held up, so are those behind it.

@@ -1,8 +1,10 @@
 //! The way to a connection: a bounded lane, a pool that never blocks for long, and a watch over what runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::types::ToSql;
@@ -12,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
-use super::connecting::connect;
+use super::connecting::{Unacknowledged, connect};
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::endings::Confirmed;
@@ -34,6 +36,8 @@ const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
 const KEPT_FOR_READS: usize = 3;
 /// How long a request in the lane waits for a connection.
 const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
+/// Threads that open connections at once.
+const OPENED_AT_ONCE: u32 = 32;
 /// After a failed check-out, how long requests fail at once.
 const AWAY: Duration = Duration::from_secs(1);
 /// How long a statement that was denied speaks for the next.
@@ -93,8 +97,8 @@ struct Inner {
     clock: Arc<Clock>,
     chains: Chains,
     confirmed: Confirmed,
-    /// What the server answered last that it does not do.
-    denied: Mutex<Option<(Instant, String)>>,
+    /// What the server answered that it does not do, and when last.
+    denied: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Store {
@@ -162,34 +166,40 @@ impl Store {
     }
 
     /// What the server answered within the last minute that it does not do: reads may go on, so nothing else tells of it.
-    pub fn denied_lately(&self) -> Option<String> {
-        let denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
-        denied.as_ref().filter(|(at, _)| at.elapsed() < LATELY).map(|(_, cause)| cause.clone())
+    pub fn denied_lately(&self) -> BTreeSet<String> {
+        let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        denied.retain(|_, at| at.elapsed() < LATELY);
+        denied.keys().cloned().collect()
     }
 
     /// Whether the server answers on a new connection.
     pub fn answers_anew(&self) -> bool {
-        self.connect(&SERVING_OPTIONS).is_ok_and(|mut client| client.is_valid(PROOF_OF_LIFE).is_ok())
+        self.connect(&SERVING_OPTIONS).is_ok_and(|(mut client, _)| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
 
-    /// Opens as many connections as there may be, or as can be had in a moment: whoever takes requests over has them ready.
+    /// Opens connections, as many as can be had in a moment: whoever takes requests over has them ready.
     pub fn open_connections(&self) {
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let open = || self.0.pool.get_timeout(CHECK_OUT_PATIENCE);
-            let opening: Vec<_> = (0..self.0.pool.max_size()).map(|_| scope.spawn(open)).collect();
+            let opening = (0..self.0.pool.max_size().min(OPENED_AT_ONCE))
+                .map_while(|_| thread::Builder::new().spawn_scoped(scope, open).ok());
+            let opening: Vec<_> = opening.collect();
             // Held until the last is there: one that is free again would be taken for a further one.
             drop(opening.into_iter().map(|one| one.join()).collect::<Vec<_>>());
         });
     }
 
-    /// A connection of its own for migrations and `apply`, with their own time-outs and without watchdog.
-    pub fn connect_for_administration(&self) -> Result<Client, StoreError> {
-        self.connect(&ADMINISTRATIVE_OPTIONS)
+    /// Runs migrations, `apply` and the like on a connection of its own, with time-outs of its own and without watchdog. What no
+    /// standby acknowledged is no success.
+    pub fn administer<T, E: From<StoreError>>(&self, work: impl FnOnce(&mut Client) -> Result<T, E>) -> Result<T, E> {
+        let (mut client, unacknowledged) = self.connect(&ADMINISTRATIVE_OPTIONS)?;
+        let answer = work(&mut client)?;
+        if unacknowledged.load(Ordering::SeqCst) { Err(StoreError::unacknowledged().into()) } else { Ok(answer) }
     }
 
     /// A connection of its own for partitions: gives up on a lock after 100 ms.
     pub(super) fn connect_for_partitions(&self) -> Result<Client, StoreError> {
-        self.connect(&PARTITION_OPTIONS)
+        Ok(self.connect(&PARTITION_OPTIONS)?.0)
     }
 
     /// The clock that events are dated by. Whoever reads the database's adjusts it.
@@ -299,7 +309,7 @@ impl Store {
         }
         if let Err(StoreError::Denied(cause)) = &answer {
             let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
-            *denied = Some((Instant::now(), cause.clone()));
+            denied.insert(cause.clone(), Instant::now());
         }
         answer
     }
@@ -340,7 +350,7 @@ impl Store {
         u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn connect(&self, options: &[(&str, &str)]) -> Result<Client, StoreError> {
+    fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {
         let tls = self.0.tls.clone();
         connect(self.0.url.config(options), move |config| config.connect(tls.clone()))
     }

@@ -40,25 +40,27 @@ impl Store {
         &self,
         change: impl FnOnce(&mut RegistryWriter<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut client = self.connect_for_administration()?;
-        let mut transaction = client.transaction().map_err(StoreError::from)?;
-        let alone = transaction.query_opt(BUMP, &[]).map_err(|error| busy(StoreError::from(error)))?;
-        let alone =
-            alone.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
-        self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
-        let mut writer = RegistryWriter {
-            transaction,
-            chain: self.chains().begin_tentatively(),
-            wrote: false,
-            changed_users: Vec::new(),
-            disabled_clients: Vec::new(),
-        };
-        let answer = change(&mut writer)?;
-        if writer.wrote {
-            writer.raise_marks()?;
-            writer.transaction.commit().map_err(StoreError::from)?;
-            writer.chain.commit();
-        }
+        let (answer, chain) = self.administer(|client| {
+            let mut transaction = client.transaction().map_err(StoreError::from)?;
+            let alone = transaction.query_opt(BUMP, &[]).map_err(|error| busy(StoreError::from(error)))?;
+            let alone =
+                alone.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
+            self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
+            let mut writer = RegistryWriter {
+                transaction,
+                chain: self.chains().begin_tentatively(),
+                wrote: false,
+                changed_users: Vec::new(),
+                disabled_clients: Vec::new(),
+            };
+            let answer = change(&mut writer)?;
+            if writer.wrote {
+                writer.raise_marks()?;
+                writer.transaction.commit().map_err(StoreError::from)?;
+            }
+            Ok::<_, E>((answer, writer.wrote.then_some(writer.chain)))
+        })?;
+        chain.into_iter().for_each(|mut chain| chain.commit());
         Ok(answer)
     }
 }

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use postgres::CancelToken;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::connecting::{START_UP, within};
+use super::connecting::START_UP;
 use crate::deadline::GiveUp;
 
 /// How often the watchdog looks.
@@ -163,9 +163,11 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     log::warn!("cancelling a database statement that takes too long");
     let sender = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name(String::from("store-cancel")).spawn(move || {
-        let tls = sender.tls.clone();
-        let sent = within(START_UP, "store-cancel", move || token.cancel_query(tls));
-        if sent.is_none_or(|sent| sent.is_err()) {
+        let (tls, (tell, told)) = (sender.tls.clone(), mpsc::channel());
+        // Left alone where it hangs: a server that froze shall not use up the cancel requests for the next.
+        let sending = std::thread::Builder::new().name(String::from("store-cancel"));
+        let _sending = sending.spawn(move || drop(tell.send(token.cancel_query(tls))));
+        if !matches!(told.recv_timeout(START_UP), Ok(Ok(()))) {
             log::warn!("a cancel request did not reach the database");
         }
         sender.cancels.fetch_sub(1, Ordering::SeqCst);

@@ -89,6 +89,17 @@ fn what_the_database_denies_is_told_to_come_again_and_to_the_operator_once() {
 }
 
 #[test]
+fn a_database_that_warns_whoever_connects_is_served() {
+    let cluster = Cluster::start();
+    let mut gatepost = Gatepost::prepare_over(TestDatabase::empty_in(cluster.url.clone()), &[]);
+    gatepost.apply(&document());
+    // As after an upgrade of the system: its collations have another version than when the database was made.
+    gatepost.database.run("UPDATE pg_database SET datcollversion = 'another' WHERE datname = current_database()");
+    gatepost.serve();
+    signed_in(&gatepost);
+}
+
+#[test]
 fn a_fresh_installation_signs_though_the_databases_clock_goes_back_an_hour() {
     let mut gatepost = Gatepost::start_with_a_clock_of_its_own();
     gatepost.database.run("UPDATE travelled SET seconds = -3600");

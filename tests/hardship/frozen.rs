@@ -2,7 +2,7 @@
 //! nobody waits for any more is not done.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep, spawn};
 use std::time::{Duration, Instant};
@@ -110,6 +110,14 @@ fn a_frozen_database_on_this_machine_s_own_socket_keeps_nobody_waiting() {
     });
     drop(frozen);
     assert_eq!(until_served(|| userinfo(&gatepost, access(&token))).status, 200);
+    // The workers that waited are back by then, and find their requests answered: each has had its line.
+    sleep(Duration::from_secs(1));
+    let log = gatepost.log();
+    let mut ids: Vec<&str> = log.lines().filter_map(|line| line.split_once(" id=")).map(|(_, id)| &id[..16]).collect();
+    let lines = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(log.contains("refused=server") && ids.len() == lines, "{log}");
 }
 
 #[test]
@@ -126,17 +134,24 @@ fn nobody_waits_longer_the_more_statements_a_request_needs() {
 }
 
 #[test]
-fn a_first_host_that_says_nothing_keeps_nobody_from_the_second() {
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let database = TestDatabase::empty();
-    let config: postgres::Config = database.url.parse().unwrap();
-    let hosts = format!("127.0.0.1:{},127.0.0.1", silent.local_addr().unwrap().port());
-    let url = database.url_through(&hosts, config.get_ports()[0], "");
-    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
-    // Commands and the service alike.
-    gatepost.apply(&document());
-    gatepost.serve();
-    signed_in(&gatepost);
+fn a_first_host_that_says_nothing_more_keeps_nobody_from_the_second() {
+    // Frozen from the beginning, or once it has said that it has no TLS.
+    for said in ["", "N"] {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let database = TestDatabase::empty();
+        let config: postgres::Config = database.url.parse().unwrap();
+        let hosts = format!("127.0.0.1:{},127.0.0.1", silent.local_addr().unwrap().port());
+        let url = database.url_through(&hosts, config.get_ports()[0], "");
+        spawn(move || {
+            let greet = |mut stream: TcpStream| stream.write_all(said.as_bytes()).map(|()| stream);
+            let _held: Vec<_> = silent.incoming().map(|stream| stream.and_then(greet)).collect();
+        });
+        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+        // Commands and the service alike.
+        gatepost.apply(&document());
+        gatepost.serve();
+        signed_in(&gatepost);
+    }
 }
 
 /// A synchronous standby that is not there, for as long as this lives.

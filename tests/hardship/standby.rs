@@ -150,6 +150,7 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     let mut endings = endings(&house);
     let gatepost = &house.gatepost;
     let refused = revocation(gatepost, "what nobody issued", CONF1, &format!("gpr_{}", "A".repeat(60)));
+    let signed_in_before = signed_in(gatepost);
     let mut stranger = gatepost.browser();
     stranger.cookies.clone_from(&signed_in(gatepost).cookies);
     stranger.cookies.values_mut().for_each(|value| *value = format!("AAAAAA{}", "B".repeat(42)));
@@ -161,6 +162,8 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     // A refusal waits for nobody, nor does what names nothing of ours.
     let began = Instant::now();
     [refused].iter_mut().for_each(|ending| ending.assert_it_is_acknowledged("standby away"));
+    let named = [("decision", "unlink"), ("identity", "of nobody")];
+    form("a link that never was", signed_in_before, &named, "role=\"alert\"").assert_it_is_acknowledged("standby away");
     assert!(stranger.get("/logout").text().contains("You are signed out"));
     assert!(gatepost.browser().get("/logout").text().contains("You are signed out"));
     assert!(began.elapsed() < WAITED, "{:?}", began.elapsed());
@@ -211,4 +214,13 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
         assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         cluster.await_a_standby(true);
     }
+    // Whoever ends the wait gets what looks like success.
+    let mut waiting = begun(&gatepost, &["user", "enable", "bob"]);
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let mut client = gatepost.database.client();
+    await_that("its wait is ended", SOON, || !client.query(cancel, &[]).unwrap().is_empty());
+    await_that("the command ends", SOON, || waiting.try_wait().unwrap().is_some());
+    let output = waiting.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("standby"), "{said}");
 }
