@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 /// To the log, of connections that were gone too soon.
 const DEPARTURES_TOLD_EVERY: Duration = Duration::from_secs(60);
-/// Of silence; then doubt is certainty.
+/// After so long a silence doubt is certainty.
 const DOUBT: Duration = Duration::from_secs(2);
 const UNANSWERED_LIMIT: usize = 8;
 /// tiny_http's pool keeps that many threads.
