@@ -1,7 +1,6 @@
 //! From our response to the bytes of an answer: the one place where header bytes are checked. What cannot be written
 //! safely is refused as a whole.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,8 +20,19 @@ pub fn serialise(
 ) -> Result<Vec<u8>, UnsafeHeader> {
     let has_body = !matches!(response.status, 204 | 304);
     let body = if has_body { response.body.bytes() } else { b"" };
-    let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status));
-    for (name, value) in fields(response, has_body, persistence, now)? {
+    let phrase = reason_phrase(response.status);
+    let mut head = format!("HTTP/1.1 {} {phrase}\r\nDate: {}\r\n", response.status, imf_fixdate(now));
+    // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation it spares.
+    if has_body {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    head.push_str(match persistence {
+        Persistence::Open => "",
+        Persistence::KeepAlive => "Connection: keep-alive\r\n",
+        Persistence::Close => "Connection: close\r\n",
+    });
+    for (name, value) in &response.headers {
+        check_field(name, value)?;
         head.extend([name, ": ", value.as_ref(), "\r\n"]);
     }
     head.push_str("\r\n");
@@ -31,30 +41,6 @@ pub fn serialise(
         bytes.extend_from_slice(body);
     }
     Ok(bytes)
-}
-
-/// The server's own first, then the handler's, each of them checked.
-fn fields(
-    response: &Response,
-    has_body: bool,
-    persistence: Persistence,
-    now: SystemTime,
-) -> Result<Vec<(&'static str, Cow<'static, str>)>, UnsafeHeader> {
-    let mut fields = vec![("Date", Cow::Owned(imf_fixdate(now)))];
-    // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation it spares.
-    if has_body {
-        fields.push(("Content-Length", Cow::Owned(response.body.bytes().len().to_string())));
-    }
-    match persistence {
-        Persistence::Open => {}
-        Persistence::KeepAlive => fields.push(("Connection", Cow::Borrowed("keep-alive"))),
-        Persistence::Close => fields.push(("Connection", Cow::Borrowed("close"))),
-    }
-    for (name, value) in &response.headers {
-        check_field(name, value)?;
-        fields.push((name, value.clone()));
-    }
-    Ok(fields)
 }
 
 /// Answers over a connection that must not be read any further, and forgets it. tiny_http reads an unread body to its
