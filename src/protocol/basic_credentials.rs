@@ -21,23 +21,18 @@ pub struct BasicCredentials {
 
 /// The form-decoded reading first, then the raw one where it differs. `None` when it has no reading.
 pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
-    let user_pass = user_pass(header)?;
+    // The scheme's case does not matter (RFC 7617 §2).
+    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
+        return None;
+    }
+    let user_pass = String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
     let (client_id, secret) = user_pass.split_once(':')?;
     let decoded = form_decoded(client_id).zip(form_decoded(secret));
     let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
     let raw = credentials(client_id, secret).filter(|raw| decoded.as_ref() != Some(raw));
     let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
     (!readings.is_empty()).then_some(readings)
-}
-
-/// The scheme's case does not matter (RFC 7617 §2).
-fn user_pass(header: &str) -> Option<String> {
-    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
-        return None;
-    }
-    let bytes = STANDARD.decode(encoded.trim_start_matches(' ')).ok()?;
-    String::from_utf8(bytes).ok()
 }
 
 /// `None` when the text is not a form value (RFC 6749 §2.3.1).

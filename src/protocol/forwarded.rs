@@ -41,7 +41,12 @@ impl Cidr {
         };
         let network: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
         let width = width(network);
-        let prefix = prefix.map_or(Ok(width), |digits| parse_prefix(digits, width))?;
+        let is_number = |digits: &&str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let prefix = match prefix {
+            Some(digits) => Some(digits).filter(is_number).and_then(|digits| digits.parse().ok()),
+            None => Some(width),
+        };
+        let prefix = prefix.filter(|prefix| *prefix <= width).ok_or(CidrError::Prefix)?;
         if bits(network) & !mask(prefix, width) != 0 {
             return Err(CidrError::HostBits);
         }
@@ -98,13 +103,6 @@ fn parse_entry(entry: &str) -> Option<IpAddr> {
     let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
     let address = bare.parse().or_else(|_| entry.parse().map(|socket: SocketAddr| socket.ip()));
     address.ok().map(|address: IpAddr| address.to_canonical())
-}
-
-fn parse_prefix(digits: &str, width: u8) -> Result<u8, CidrError> {
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(CidrError::Prefix);
-    }
-    digits.parse().ok().filter(|prefix| *prefix <= width).ok_or(CidrError::Prefix)
 }
 
 fn width(address: IpAddr) -> u8 {
