@@ -277,25 +277,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_must_be_the_settled_one_and_the_clients() {
-        let (catalogue, acme) = (catalogue(), TenantName::new("acme"));
-        let of_acme = User { tenant: Some(acme.clone()), ..alice() };
-        let verdict = |tenant: Option<&TenantName>, user: &User, client: &Client| {
-            let asked = scope("stock");
-            let (client, user) = (client, Some(user));
-            judge(
-                &for_alice(),
-                &Circumstances { client, catalogue: &catalogue, requested: None, asked: &asked, tenant, user },
-            )
-        };
-        let elsewhere = Client { tenants: Some([TenantName::new("globex")].into()), ..client() };
-        assert!(matches!(verdict(Some(&acme), &of_acme, &client()), Verdict::Issue(_)));
-        assert!(matches!(verdict(Some(&acme), &alice(), &client()), Verdict::Refuse(_)));
-        assert!(matches!(verdict(Some(&TenantName::new("globex")), &of_acme, &client()), Verdict::Refuse(_)));
-        assert!(matches!(verdict(Some(&acme), &of_acme, &elsewhere), Verdict::Refuse(_)));
-    }
-
-    #[test]
     fn what_is_ours_to_say_is_left_out() {
         let proposal = Proposal {
             claims: serde_json::from_value(json!({
