@@ -91,15 +91,17 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<Route<'_>>, request: &
     let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
-    if !route.allows(request.method) {
-        return share(method_not_allowed(&presentation, route), route, app, request);
-    }
-    if request.method == Method::Options {
-        return share(preflight(), route, app, request);
-    }
-    let response = match run(route, config, app, request) {
-        Ok(response) => response,
-        Err(failure) => failed(&presentation, route.audience(), failure),
+    let response = if !route.allows(request.method) {
+        let (problem, reason) = (Problem::MethodNotAllowed, Reason::MethodNotAllowed);
+        told(&presentation, route.audience(), problem, "invalid_request", reason).header("Allow", route.allow())
+    } else if request.method == Method::Options {
+        Response::empty(204)
+            .header("Access-Control-Allow-Methods", "GET, POST")
+            .header("Access-Control-Allow-Headers", "authorization, content-type")
+            .header("Access-Control-Max-Age", "600")
+    } else {
+        let answered = run(route, config, app, request);
+        answered.unwrap_or_else(|failure| failed(&presentation, route.audience(), failure))
     };
     share(response, route, app, request)
 }
@@ -133,21 +135,6 @@ fn run(route: Route<'_>, config: &Config, app: Opened<'_>, request: &Request) ->
     }
 }
 
-fn method_not_allowed(presentation: &Presentation<'_>, route: Route<'_>) -> Response {
-    let response = match route.audience() {
-        Audience::Person => answers::error_page(presentation, Problem::MethodNotAllowed, Reason::MethodNotAllowed),
-        Audience::Program => answers::json_error(405, "invalid_request", Reason::MethodNotAllowed),
-    };
-    response.header("Allow", route.allow())
-}
-
-fn preflight() -> Response {
-    Response::empty(204)
-        .header("Access-Control-Allow-Methods", "GET, POST")
-        .header("Access-Control-Allow-Headers", "authorization, content-type")
-        .header("Access-Control-Max-Age", "600")
-}
-
 /// Never with credentials, so cookies stay out of it.
 fn share(response: Response, route: Route<'_>, app: Opened<'_>, request: &Request) -> Response {
     match route.sharing() {
@@ -174,10 +161,8 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         Failure::RefusedByGrant(refusal) => answers::refused_by_grant(&refusal),
         Failure::Throttled { reason, retry_after } => {
             let minutes = answers::minutes(retry_after);
-            let response = match audience {
-                Audience::Person => answers::error_page(presentation, Problem::TooManyRequests { minutes }, reason),
-                Audience::Program => answers::json_error(429, "temporarily_unavailable", reason),
-            };
+            let problem = Problem::TooManyRequests { minutes };
+            let response = told(presentation, audience, problem, "temporarily_unavailable", reason);
             response.header("Retry-After", retry_after.as_secs().max(1).to_string())
         }
         Failure::Unavailable(error) => {
@@ -223,16 +208,24 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
 }
 
 fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response {
-    let response = match audience {
-        Audience::Person => answers::error_page(presentation, Problem::Unavailable, Reason::Unavailable),
-        Audience::Program => answers::json_error(503, "temporarily_unavailable", Reason::Unavailable),
-    };
-    response.header("Retry-After", "2")
+    let (problem, reason) = (Problem::Unavailable, Reason::Unavailable);
+    told(presentation, audience, problem, "temporarily_unavailable", reason).header("Retry-After", "2")
 }
 
 fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
+    told(presentation, audience, Problem::Internal, "server_error", Reason::Internal)
+}
+
+/// A page for people; its status and `error` for programs.
+fn told(
+    presentation: &Presentation<'_>,
+    audience: Audience,
+    problem: Problem,
+    error: &str,
+    reason: Reason,
+) -> Response {
     match audience {
-        Audience::Person => answers::error_page(presentation, Problem::Internal, Reason::Internal),
-        Audience::Program => answers::json_error(500, "server_error", Reason::Internal),
+        Audience::Person => answers::error_page(presentation, problem, reason),
+        Audience::Program => answers::json_error(problem.status(), error, reason),
     }
 }

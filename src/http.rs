@@ -184,10 +184,4 @@ mod tests {
         assert_eq!(request.cookie("c"), Some("3=4"));
         assert_eq!(request.cookie("a"), None);
     }
-
-    #[test]
-    fn header_names_compare_without_case() {
-        let request = request(&[("Origin", "https://a.example")]);
-        assert_eq!(request.headers.first("ORIGIN"), Some("https://a.example"));
-    }
 }

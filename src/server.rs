@@ -163,9 +163,16 @@ where
     note_panics(state);
     // tiny_http accepts as soon as it is there, so that everything else has its descriptors first.
     catch_signals(state)?;
-    serve_admin(state, admin_handler)?;
-    serve(state, listener, handler)?;
-    watch(state, &address)?;
+    if let Some(address) = state.settings.admin_listen {
+        let admin = listener::bind_admin(address)
+            .map_err(|error| StartFailure::new(1, &format!("the admin address {address} cannot be bound"), error))?;
+        serve(state, tiny_http::Listener::Tcp(admin), admin_handler, 2, None)?;
+    }
+    let workers = state.settings.workers.max(2);
+    serve(state, listener.into_listener(), handler, workers, Some(workers / 2))?;
+    let (knocked, probed) = (address.clone(), address.clone());
+    start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
+    start_thread("probe", move || probe::beat(state, &probed))?;
     obey(state, &address, orders, last_words)
 }
 
@@ -188,14 +195,20 @@ fn note_panics(state: &'static State) {
     }));
 }
 
-fn serve<H>(state: &'static State, listener: Inherited, handler: H) -> Result<(), StartFailure>
+/// The admin's listener has no readers of bodies, and serves one request per connection, so that no idle scraper keeps
+/// a drain waiting.
+fn serve<H>(
+    state: &'static State,
+    listener: tiny_http::Listener,
+    handler: H,
+    workers: usize,
+    readers: Option<usize>,
+) -> Result<(), StartFailure>
 where
     H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
 {
-    let workers = state.settings.workers.max(2);
-    let readers = workers / 2;
-    let http = start_http(listener.into_listener())?;
-    let lane = Some(Lane::new(readers));
+    let is_admin = readers.is_none();
+    let http = start_http(listener)?;
     let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
@@ -205,45 +218,17 @@ where
         ended,
         revived: Mutex::default(),
         entrance: Mutex::new(()),
-        lane,
-        is_one_shot: false,
-        failure: Report::Deaf,
+        lane: readers.map(Lane::new),
+        is_one_shot: is_admin,
+        failure: if is_admin { Report::Recycle } else { Report::Deaf },
     }));
-    start_thread("ended", move || service.see_off(&coming))?;
+    let [ended, worker] = if is_admin { ["admin-ended", "admin"] } else { ["ended", "worker"] };
+    start_thread(ended, move || service.see_off(&coming))?;
     for _ in 0..workers {
-        start_thread("worker", move || service.work())?;
+        start_thread(worker, move || service.work())?;
     }
-    for _ in 0..readers {
+    for _ in 0..readers.unwrap_or_default() {
         start_thread("body", move || service.read_bodies())?;
-    }
-    Ok(())
-}
-
-/// Two threads, no bodies, one request per connection so that no idle scraper keeps a drain waiting.
-fn serve_admin<A>(state: &'static State, handler: A) -> Result<(), StartFailure>
-where
-    A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-{
-    let Some(address) = state.settings.admin_listen else { return Ok(()) };
-    let listener = listener::bind_admin(address)
-        .map_err(|error| StartFailure::new(1, &format!("the admin address {address} cannot be bound"), error))?;
-    let http = start_http(tiny_http::Listener::Tcp(listener))?;
-    let (ended, coming) = mpsc::channel();
-    let service: &'static Service<A> = Box::leak(Box::new(Service {
-        http,
-        handler,
-        state,
-        turns: Turns::new(),
-        ended,
-        revived: Mutex::default(),
-        entrance: Mutex::new(()),
-        lane: None,
-        is_one_shot: true,
-        failure: Report::Recycle,
-    }));
-    start_thread("admin-ended", move || service.see_off(&coming))?;
-    for _ in 0..2 {
-        start_thread("admin", move || service.work())?;
     }
     Ok(())
 }
@@ -255,12 +240,6 @@ fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartF
     let built = built.map_err(|error| StartFailure::new(1, "a thread cannot be started", error))?;
     let server = built.join().unwrap_or_else(|_| Err(String::from("it panicked")));
     server.map_err(|error| StartFailure::new(1, "tiny_http does not start", error))
-}
-
-fn watch(state: &'static State, address: &SockAddr) -> Result<(), StartFailure> {
-    let (knocked, probed) = (address.clone(), address.clone());
-    start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
-    start_thread("probe", move || probe::beat(state, &probed))
 }
 
 /// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the supervisor, too.

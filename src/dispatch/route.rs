@@ -30,14 +30,14 @@ pub(super) enum Route<'a> {
 }
 
 /// Who reads the answer when something goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Audience {
     Person,
     Program,
 }
 
 /// Which other origins may read the answer in a browser (Fetch §3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Sharing {
     Nobody,
     Everybody,
@@ -69,122 +69,69 @@ impl<'a> Route<'a> {
             "/logout" => Some(Route::Logout),
             "/account" => Some(Route::Account),
             "/device" => Some(Route::Device),
-            other => Route::with_a_name(other),
+            other => {
+                let (first, rest) = other.strip_prefix('/')?.split_once('/')?;
+                match (first, rest.rsplit_once('/')) {
+                    ("static", _) => Some(Route::StaticFile(rest)),
+                    ("clients", Some((client_id, "logo"))) => Some(Route::ClientLogo(client_id)),
+                    ("external", Some((provider, _))) if provider.contains('/') => None,
+                    ("external", Some((provider, "callback"))) => Some(Route::ExternalCallback(provider)),
+                    ("external", Some((provider, "logout"))) => Some(Route::ExternalLogout(provider)),
+                    ("external", Some((provider, "signed-out"))) => Some(Route::ExternalSignedOut(provider)),
+                    _ => None,
+                }
+            }
         }
     }
 
-    fn with_a_name(path: &'a str) -> Option<Route<'a>> {
-        let (first, rest) = path.strip_prefix('/')?.split_once('/')?;
-        match first {
-            "clients" => rest.strip_suffix("/logo").map(Route::ClientLogo),
-            "external" => match rest.split_once('/')? {
-                (provider, "callback") => Some(Route::ExternalCallback(provider)),
-                (provider, "logout") => Some(Route::ExternalLogout(provider)),
-                (provider, "signed-out") => Some(Route::ExternalSignedOut(provider)),
-                _ => None,
-            },
-            "static" => Some(Route::StaticFile(rest)),
-            _ => None,
-        }
-    }
-
-    pub(super) fn label(self) -> &'static str {
+    /// What metrics call it, the methods for `Allow`, who reads failures, who may share answers. HEAD goes wherever GET
+    /// does, but for requests that have effects.
+    const fn row(self) -> (&'static str, &'static str, Audience, Sharing) {
+        use Audience::{Person, Program};
+        use Sharing::{ClientOrigins, Everybody, Nobody};
         match self {
-            Route::Home => "home",
-            Route::Health => "healthz",
-            Route::Discovery => "discovery",
-            Route::Jwks => "jwks",
-            Route::Authorize => "authorize",
-            Route::EndSession => "endsession",
-            Route::CheckSession => "checksession",
-            Route::Token => "token",
-            Route::Revocation => "revocation",
-            Route::Introspection => "introspect",
-            Route::UserInfo => "userinfo",
-            Route::Login => "login",
-            Route::Consent => "consent",
-            Route::Logout => "logout",
-            Route::Account => "account",
-            Route::ClientLogo(_) => "logo",
-            Route::ExternalCallback(_) => "external_callback",
-            Route::ExternalLogout(_) => "external_logout",
-            Route::ExternalSignedOut(_) => "external_signed_out",
-            Route::Device => "device",
-            Route::DeviceAuthorization => "deviceauthorization",
-            Route::StaticFile(_) => "static",
+            Route::Home => ("home", "GET, HEAD", Person, Nobody),
+            Route::Health => ("healthz", "GET, HEAD", Program, Nobody),
+            Route::Discovery => ("discovery", "GET, HEAD, OPTIONS", Program, Everybody),
+            Route::Jwks => ("jwks", "GET, HEAD, OPTIONS", Program, Everybody),
+            Route::Authorize => ("authorize", "GET, POST", Person, Nobody),
+            Route::EndSession => ("endsession", "GET, POST", Person, Nobody),
+            Route::CheckSession => ("checksession", "GET, HEAD", Person, Nobody),
+            Route::Token => ("token", "POST, OPTIONS", Program, ClientOrigins),
+            Route::Revocation => ("revocation", "POST, OPTIONS", Program, ClientOrigins),
+            Route::Introspection => ("introspect", "POST", Program, Nobody),
+            Route::DeviceAuthorization => ("deviceauthorization", "POST, OPTIONS", Program, ClientOrigins),
+            Route::UserInfo => ("userinfo", "GET, HEAD, POST, OPTIONS", Program, ClientOrigins),
+            Route::Login => ("login", "GET, HEAD, POST", Person, Nobody),
+            Route::Consent => ("consent", "GET, HEAD, POST", Person, Nobody),
+            Route::Logout => ("logout", "GET, HEAD, POST", Person, Nobody),
+            Route::Account => ("account", "GET, HEAD, POST", Person, Nobody),
+            Route::Device => ("device", "GET, HEAD, POST", Person, Nobody),
+            Route::ClientLogo(_) => ("logo", "GET, HEAD", Person, Nobody),
+            Route::ExternalCallback(_) => ("external_callback", "GET, HEAD", Person, Nobody),
+            Route::ExternalLogout(_) => ("external_logout", "POST", Program, Nobody),
+            Route::ExternalSignedOut(_) => ("external_signed_out", "GET, HEAD", Person, Nobody),
+            Route::StaticFile(_) => ("static", "GET, HEAD", Person, Nobody),
         }
     }
 
-    /// The methods for `Allow`. HEAD goes wherever GET does, but for requests that have effects.
-    pub(super) fn allow(self) -> &'static str {
-        match self {
-            Route::Home
-            | Route::Health
-            | Route::CheckSession
-            | Route::ClientLogo(_)
-            | Route::ExternalCallback(_)
-            | Route::ExternalSignedOut(_)
-            | Route::StaticFile(_) => "GET, HEAD",
-            Route::Discovery | Route::Jwks => "GET, HEAD, OPTIONS",
-            Route::Authorize | Route::EndSession => "GET, POST",
-            Route::Login | Route::Consent | Route::Logout | Route::Account | Route::Device => "GET, HEAD, POST",
-            Route::Token | Route::Revocation | Route::DeviceAuthorization => "POST, OPTIONS",
-            Route::Introspection | Route::ExternalLogout(_) => "POST",
-            Route::UserInfo => "GET, HEAD, POST, OPTIONS",
-        }
+    pub(super) const fn label(self) -> &'static str {
+        self.row().0
+    }
+
+    pub(super) const fn allow(self) -> &'static str {
+        self.row().1
     }
 
     pub(super) fn allows(self, method: Method) -> bool {
         self.allow().split(", ").any(|allowed| allowed == method.as_str())
     }
 
-    pub(super) fn audience(self) -> Audience {
-        match self {
-            Route::Home
-            | Route::Authorize
-            | Route::EndSession
-            | Route::CheckSession
-            | Route::Login
-            | Route::Consent
-            | Route::Logout
-            | Route::Account
-            | Route::Device
-            | Route::ClientLogo(_)
-            | Route::ExternalCallback(_)
-            | Route::ExternalSignedOut(_)
-            | Route::StaticFile(_) => Audience::Person,
-            Route::Health
-            | Route::Discovery
-            | Route::Jwks
-            | Route::Token
-            | Route::Revocation
-            | Route::Introspection
-            | Route::DeviceAuthorization
-            | Route::ExternalLogout(_)
-            | Route::UserInfo => Audience::Program,
-        }
+    pub(super) const fn audience(self) -> Audience {
+        self.row().2
     }
 
-    pub(super) fn sharing(self) -> Sharing {
-        match self {
-            Route::Discovery | Route::Jwks => Sharing::Everybody,
-            Route::Token | Route::Revocation | Route::DeviceAuthorization | Route::UserInfo => Sharing::ClientOrigins,
-            Route::Home
-            | Route::Health
-            | Route::Introspection
-            | Route::Authorize
-            | Route::EndSession
-            | Route::CheckSession
-            | Route::Login
-            | Route::Consent
-            | Route::Logout
-            | Route::Account
-            | Route::Device
-            | Route::ClientLogo(_)
-            | Route::ExternalLogout(_)
-            | Route::ExternalCallback(_)
-            | Route::ExternalSignedOut(_)
-            | Route::StaticFile(_) => Sharing::Nobody,
-        }
+    pub(super) const fn sharing(self) -> Sharing {
+        self.row().3
     }
 }

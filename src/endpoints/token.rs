@@ -16,7 +16,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     require_form(request, 400)?;
     let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
     refuse_parameters_in_query(request, &token_request::PARAMETERS)?;
-    parameters.refuse_repeated(&token_request::SINGLE_PARAMETERS).map_err(Failure::bad_request)?;
+    parameters.refuse_repeated(token_request::SINGLE_PARAMETERS).map_err(Failure::bad_request)?;
     app.require_fresh_registry()?;
     let now = app.now();
     let client = authenticate(app, request, &parameters, now)?;

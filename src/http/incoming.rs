@@ -212,21 +212,11 @@ mod tests {
     }
 
     #[test]
-    fn transfer_encodings_are_refused() {
-        assert_eq!(length_of(&[("Transfer-Encoding", "chunked")]), Err(501));
-        assert_eq!(length_of(&[("Transfer-Encoding", "identity")]), Err(501));
-        assert_eq!(length_of(&[("Transfer-Encoding", "chunked"), ("Content-Length", "5")]), Err(400));
-    }
-
-    #[test]
     fn targets_are_split_at_the_first_question_mark() {
+        #[rustfmt::skip]
         let table = [
-            ("/", "/", ""),
-            ("/a%20b?c=d?e", "/a%20b", "c=d?e"),
-            ("//evil.example/x", "//evil.example/x", ""),
-            ("http://host.example/a?b", "/a", "b"),
-            ("HTTPS://host.example?b", "/", "b"),
-            ("*", "*", ""),
+            ("/", "/", ""), ("/a%20b?c=d?e", "/a%20b", "c=d?e"), ("//evil.example/x", "//evil.example/x", ""),
+            ("http://host.example/a?b", "/a", "b"), ("HTTPS://host.example?b", "/", "b"), ("*", "*", ""),
         ];
         for (target, path, query) in table {
             assert_eq!(read_target(target), Ok((path.to_string(), query.to_string())), "{target}");
@@ -243,17 +233,6 @@ mod tests {
         assert_eq!(read_target(&format!("/{}", "a".repeat(PATH_LIMIT))), Err(414));
         assert_eq!(read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT + 1))), Err(414));
         assert!(read_target(&format!("/?{}", "a".repeat(QUERY_LIMIT))).is_ok());
-    }
-
-    #[test]
-    fn field_names_and_values_keep_to_their_grammar() {
-        assert!(is_token("X-Forwarded-For") && is_field_value("a \t~") && is_field_value(""));
-        for bad in ["", "a b", "a:", "a\r", "ä", "a\"b"] {
-            assert!(!is_token(bad), "{bad:?}");
-        }
-        for bad in ["a\nb", "a\rb", "\0", "\u{7f}", "ä"] {
-            assert!(!is_field_value(bad), "{bad:?}");
-        }
     }
 
     proptest! {

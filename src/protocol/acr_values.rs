@@ -115,33 +115,28 @@ mod tests {
         Some(names.iter().map(|name| TenantName::new(*name)).collect())
     }
 
-    fn tenant_of(text: &str, client: &Client) -> Result<Option<String>, Reason> {
-        let parsed = AcrValues::parse(Some(text), client, &catalogue_with_tenants())?;
-        Ok(parsed.tenant.map(|tenant| tenant.to_string()))
-    }
-
     #[test]
-    fn a_known_allowed_provider_is_taken() {
-        let read = |text| AcrValues::parse(Some(text), &client(), &catalogue()).unwrap();
-        assert_eq!(read("idp:corp").identity_provider.as_deref(), Some("corp"));
-        assert_eq!(read("idp:local").identity_provider.as_deref(), Some("local"));
-        assert_eq!(read("idp:nope idp:corp idp:local").identity_provider.as_deref(), Some("corp"));
-        assert_eq!(read("1  idp:corp loa2").others, ["1", "loa2"]);
+    fn a_known_allowed_provider_is_taken_and_any_other_dropped_and_noted() {
+        let only = |name: &str| Client { identity_providers: Some(BTreeSet::from([name.to_owned()])), ..client() };
+        for (text, client, taken, dropped) in [
+            ("idp:corp", client(), Some("corp"), None),
+            ("idp:local", client(), Some("local"), None),
+            ("idp:nope idp:corp idp:local", client(), Some("corp"), Some("nope")),
+            ("idp:local", only("corp"), None, Some("local")),
+            ("idp:corp", only("local"), None, Some("corp")),
+            ("idp:../x", client(), None, Some("../x")),
+            ("idp:https://evil", client(), None, Some("https://evil")),
+            ("idp:CORP", client(), None, Some("CORP")),
+            ("idp:former", client(), None, Some("former")),
+            ("idp:", client(), None, Some("")),
+            ("idp:corp,local", client(), None, Some("corp,local")),
+        ] {
+            let parsed = AcrValues::parse(Some(text), &client, &catalogue()).unwrap();
+            let got = (parsed.identity_provider.as_deref(), parsed.dropped_identity_provider.as_deref());
+            assert_eq!(got, (taken, dropped), "{text}");
+        }
+        assert_eq!(AcrValues::parse(Some("1  idp:corp loa2"), &client(), &catalogue()).unwrap().others, ["1", "loa2"]);
         assert_eq!(AcrValues::parse(None, &client(), &catalogue()), Ok(AcrValues::default()));
-    }
-
-    #[test]
-    fn any_other_provider_is_dropped_and_noted() {
-        for name in ["unknown", "../x", "https://evil", "CORP", "former", "", "corp,local"] {
-            let parsed = AcrValues::parse(Some(&format!("idp:{name}")), &client(), &catalogue()).unwrap();
-            assert_eq!(parsed.identity_provider, None, "{name}");
-            assert_eq!(parsed.dropped_identity_provider.as_deref(), Some(name));
-        }
-        for (allowed, asked) in [("corp", "local"), ("local", "corp")] {
-            let client = Client { identity_providers: Some(BTreeSet::from([allowed.to_owned()])), ..client() };
-            let parsed = AcrValues::parse(Some(&format!("idp:{asked}")), &client, &catalogue()).unwrap();
-            assert_eq!((parsed.identity_provider, parsed.dropped_identity_provider.as_deref()), (None, Some(asked)));
-        }
     }
 
     #[test]
@@ -162,34 +157,25 @@ mod tests {
 
     #[test]
     fn the_tenant_is_the_one_named_or_the_only_one_or_none() {
-        let only_acme = Client { tenants: tenants(&["acme"]), ..client() };
-        assert_eq!(tenant_of("tenant:acme", &client()), Ok(Some("acme".to_owned())));
-        assert_eq!(tenant_of("tenant:acme", &only_acme), Ok(Some("acme".to_owned())));
-        assert_eq!(tenant_of("", &only_acme), Ok(Some("acme".to_owned())));
-        assert_eq!(tenant_of("", &client()), Ok(None));
-        assert_eq!(tenant_of("", &Client { tenants: tenants(&["acme", "globex"]), ..client() }), Ok(None));
-    }
-
-    #[test]
-    fn several_unknown_and_disallowed_tenants_are_refused() {
-        let only_acme = Client { tenants: tenants(&["acme"]), ..client() };
-        for text in [
-            "tenant:<script>",
-            "tenant:",
-            "tenant:ACME",
-            "tenant:acme tenant:globex",
-            "tenant:acme tenant:acme",
-            "tenant:nope",
+        let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
+        for (text, client, expected) in [
+            ("tenant:acme", client(), Ok(Some("acme"))),
+            ("tenant:acme", of(&["acme"]), Ok(Some("acme"))),
+            ("", of(&["acme"]), Ok(Some("acme"))),
+            ("", client(), Ok(None)),
+            ("", of(&["acme", "globex"]), Ok(None)),
+            ("tenant:globex", of(&["acme"]), Err(Reason::UnknownTenant)),
+            ("tenant:<script>", client(), Err(Reason::UnknownTenant)),
+            ("tenant:", client(), Err(Reason::UnknownTenant)),
+            ("tenant:ACME", client(), Err(Reason::UnknownTenant)),
+            ("tenant:acme tenant:globex", client(), Err(Reason::UnknownTenant)),
+            ("tenant:acme tenant:acme", client(), Err(Reason::UnknownTenant)),
         ] {
-            assert_eq!(tenant_of(text, &client()), Err(Reason::UnknownTenant), "{text}");
+            let parsed = AcrValues::parse(Some(text), &client, &catalogue_with_tenants());
+            assert_eq!(parsed.map(|parsed| parsed.tenant), expected.map(|name| name.map(TenantName::new)), "{text}");
         }
-        assert_eq!(tenant_of("tenant:globex", &only_acme), Err(Reason::UnknownTenant));
-    }
-
-    #[test]
-    fn where_no_tenant_is_registered_names_are_ignored() {
-        let parsed = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
-        assert_eq!(parsed, AcrValues::default());
+        let unregistered = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
+        assert_eq!(unregistered, AcrValues::default());
     }
 
     #[test]
@@ -209,17 +195,15 @@ mod tests {
         let acme = TenantName::new("acme");
         let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
         let (registered, none) = (catalogue_with_tenants(), catalogue());
-        for (tenant, client, catalogue, stands) in [
-            (Some(&acme), client(), &registered, true),
-            (Some(&acme), of(&["acme", "globex"]), &registered, true),
-            (Some(&acme), of(&["globex"]), &registered, false),
-            (Some(&acme), client(), &none, false),
-            (Some(&TenantName::new("former")), client(), &registered, false),
-            (None, client(), &registered, true),
-            (None, client(), &none, true),
-            (None, of(&["acme", "globex"]), &registered, true),
+        #[rustfmt::skip]
+        let rows = [
+            (Some(&acme), client(), &registered, true), (Some(&acme), of(&["acme", "globex"]), &registered, true),
+            (Some(&acme), of(&["globex"]), &registered, false), (Some(&acme), client(), &none, false),
+            (Some(&TenantName::new("former")), client(), &registered, false), (None, client(), &registered, true),
+            (None, client(), &none, true), (None, of(&["acme", "globex"]), &registered, true),
             (None, of(&["acme"]), &registered, false),
-        ] {
+        ];
+        for (tenant, client, catalogue, stands) in rows {
             assert_eq!(tenant_stands(tenant, &client, catalogue), stands, "{tenant:?} {:?}", client.tenants);
         }
     }

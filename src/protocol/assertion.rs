@@ -182,14 +182,13 @@ mod tests {
         let forgotten_at = NOW.plus(Duration::from_secs(120));
         let expected = Assertion { subject: String::from("web"), jti: String::from("a"), forgotten_at };
         assert_eq!(judged(&good()), Ok(expected.clone()));
-        for claims in [
-            with("aud", json!(TOKEN_URL)),
-            with("aud", json!([ISSUER])),
-            with("iat", json!(NOW.seconds())),
-            with("iat", json!(NOW.seconds() + 59)),
-            with("nbf", json!(NOW.seconds() - 5)),
+        #[rustfmt::skip]
+        let rows = [
+            with("aud", json!(TOKEN_URL)), with("aud", json!([ISSUER])), with("iat", json!(NOW.seconds())),
+            with("iat", json!(NOW.seconds() + 59)), with("nbf", json!(NOW.seconds() - 5)),
             with("more", json!({ "of": "it" })),
-        ] {
+        ];
+        for claims in rows {
             assert_eq!(judged(&claims), Ok(expected.clone()), "{claims}");
         }
     }
@@ -198,36 +197,21 @@ mod tests {
     fn each_claim_is_looked_at() {
         use AssertionProblem::{Audience, Jti, Parties, Times};
         let now = NOW.seconds();
-        for (name, value, problem) in [
-            ("iss", json!("other"), Parties),
-            ("iss", json!(null), Parties),
-            ("iss", json!(["web"]), Parties),
-            ("sub", json!("other"), Parties),
-            ("sub", json!(""), Parties),
-            ("sub", json!(7), Parties),
-            ("aud", json!("https://login.example.com/"), Audience),
-            ("aud", json!("https://other.example"), Audience),
+        #[rustfmt::skip]
+        let rows = [
+            ("iss", json!("other"), Parties), ("iss", json!(null), Parties), ("iss", json!(["web"]), Parties),
+            ("sub", json!("other"), Parties), ("sub", json!(""), Parties), ("sub", json!(7), Parties),
+            ("aud", json!("https://login.example.com/"), Audience), ("aud", json!("https://other.example"), Audience),
             ("aud", json!([ISSUER, TOKEN_URL]), Audience),
-            ("aud", json!([ISSUER, "https://other.example"]), Audience),
-            ("aud", json!([[ISSUER]]), Audience),
-            ("aud", json!([]), Audience),
-            ("aud", json!({ "0": ISSUER }), Audience),
-            ("aud", json!(null), Audience),
-            ("exp", json!(null), Times),
-            ("exp", json!("1795132860"), Times),
-            ("exp", json!(true), Times),
-            ("exp", json!(now - 60), Times),
-            ("exp", json!(now + 661), Times),
-            ("exp", json!(-1), Times),
-            ("exp", json!(1e300), Times),
-            ("nbf", json!(now + 61), Times),
-            ("nbf", json!("soon"), Times),
-            ("iat", json!(now + 61), Times),
-            ("iat", json!(null), Times),
-            ("jti", json!(null), Jti),
-            ("jti", json!(""), Jti),
-            ("jti", json!(1), Jti),
-        ] {
+            ("aud", json!([ISSUER, "https://other.example"]), Audience), ("aud", json!([[ISSUER]]), Audience),
+            ("aud", json!([]), Audience), ("aud", json!({ "0": ISSUER }), Audience), ("aud", json!(null), Audience),
+            ("exp", json!(null), Times), ("exp", json!("1795132860"), Times), ("exp", json!(true), Times),
+            ("exp", json!(now - 60), Times), ("exp", json!(now + 661), Times), ("exp", json!(-1), Times),
+            ("exp", json!(1e300), Times), ("nbf", json!(now + 61), Times), ("nbf", json!("soon"), Times),
+            ("iat", json!(now + 61), Times), ("iat", json!(null), Times), ("jti", json!(null), Jti),
+            ("jti", json!(""), Jti), ("jti", json!(1), Jti),
+        ];
+        for (name, value, problem) in rows {
             assert_eq!(judged(&with(name, value.clone())), Err(problem), "{name} {value}");
         }
         for name in ["iss", "sub", "aud", "exp", "jti"] {

@@ -132,8 +132,6 @@ mod tests {
     use super::super::parameters::Parameters;
     use super::*;
 
-    const ISSUER: &str = "https://login.example";
-
     fn target(uri: &str) -> RedirectTarget {
         RedirectTarget::match_registered(uri, &public_client(&[uri])).unwrap()
     }
@@ -151,39 +149,6 @@ mod tests {
     }
 
     #[test]
-    fn a_code_goes_out_with_state_and_issuer() {
-        let issued = Issued { code: Some(SecretText::new("gpc_x")), ..Issued::default() };
-        let success = AuthorizeSuccess { issued: &issued, state: Some("a b+c"), session_state: None, issuer: ISSUER };
-        assert_eq!(
-            location("https://rp1.example/cb", ResponseMode::Query, &success.parameters()),
-            "https://rp1.example/cb?code=gpc_x&state=a%20b%2Bc&iss=https%3A%2F%2Flogin.example"
-        );
-        assert!(!format!("{success:?}").contains("gpc_x"));
-    }
-
-    #[test]
-    fn tokens_bring_their_companions() {
-        let scope = ScopeSet::parse("openid orders.read").unwrap();
-        let access_token = FrontChannelAccessToken { access_token: SecretText::new("gpa_x"), expires_in: 3600, scope };
-        let issued = Issued { id_token: Some(SecretText::new("a.b.c")), access_token: Some(access_token), code: None };
-        let success = AuthorizeSuccess { issued: &issued, state: None, session_state: Some("h.s"), issuer: ISSUER };
-        assert_eq!(
-            location("https://rp1.example/cb?x=%20y", ResponseMode::Fragment, &success.parameters()),
-            "https://rp1.example/cb?x=%20y#id_token=a.b.c&access_token=gpa_x&token_type=Bearer&expires_in=3600&scope=openid%20orders.read&session_state=h.s&iss=https%3A%2F%2Flogin.example"
-        );
-    }
-
-    #[test]
-    fn an_error_goes_out_without_a_state_that_was_not_sent() {
-        let parameters = error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, None, Some(ISSUER));
-        let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["error", "error_description", "iss"]);
-        let parameters =
-            error_parameters(AuthorizeErrorCode::InvalidScope, Reason::MissingScope, Some(""), Some(ISSUER));
-        assert!(parameters.contains(&("state", String::new())));
-    }
-
-    #[test]
     fn an_existing_query_stays_byte_for_byte() {
         let one = vec![("a", "1".to_owned())];
         for (uri, expected) in [
@@ -198,14 +163,6 @@ mod tests {
             assert_eq!(location(uri, ResponseMode::Query, &one), expected);
         }
         assert_eq!(with_query("https://rp1.example/cb", &[]), "https://rp1.example/cb");
-    }
-
-    #[test]
-    fn a_form_names_the_registered_uri_and_leaves_values_alone() {
-        let parameters = vec![("state", "<b>\"'&".to_owned())];
-        let delivery = deliver(&target("https://rp1.example/cb?x=1"), ResponseMode::FormPost, parameters.clone());
-        assert_eq!(delivery, Delivery::Form { action: "https://rp1.example/cb?x=1".to_owned(), fields: parameters });
-        assert!(!format!("{delivery:?}").contains("<b>"));
     }
 
     #[test]

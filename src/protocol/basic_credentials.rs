@@ -21,23 +21,18 @@ pub struct BasicCredentials {
 
 /// The form-decoded reading first, then the raw one where it differs. `None` when it has no reading.
 pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
-    let user_pass = user_pass(header)?;
+    // The scheme's case does not matter (RFC 7617 §2).
+    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
+        return None;
+    }
+    let user_pass = String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
     let (client_id, secret) = user_pass.split_once(':')?;
     let decoded = form_decoded(client_id).zip(form_decoded(secret));
     let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
     let raw = credentials(client_id, secret).filter(|raw| decoded.as_ref() != Some(raw));
     let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
     (!readings.is_empty()).then_some(readings)
-}
-
-/// The scheme's case does not matter (RFC 7617 §2).
-fn user_pass(header: &str) -> Option<String> {
-    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
-        return None;
-    }
-    let bytes = STANDARD.decode(encoded.trim_start_matches(' ')).ok()?;
-    String::from_utf8(bytes).ok()
 }
 
 /// `None` when the text is not a form value (RFC 6749 §2.3.1).
@@ -78,37 +73,11 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_rfc_6749_2_3_1() {
-        let header = "Basic czZCaGRSa3F0Mzo3RmpmcDBaQnIxS3REUmJuZlZkbUl3";
-        assert_eq!(read(header), owned(&[("s6BhdRkqt3", "7Fjfp0ZBr1KtDRbnfVdmIw")]));
-    }
-
-    #[test]
     fn both_halves_are_form_decoded_and_the_raw_pair_is_kept_where_it_differs() {
         // RFC 6749 Appendix B: " %&+£€" in form encoding.
         let encoded = "+%25%26%2B%C2%A3%E2%82%AC";
         let readings = read(&basic(&format!("we%3Ab:{encoded}")));
         assert_eq!(readings, owned(&[("we:b", " %&+\u{a3}\u{20ac}"), ("we%3Ab", encoded)]));
-    }
-
-    #[test]
-    fn the_first_colon_splits_and_further_ones_belong_to_the_secret() {
-        assert_eq!(read(&basic("web:a:b=&c")), owned(&[("web", "a:b=&c")]));
-        assert_eq!(read(&basic("web:")), owned(&[("web", "")]));
-    }
-
-    #[test]
-    fn what_is_not_form_encoded_has_its_raw_reading_alone() {
-        assert_eq!(read(&basic("web:100%")), owned(&[("web", "100%")]));
-        assert_eq!(read(&basic("web:%ff")), owned(&[("web", "%ff")]));
-        assert_eq!(read(&basic("web:%00")), owned(&[("web", "%00")]));
-    }
-
-    #[test]
-    fn the_case_of_the_scheme_does_not_matter() {
-        for scheme in ["basic", "BASIC", "bAsIc"] {
-            assert_eq!(read(&format!("{scheme}  {}", STANDARD.encode("web:x"))), owned(&[("web", "x")]));
-        }
     }
 
     #[test]

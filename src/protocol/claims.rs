@@ -211,36 +211,6 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_scopes_carry_the_standard_claims() {
-        let scopes = built_in_scopes();
-        let named: Vec<(&str, usize)> = scopes.iter().map(|scope| (scope.name.as_str(), scope.claims.len())).collect();
-        let expected =
-            [("openid", 0), ("profile", 14), ("email", 2), ("address", 1), ("phone", 2), ("offline_access", 0)];
-        assert_eq!(named, expected);
-        assert!(scopes.iter().all(|scope| scope.kind == ScopeKind::Identity && scope.resources.is_empty()));
-        assert!(scopes.iter().flat_map(|scope| &scope.claims).all(|name| !is_reserved(name)));
-    }
-
-    #[test]
-    fn scopes_release_their_own_claims_and_no_others() {
-        let catalogue = catalogue();
-        let released = |text: &str| -> Vec<String> {
-            identity_claims(&scope(text), &[], &catalogue).into_keys().map(str::to_owned).collect()
-        };
-        assert_eq!(released("openid"), [""; 0]);
-        assert_eq!(released("openid email roles"), ["email", "email_verified", "role"]);
-        assert_eq!(released("orders.read stock unknown"), [""; 0]);
-    }
-
-    #[test]
-    fn names_asked_for_one_by_one_are_released_too() {
-        let catalogue = catalogue();
-        let requested = names("name email");
-        let released = identity_claims(&scope("openid email"), &requested, &catalogue);
-        assert_eq!(Vec::from_iter(released.into_keys()), ["email", "email_verified", "name"]);
-    }
-
-    #[test]
     fn a_claim_goes_out_under_the_name_that_scope_and_resource_give_it() {
         let mut catalogue = catalogue();
         let renamed = BTreeMap::from([(String::from("dept"), String::from("department"))]);
@@ -264,14 +234,6 @@ mod tests {
         };
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
-    }
-
-    #[test]
-    fn absent_claims_are_left_out() {
-        let user = user(json!({ "name": "Alice", "nickname": "", "email": null, "role": [] }));
-        let names = ["name", "nickname", "email", "role", "phone_number"];
-        let members = mapped(&user, &names.map(|name| (name, name)).into());
-        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
     }
 
     #[test]
@@ -299,27 +261,5 @@ mod tests {
         let for_user = json!({ "role": ["admin"], "email": "alice@example.com", "region": "eu" });
         assert_eq!(of(Some(&alice())), for_user);
         assert_eq!(of(None), json!({ "role": ["client"], "region": "eu" }));
-    }
-
-    #[test]
-    fn an_access_token_carries_only_what_its_scopes_and_audience_need() {
-        let of = |text: &str, audience: &str| {
-            let client = samples::client();
-            Value::Object(for_access_token(Some(&alice()), &client, &scope(text), &names(audience), &catalogue()))
-        };
-        assert_eq!(of("openid profile email", "https://op.example/resources"), json!({}));
-        assert_eq!(of("openid stock", "stock"), json!({}));
-        assert_eq!(of("orders.write", "https://orders.example.com/"), json!({ "email": "alice@example.com" }));
-    }
-
-    #[test]
-    fn an_id_token_carries_scope_claims_only_when_told_and_requested_ones_always() {
-        let of = |requested: &str, with_scope_claims| {
-            let scope = scope("openid profile");
-            Value::Object(for_id_token(&alice(), &scope, &names(requested), with_scope_claims, &catalogue()))
-        };
-        assert_eq!(of("", false), json!({}));
-        assert_eq!(of("email", false), json!({ "email": "alice@example.com" }));
-        assert_eq!(of("email sub", true), json!({ "email": "alice@example.com", "name": "Alice Smith" }));
     }
 }

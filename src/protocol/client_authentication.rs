@@ -64,18 +64,42 @@ impl PresentedClient {
         parameters: &Parameters,
     ) -> Result<PresentedClient, AuthenticationFailure> {
         let header_used = !authorization.is_empty();
-        let refuse = |error| AuthenticationFailure { error, header_used };
-        let body = BodyCredentials::read(parameters).map_err(refuse)?;
+        let named = PresentedClient::named(authorization, parameters);
+        named.map_err(|error| AuthenticationFailure { error, header_used })
+    }
+
+    fn named(authorization: &[&str], parameters: &Parameters) -> Result<PresentedClient, TokenError> {
+        let several = || contradiction(Reason::SeveralAuthenticationMethods);
+        let unreadable =
+            |reason| if reason == Reason::RepeatedParameter { contradiction(reason) } else { invalid_client(reason) };
+        let client_id = parameters.bounded("client_id", lengths::CLIENT_ID).map_err(unreadable)?;
+        let secret = parameters.bounded("client_secret", lengths::CLIENT_SECRET).map_err(unreadable)?;
         if client_assertion::is_sent(parameters) {
-            let beside = header_used || body.secret.is_some();
-            let several = || contradiction(Reason::SeveralAuthenticationMethods);
-            return if beside { Err(refuse(several())) } else { from_assertion(parameters, &body).map_err(refuse) };
+            if !authorization.is_empty() || secret.is_some() {
+                return Err(several());
+            }
+            let (client_id, jws) = client_assertion::read(parameters, client_id).map_err(unreadable)?;
+            let assertion = Some(Box::new(jws));
+            return Ok(PresentedClient { client_id, secret: None, assertion, header_used: false, raw: None });
         }
-        match authorization {
-            [] => body.into_client().map_err(refuse),
-            [header] => from_header(header, body).map_err(refuse),
-            [_, _, ..] => Err(refuse(contradiction(Reason::SeveralAuthenticationMethods))),
+        let header = match authorization {
+            [] => {
+                let client_id = client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
+                let (client_id, secret) = (ClientId::new(client_id), secret.map(SecretText::new));
+                return Ok(PresentedClient { client_id, secret, assertion: None, header_used: false, raw: None });
+            }
+            [header] => header,
+            [_, _, ..] => return Err(several()),
+        };
+        let readings = basic_credentials::readings(header);
+        let readings = readings.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
+        if secret.is_some() {
+            return Err(several());
         }
+        let is_named = |pair: &BasicCredentials| client_id.is_none_or(|named| named == pair.client_id.as_str());
+        let mut named = readings.into_iter().filter(is_named);
+        let first = named.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
+        Ok(PresentedClient::from_pair(first, named.next()))
     }
 
     /// The second and last reading of the same header, for when this one was refused.
@@ -169,56 +193,6 @@ impl AuthenticationFailure {
     pub fn counts_as_guess(&self) -> bool {
         matches!(self.error.reason, Reason::WrongClientSecret | Reason::UnknownClientAtToken)
     }
-}
-
-struct BodyCredentials<'a> {
-    client_id: Option<&'a str>,
-    secret: Option<&'a str>,
-}
-
-impl<'a> BodyCredentials<'a> {
-    fn read(parameters: &'a Parameters) -> Result<BodyCredentials<'a>, TokenError> {
-        let read = |name, most| parameters.bounded(name, most).map_err(unreadable);
-        let client_id = read("client_id", lengths::CLIENT_ID)?;
-        Ok(BodyCredentials { client_id, secret: read("client_secret", lengths::CLIENT_SECRET)? })
-    }
-
-    fn into_client(self) -> Result<PresentedClient, TokenError> {
-        let client_id = self.client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
-        Ok(PresentedClient {
-            client_id: ClientId::new(client_id),
-            secret: self.secret.map(SecretText::new),
-            assertion: None,
-            header_used: false,
-            raw: None,
-        })
-    }
-
-    fn names(&self, client_id: &ClientId) -> bool {
-        self.client_id.is_none_or(|named| named == client_id.as_str())
-    }
-}
-
-fn from_header(header: &str, body: BodyCredentials<'_>) -> Result<PresentedClient, TokenError> {
-    let read = basic_credentials::readings(header);
-    let readings = read.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
-    if body.secret.is_some() {
-        return Err(contradiction(Reason::SeveralAuthenticationMethods));
-    }
-    let mut named = readings.into_iter().filter(|pair| body.names(&pair.client_id));
-    let first = named.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
-    Ok(PresentedClient::from_pair(first, named.next()))
-}
-
-fn from_assertion(parameters: &Parameters, body: &BodyCredentials<'_>) -> Result<PresentedClient, TokenError> {
-    let refuse =
-        |reason| if reason == Reason::RepeatedParameter { contradiction(reason) } else { invalid_client(reason) };
-    let (client_id, jws) = client_assertion::read(parameters, body.client_id).map_err(refuse)?;
-    Ok(PresentedClient { client_id, secret: None, assertion: Some(Box::new(jws)), header_used: false, raw: None })
-}
-
-fn unreadable(reason: Reason) -> TokenError {
-    if reason == Reason::OverlongParameter { invalid_client(reason) } else { contradiction(reason) }
 }
 
 fn invalid_client(reason: Reason) -> TokenError {

@@ -55,26 +55,18 @@ mod tests {
 
     #[test]
     fn everything_else_is_an_invalid_scope() {
-        for (requested, allowed, reason) in [
-            (None, "openid profile", Reason::NoScopeLeft),
-            (None, "", Reason::NoScopeLeft),
-            (None, "gone", Reason::NoScopeLeft),
-            (Some("openid"), "openid stock", Reason::IdentityScopeForClient),
+        #[rustfmt::skip]
+        let rows = [
+            (None, "openid profile", Reason::NoScopeLeft), (None, "", Reason::NoScopeLeft),
+            (None, "gone", Reason::NoScopeLeft), (Some("openid"), "openid stock", Reason::IdentityScopeForClient),
             (Some("stock offline_access"), "stock offline_access", Reason::IdentityScopeForClient),
             (Some("stock profile"), "stock", Reason::IdentityScopeForClient),
-            (Some("orders.read"), "stock", Reason::UnknownScope),
-            (Some("stock nope"), "stock", Reason::UnknownScope),
+            (Some("orders.read"), "stock", Reason::UnknownScope), (Some("stock nope"), "stock", Reason::UnknownScope),
             (Some("gone"), "stock gone", Reason::UnknownScope),
-        ] {
+        ];
+        for (requested, allowed, reason) in rows {
             let expected = Err((TokenErrorCode::InvalidScope, reason));
             assert_eq!(granted(requested, allowed), expected, "{requested:?} of {allowed}");
         }
-    }
-
-    #[test]
-    fn ten_thousand_scopes_are_refused_like_one() {
-        let many: Vec<String> = (0..10_000).map(|number| format!("s{number}")).collect();
-        let expected = Err((TokenErrorCode::InvalidScope, Reason::UnknownScope));
-        assert_eq!(granted(Some(&many.join(" ")), "stock"), expected);
     }
 }

@@ -33,25 +33,14 @@ mod tests {
 
     #[test]
     fn all_others_are_not() {
-        for origin in [
-            "",
-            "*",
-            "null",
-            "https://evil.example",
-            "https://rp1.example.evil.example",
-            "https://rp1.example/",
-            "https://rp1.example/cb",
-            "https://rp1.example:443",
-            "https://rp1.example:8443",
-            "http://rp1.example",
-            "HTTPS://RP1.EXAMPLE",
-            "https://sub.rp1.example",
-            "http://localhost",
-            "http://localhost:3001",
-            "com.example.app:",
-            "com.example.app://",
-            "https://rp1.example https://evil.example",
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            "", "*", "null", "https://evil.example", "https://rp1.example.evil.example", "https://rp1.example/",
+            "https://rp1.example/cb", "https://rp1.example:443", "https://rp1.example:8443", "http://rp1.example",
+            "HTTPS://RP1.EXAMPLE", "https://sub.rp1.example", "http://localhost", "http://localhost:3001",
+            "com.example.app:", "com.example.app://", "https://rp1.example https://evil.example",
+        ];
+        for origin in rows {
             assert!(!allowed_origin(&application(), origin), "{origin}");
         }
     }

@@ -64,19 +64,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_kept_as_sent() {
-        let orders = "https://orders.example.com/";
-        let request = asked(&[("scope", "openid orders.read"), ("resource", orders), ("acr_values", "idp:corp 1")]);
-        let request = request.unwrap();
-        assert_eq!(
-            (request.scope.to_string().as_str(), request.resources.as_slice()),
-            ("openid orders.read", &[orders.to_owned()][..])
-        );
-        assert_eq!(request.acr_values.as_deref(), Some("idp:corp 1"));
-        assert!(asked(&[]).unwrap().scope.contains("stock"), "all that the client may have");
-    }
-
-    #[test]
     fn what_cannot_be_had_is_refused_at_once() {
         let long = "a".repeat(301);
         for (pair, expected) in [

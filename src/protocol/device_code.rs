@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::identifiers::{Sid, Subject, TenantName};
-    use super::super::samples::{self, NOW, catalogue, scope};
+    use super::super::samples::{self, NOW, catalogue};
     use super::*;
 
     #[test]
@@ -174,15 +174,6 @@ mod tests {
             let verdict = judge_poll(facts).map_err(|error| (error.code.as_str(), error.reason));
             assert_eq!(verdict, expected, "{facts:?}");
         }
-    }
-
-    #[test]
-    fn what_the_client_lost_meanwhile_is_not_given() {
-        let mut catalogue = catalogue();
-        assert!(is_still_allowed(&scope("openid stock"), &samples::client(), &catalogue));
-        assert!(!is_still_allowed(&scope("openid phone"), &samples::client(), &catalogue));
-        catalogue.scopes.remove("stock");
-        assert!(!is_still_allowed(&scope("openid stock"), &samples::client(), &catalogue));
     }
 
     fn session() -> Session {

@@ -30,9 +30,9 @@ const STANDARD_MEMBERS: [&str; 8] =
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// As far as this is allowed.
+    /// Issue it, as far as this is allowed.
     Propose(Box<Proposal>),
-    /// What the built-in token exchange has judged already.
+    /// Issue what the built-in token exchange has judged already.
     Exchange(Box<Exchanged>),
     Refuse(Refusal),
 }
@@ -198,7 +198,6 @@ mod tests {
 
     use super::super::client::GrantType;
     use super::super::samples::{self, alice, catalogue, scope};
-    use super::super::scope::OFFLINE_ACCESS;
     use super::super::user_scope::requested_scope;
     use super::*;
 
@@ -262,15 +261,6 @@ mod tests {
     }
 
     #[test]
-    fn without_the_refresh_grant_nothing_is_offline() {
-        let without = |client: &mut Client, _: &mut User| client.grant_types = [GrantType::AuthorizationCode].into();
-        let refused = TokenError::about_scope(Reason::UnknownScope, OFFLINE_ACCESS);
-        assert_eq!(judged(&for_alice(), Some("offline_access"), without), Verdict::Refuse(refused));
-        let Verdict::Issue(granted) = judged(&for_alice(), None, without) else { panic!("refused") };
-        assert!(!granted.scope.contains(OFFLINE_ACCESS));
-    }
-
-    #[test]
     fn the_subject_is_a_user_whom_the_client_may_have() {
         let refused = Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
         let somebody = Proposal { subject: Some(Subject::new("nobody")), ..Proposal::default() };
@@ -284,25 +274,6 @@ mod tests {
         let of_corp = Proposal { identity_provider: Some(String::from("corp")), ..for_alice() };
         assert_eq!(judged(&of_corp, None, |_, _| {}), refused, "no such provider");
         assert!(matches!(judged(&Proposal::default(), None, not_local), Verdict::Issue(_)));
-    }
-
-    #[test]
-    fn a_tenant_must_be_the_settled_one_and_the_clients() {
-        let (catalogue, acme) = (catalogue(), TenantName::new("acme"));
-        let of_acme = User { tenant: Some(acme.clone()), ..alice() };
-        let verdict = |tenant: Option<&TenantName>, user: &User, client: &Client| {
-            let asked = scope("stock");
-            let (client, user) = (client, Some(user));
-            judge(
-                &for_alice(),
-                &Circumstances { client, catalogue: &catalogue, requested: None, asked: &asked, tenant, user },
-            )
-        };
-        let elsewhere = Client { tenants: Some([TenantName::new("globex")].into()), ..client() };
-        assert!(matches!(verdict(Some(&acme), &of_acme, &client()), Verdict::Issue(_)));
-        assert!(matches!(verdict(Some(&acme), &alice(), &client()), Verdict::Refuse(_)));
-        assert!(matches!(verdict(Some(&TenantName::new("globex")), &of_acme, &client()), Verdict::Refuse(_)));
-        assert!(matches!(verdict(Some(&acme), &of_acme, &elsewhere), Verdict::Refuse(_)));
     }
 
     #[test]
@@ -336,26 +307,6 @@ mod tests {
         let Verdict::Issue(granted) = with(json!({})) else { panic!("refused") };
         assert_eq!(Value::Object(granted.claims), json!({"may_act": {}}));
         assert!(matches!(with(json!("gateway")), Verdict::Faulty(_)));
-    }
-
-    #[test]
-    fn claims_and_members_share_two_kibibytes() {
-        let members = |length: usize| Map::from_iter([(String::from("x"), json!("y".repeat(length)))]);
-        let of = |claims: usize, parameters: usize| {
-            let proposal = Proposal { claims: members(claims), parameters: members(parameters), ..for_alice() };
-            judged(&proposal, None, |_, _| {})
-        };
-        assert!(matches!(of(1_000, 1_032), Verdict::Issue(_)));
-        assert!(matches!(of(1_000, 1_033), Verdict::Faulty(_)));
-        assert!(matches!(of(2_100, 0), Verdict::Faulty(_)));
-    }
-
-    #[test]
-    fn own_words_are_made_fit_to_leave() {
-        let of = |text: &str| Description::new(text).map(|description| description.as_str().to_owned());
-        assert_eq!(of("The \"key\" is\tunkn\u{f6}wn.\\\r\n"), Some(String::from("The key isunknwn.")));
-        assert_eq!(of(&"x".repeat(300)), Some("x".repeat(200)));
-        assert_eq!((of(""), of(" \u{e9}\"\\\n")), (None, None));
     }
 
     proptest! {

@@ -180,30 +180,6 @@ mod tests {
     const A_MINUTE_LATER: Instant = Instant::from_seconds(1_795_132_860);
 
     #[test]
-    fn ten_are_told_one_by_one_and_the_rest_as_a_number() {
-        let mut attempts = FailedAttempts::default();
-        (0..25).for_each(|_| note(&mut attempts, 1, NOW));
-        note(&mut attempts, 2, NOW);
-        let rows = attempts.take(NOW);
-        assert_eq!(rows.len(), 11);
-        assert!(rows.iter().all(|row| matches!(row, FailureRow::One(_))));
-        assert_eq!(attempts.take(NOW), []);
-        let more = FailureRow::More { source: Some(address(1)), more: failed(15) };
-        assert_eq!(attempts.take(A_MINUTE_LATER), [more]);
-        assert_eq!(attempts.take(A_MINUTE_LATER), []);
-    }
-
-    #[test]
-    fn each_minute_begins_anew() {
-        let mut attempts = FailedAttempts::default();
-        (0..12).for_each(|_| note(&mut attempts, 1, NOW));
-        (0..3).for_each(|_| note(&mut attempts, 1, A_MINUTE_LATER));
-        let rows = attempts.take(A_MINUTE_LATER);
-        assert_eq!(rows.iter().filter(|row| matches!(row, FailureRow::One(_))).count(), 13);
-        assert_eq!(total(&rows), 15);
-    }
-
-    #[test]
     fn many_sources_take_bounded_memory_and_none_goes_uncounted() {
         let mut attempts = FailedAttempts::default();
         (0..5_000).for_each(|number| (0..3).for_each(|_| note(&mut attempts, number, NOW)));

@@ -18,38 +18,29 @@ mod tests {
 
     #[test]
     fn our_own_pages_and_silent_browsers_pass() {
-        for (origin, site) in [
-            (None, None),
-            (Some(OURS), None),
-            (Some(OURS), Some("same-origin")),
-            (None, Some("same-origin")),
-            (None, Some("none")),
-            (Some(OURS), Some("none")),
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            (None, None), (Some(OURS), None), (Some(OURS), Some("same-origin")), (None, Some("same-origin")),
+            (None, Some("none")), (Some(OURS), Some("none")),
+        ];
+        for (origin, site) in rows {
             assert_eq!(check_sender(OURS, origin, site), Ok(()), "{origin:?} {site:?}");
         }
     }
 
     #[test]
     fn everyone_else_is_refused() {
-        for (origin, site) in [
-            (Some("https://evil.example"), None),
-            (Some("https://login.example.evil.example"), None),
-            (Some("https://login.example:8443"), None),
-            (Some("https://login.example/"), None),
-            (Some("http://login.example"), None),
-            (Some("HTTPS://LOGIN.EXAMPLE"), None),
-            (Some("null"), None),
-            (Some(""), None),
-            (Some("null"), Some("same-origin")),
-            (Some("https://evil.example"), Some("same-origin")),
-            (Some(OURS), Some("cross-site")),
-            (Some(OURS), Some("same-site")),
-            (None, Some("cross-site")),
-            (None, Some("same-site")),
-            (None, Some("")),
+        #[rustfmt::skip]
+        let rows = [
+            (Some("https://evil.example"), None), (Some("https://login.example.evil.example"), None),
+            (Some("https://login.example:8443"), None), (Some("https://login.example/"), None),
+            (Some("http://login.example"), None), (Some("HTTPS://LOGIN.EXAMPLE"), None), (Some("null"), None),
+            (Some(""), None), (Some("null"), Some("same-origin")),
+            (Some("https://evil.example"), Some("same-origin")), (Some(OURS), Some("cross-site")),
+            (Some(OURS), Some("same-site")), (None, Some("cross-site")), (None, Some("same-site")), (None, Some("")),
             (None, Some("SAME-ORIGIN")),
-        ] {
+        ];
+        for (origin, site) in rows {
             assert_eq!(check_sender(OURS, origin, site), Err(Reason::ForeignFormPost), "{origin:?} {site:?}");
         }
     }

@@ -97,40 +97,7 @@ fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{self, scope};
     use super::*;
-
-    #[test]
-    fn a_proposal_is_read_whole() {
-        let answer = json!({
-            "subject": "alice", "scope": "stock orders.read", "claims": {"tier": "gold"}, "parameters": {"account": 7},
-            "error": null
-        });
-        let expected = Proposal {
-            subject: Some(Subject::new("alice")),
-            scope: Some(scope("stock orders.read")),
-            claims: Map::from_iter([(String::from("tier"), json!("gold"))]),
-            parameters: Map::from_iter([(String::from("account"), json!(7))]),
-            ..Proposal::default()
-        };
-        assert_eq!(read(&answer), Ok(Answer::Propose(Box::new(expected))));
-        let nothing = Ok(Answer::Propose(Box::default()));
-        assert_eq!((read(&json!({})), read(&json!({"subject": null, "claims": null}))), (nothing.clone(), nothing));
-    }
-
-    #[test]
-    fn an_error_is_one_that_a_grant_can_have() {
-        let refused = |answer: Value| match read(&answer) {
-            Ok(Answer::Refuse(refusal)) => (
-                refusal.error.code.as_str(),
-                refusal.description.as_ref().map(|description| description.as_str().to_owned()),
-            ),
-            other => panic!("{other:?}"),
-        };
-        let spoken = json!({"error": "invalid_grant", "error_description": "Gone \"now\"."});
-        assert_eq!(refused(spoken), ("invalid_grant", Some(String::from("Gone now."))));
-        assert_eq!(refused(json!({"error": "invalid_scope"})), ("invalid_scope", None));
-    }
 
     #[test]
     fn what_breaks_the_contract_is_named() {
@@ -151,14 +118,5 @@ mod tests {
         ] {
             assert_eq!(read(&answer), Err(fault.to_owned()), "{answer}");
         }
-    }
-
-    #[test]
-    fn of_the_client_no_secret_is_told() {
-        let mut client = samples::client();
-        client.jwks = Some(json!({"keys": []}));
-        let told = client_metadata(&client);
-        assert_eq!((&told["client_id"], &told["grant_types"][1]), (&json!("web"), &json!("client_credentials")));
-        assert_eq!((told.get("jwks"), told.get("tenants")), (None, None));
     }
 }

@@ -108,15 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn at_hash_of_openid_connect_core_a_3() {
+    fn at_hash_and_c_hash_of_openid_connect_core_a_3_and_a_4() {
         let access_token = "jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y";
         assert_eq!(half_hash(SigningAlgorithm::Rs256, access_token), "77QmUPtjPfzWtF2AnpK9RQ");
-    }
-
-    #[test]
-    fn c_hash_of_openid_connect_core_a_4() {
         let code = "Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk";
-        assert_eq!(half_hash(SigningAlgorithm::Rs256, code), "LDktKdoQak3Pk0cnXxCltA");
         assert_eq!(half_hash(SigningAlgorithm::Es256, code), "LDktKdoQak3Pk0cnXxCltA");
     }
 
@@ -141,46 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn what_we_assemble_is_read_back() {
-        let claims: Map<String, Value> = [(String::from("sub"), json!("é"))].into_iter().collect();
-        let input = signing_input(SigningAlgorithm::EdDsa, "key-1", ACCESS_TOKEN_TYP, &claims);
-        let jws = UnverifiedJws::parse(&assemble(&input, b"sig")).unwrap();
-        assert_eq!(jws.alg, SigningAlgorithm::EdDsa);
-        assert_eq!((jws.kid.as_deref(), jws.typ.as_deref()), (Some("key-1"), Some("at+jwt")));
-        assert_eq!((jws.unverified_claims(), jws.signing_input), (Some(claims), input));
-    }
-
-    #[test]
     fn headers_that_are_not_ours_are_refused() {
-        for header in [
-            r#"{"alg":"none"}"#,
-            r#"{"alg":"HS256"}"#,
-            r#"{"alg":"rs256"}"#,
-            r#"{"alg":"RS512"}"#,
-            r#"{"alg":["RS256"]}"#,
-            r#"{"alg":null}"#,
-            r#"{}"#,
-            r#"{"alg":"RS256","crit":["exp"],"exp":1}"#,
-            r#"{"alg":"RS256","crit":[]}"#,
-            r#"{"alg":"RS256","kid":null}"#,
-            r#"{"alg":"RS256","kid":7}"#,
-            r#"{"alg":"RS256","typ":{}}"#,
-            r#"["RS256"]"#,
-            r#""RS256""#,
-            r#"{"alg":"RS256"}{}"#,
-            "",
-            "not json",
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            r#"{"alg":"none"}"#, r#"{"alg":"HS256"}"#, r#"{"alg":"rs256"}"#, r#"{"alg":"RS512"}"#,
+            r#"{"alg":["RS256"]}"#, r#"{"alg":null}"#, r#"{}"#, r#"{"alg":"RS256","crit":["exp"],"exp":1}"#,
+            r#"{"alg":"RS256","crit":[]}"#, r#"{"alg":"RS256","kid":null}"#, r#"{"alg":"RS256","kid":7}"#,
+            r#"{"alg":"RS256","typ":{}}"#, r#"["RS256"]"#, r#""RS256""#, r#"{"alg":"RS256"}{}"#, "", "not json",
+        ];
+        for header in rows {
             assert_eq!(UnverifiedJws::parse(&jws(header, "{}")), None, "{header}");
         }
-    }
-
-    #[test]
-    fn keys_offered_in_the_header_leave_no_trace() {
-        let header = r#"{"alg":"ES256","jku":"http://127.0.0.1/","x5u":"file:///etc/passwd","jwk":{"kty":"oct"},"kid":"../../dev/null"}"#;
-        let jws = UnverifiedJws::parse(&jws(header, "{}")).unwrap();
-        assert_eq!(jws.kid.as_deref(), Some("../../dev/null"));
-        assert!(!format!("{:?}", jws.kid).contains("http"));
     }
 
     #[test]

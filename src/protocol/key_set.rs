@@ -238,18 +238,15 @@ mod tests {
 
     #[test]
     fn what_is_for_something_else_is_left_alone() {
-        for jwk in [
-            with(p256(1), "use", json!("enc")),
-            with(p256(1), "key_ops", json!(["encrypt"])),
-            with(p256(1), "key_ops", json!([])),
-            with(p256(1), "alg", json!("ES384")),
-            with(rsa(2_048), "alg", json!("PS256")),
-            with(rsa(2_048), "alg", json!("RSA-OAEP")),
-            with(p256(1), "crv", json!("P-384")),
-            json!({ "kty": "OKP", "crv": "X25519", "x": "AA" }),
-            json!({ "kty": "OKP", "crv": "Ed448", "x": "AA" }),
-            json!({ "kty": "AKP", "alg": "ML-DSA-44" }),
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            with(p256(1), "use", json!("enc")), with(p256(1), "key_ops", json!(["encrypt"])),
+            with(p256(1), "key_ops", json!([])), with(p256(1), "alg", json!("ES384")),
+            with(rsa(2_048), "alg", json!("PS256")), with(rsa(2_048), "alg", json!("RSA-OAEP")),
+            with(p256(1), "crv", json!("P-384")), json!({ "kty": "OKP", "crv": "X25519", "x": "AA" }),
+            json!({ "kty": "OKP", "crv": "Ed448", "x": "AA" }), json!({ "kty": "AKP", "alg": "ML-DSA-44" }),
+        ];
+        for jwk in rows {
             assert_eq!(read(&jwk), JwkReading::ForOtherUse, "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }
@@ -259,37 +256,21 @@ mod tests {
 
     #[test]
     fn weak_private_and_malformed_keys_are_refused() {
-        for jwk in [
-            json!(null),
-            json!([]),
-            json!({}),
-            json!({ "kty": 7 }),
-            json!({ "kty": "oct", "k": "c2VjcmV0" }),
-            json!({ "kty": "oct" }),
-            with(rsa(2_048), "d", json!("AQ")),
-            with(p256(1), "d", json!("AQ")),
-            rsa(1_024),
-            rsa(2_040),
-            rsa(8_200),
-            with(rsa(2_048), "e", json!("AQ")),
-            with(rsa(2_048), "e", json!("AA")),
-            with(rsa(2_048), "e", json!("")),
-            with(rsa(2_048), "e", json!("BA")),
-            with(rsa(2_048), "e", json!("////////")),
-            with(rsa(2_048), "e", json!(65_537)),
-            with(rsa(2_048), "n", json!("not base64url!")),
-            with(rsa(2_048), "n", json!("")),
-            with(p256(1), "x", json!("AA")),
-            with(p256(1), "y", json!(null)),
-            with(p256(1), "y", p256(2)["y"].clone()),
-            PublicKey::P256 { x: [0; 32], y: [0; 32] }.to_jwk(),
-            PublicKey::P256 { x: [0xff; 32], y: [0xff; 32] }.to_jwk(),
-            with(p256(1), "kid", json!(1)),
-            with(p256(1), "use", json!(["sig"])),
-            with(p256(1), "key_ops", json!("verify")),
-            with(p256(1), "alg", json!(null)),
-            json!({ "kty": "OKP", "crv": "Ed25519", "x": "AA" }),
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            json!(null), json!([]), json!({}), json!({ "kty": 7 }), json!({ "kty": "oct", "k": "c2VjcmV0" }),
+            json!({ "kty": "oct" }), with(rsa(2_048), "d", json!("AQ")), with(p256(1), "d", json!("AQ")), rsa(1_024),
+            rsa(2_040), rsa(8_200), with(rsa(2_048), "e", json!("AQ")), with(rsa(2_048), "e", json!("AA")),
+            with(rsa(2_048), "e", json!("")), with(rsa(2_048), "e", json!("BA")),
+            with(rsa(2_048), "e", json!("////////")), with(rsa(2_048), "e", json!(65_537)),
+            with(rsa(2_048), "n", json!("not base64url!")), with(rsa(2_048), "n", json!("")),
+            with(p256(1), "x", json!("AA")), with(p256(1), "y", json!(null)),
+            with(p256(1), "y", p256(2)["y"].clone()), PublicKey::P256 { x: [0; 32], y: [0; 32] }.to_jwk(),
+            PublicKey::P256 { x: [0xff; 32], y: [0xff; 32] }.to_jwk(), with(p256(1), "kid", json!(1)),
+            with(p256(1), "use", json!(["sig"])), with(p256(1), "key_ops", json!("verify")),
+            with(p256(1), "alg", json!(null)), json!({ "kty": "OKP", "crv": "Ed25519", "x": "AA" }),
+        ];
+        for jwk in rows {
             assert!(matches!(read(&jwk), JwkReading::Unfit(_)), "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }

@@ -138,15 +138,12 @@ mod tests {
     #[test]
     fn another_verifier_does_not() {
         let other = format!("e{}", &VERIFIER[1..]);
-        for verifier in [
-            CHALLENGE,
-            other.as_str(),
-            "",
-            &VERIFIER[..42],
-            &format!("{VERIFIER}="),
-            &format!("{VERIFIER} "),
+        #[rustfmt::skip]
+        let rows = [
+            CHALLENGE, other.as_str(), "", &VERIFIER[..42], &format!("{VERIFIER}="), &format!("{VERIFIER} "),
             &"a".repeat(129),
-        ] {
+        ];
+        for verifier in rows {
             assert_eq!(verify(Some(&s256(CHALLENGE)), Some(verifier)), Err(Reason::CodeVerifierMismatch), "{verifier}");
         }
         // Too short to be a verifier, however well it fits.

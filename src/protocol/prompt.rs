@@ -46,19 +46,12 @@ mod tests {
 
     #[test]
     fn anything_else_is_malformed() {
-        for text in [
-            "none login",
-            "login none",
-            "none consent",
-            "create",
-            "login create",
-            "Login",
-            "NONE",
-            " ",
-            "login,consent",
-            "login\tconsent",
-            "none none consent",
-        ] {
+        #[rustfmt::skip]
+        let rows = [
+            "none login", "login none", "none consent", "create", "login create", "Login", "NONE", " ",
+            "login,consent", "login\tconsent", "none none consent",
+        ];
+        for text in rows {
             assert_eq!(Prompts::parse(text), Err(Reason::MalformedPrompt), "{text:?}");
         }
     }

@@ -199,28 +199,17 @@ mod tests {
 
     #[test]
     fn other_shapes_are_malformed() {
-        for text in [
-            "",
-            "null",
-            "[]",
-            "\"x\"",
-            "1",
-            "{",
-            "{} x",
-            r#"{"userinfo": []}"#,
-            r#"{"userinfo": "name"}"#,
-            r#"{"id_token": 1}"#,
-            r#"{"id_token": {"name": true}}"#,
-            r#"{"id_token": {"name": "x"}}"#,
-            r#"{"id_token": {"name": []}}"#,
-            r#"{"id_token": {"name": {"essential": "yes"}}}"#,
-            r#"{"id_token": {"name": {"essential": null}}}"#,
-            r#"{"id_token": {"name": {"values": "x"}}}"#,
-            r#"{"id_token": {"name": {"value": "x", "values": ["x"]}}}"#,
-            r#"{"id_token": {"sub": {"value": 5}}}"#,
+        #[rustfmt::skip]
+        let rows = [
+            "", "null", "[]", "\"x\"", "1", "{", "{} x", r#"{"userinfo": []}"#, r#"{"userinfo": "name"}"#,
+            r#"{"id_token": 1}"#, r#"{"id_token": {"name": true}}"#, r#"{"id_token": {"name": "x"}}"#,
+            r#"{"id_token": {"name": []}}"#, r#"{"id_token": {"name": {"essential": "yes"}}}"#,
+            r#"{"id_token": {"name": {"essential": null}}}"#, r#"{"id_token": {"name": {"values": "x"}}}"#,
+            r#"{"id_token": {"name": {"value": "x", "values": ["x"]}}}"#, r#"{"id_token": {"sub": {"value": 5}}}"#,
             r#"{"id_token": {"sub": {"values": []}}}"#,
             r#"{"id_token": {"sub": {"value": "a"}}, "userinfo": {"sub": {"value": "b"}}}"#,
-        ] {
+        ];
+        for text in rows {
             assert_eq!(read(text), Err(Reason::MalformedClaims), "{text}");
         }
         assert_eq!(read(&"[".repeat(4096)), Err(Reason::MalformedClaims));

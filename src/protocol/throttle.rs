@@ -74,31 +74,29 @@ mod tests {
     }
 
     fn failures(count: u32) -> Option<Failures> {
-        Some(Failures { count, last_at: at(1_000), window_ends_at: at(1_600) })
+        (count > 0).then_some(Failures { count, last_at: at(1_000), window_ends_at: at(1_600) })
     }
 
     #[test]
-    fn the_tenth_wrong_password_is_the_last_for_a_while() {
-        let counters =
-            |count| Counters { account_and_source: failures(count), source: failures(count), account: failures(count) };
-        assert_eq!(admit(&counters(9), &LIMITS, at(1_001)), Admission::Admit);
-        assert_eq!(admit(&counters(10), &LIMITS, at(1_001)), Admission::Wait(Duration::from_secs(599)));
-        assert_eq!(admit(&counters(10), &LIMITS, at(1_600)), Admission::Admit);
-    }
-
-    #[test]
-    fn a_source_that_tries_many_accounts_waits_for_all() {
-        let counters = Counters { source: failures(50), ..Counters::default() };
-        assert_eq!(admit(&counters, &LIMITS, at(1_100)), Admission::Wait(Duration::from_secs(500)));
-    }
-
-    #[test]
-    fn an_attack_from_everywhere_delays_new_sources_and_locks_nobody() {
-        let attacked = Counters { account: failures(301), ..Counters::default() };
-        assert_eq!(admit(&attacked, &LIMITS, at(1_001)), Admission::Introduce(Duration::from_secs(60)));
-        let introduced = Counters { account_and_source: failures(1), ..attacked };
-        assert_eq!(admit(&introduced, &LIMITS, at(1_001)), Admission::Wait(Duration::from_secs(59)));
-        assert_eq!(admit(&introduced, &LIMITS, at(1_060)), Admission::Admit);
-        assert_eq!(admit(&Counters { account: failures(300), ..attacked }, &LIMITS, at(1_001)), Admission::Admit);
+    fn whoever_failed_too_often_waits_and_an_attack_from_everywhere_locks_nobody() {
+        use Admission::{Admit, Introduce, Wait};
+        let seconds = Duration::from_secs;
+        for ([account_and_source, source, account], now, expected) in [
+            ([9, 9, 9], 1_001, Admit),
+            ([10, 10, 10], 1_001, Wait(seconds(599))),
+            ([10, 10, 10], 1_600, Admit),
+            ([0, 50, 0], 1_100, Wait(seconds(500))),
+            ([0, 0, 300], 1_001, Admit),
+            ([0, 0, 301], 1_001, Introduce(seconds(60))),
+            ([1, 0, 301], 1_001, Wait(seconds(59))),
+            ([1, 0, 301], 1_060, Admit),
+        ] {
+            let counters = Counters {
+                account_and_source: failures(account_and_source),
+                source: failures(source),
+                account: failures(account),
+            };
+            assert_eq!(admit(&counters, &LIMITS, at(now)), expected, "{counters:?} {now}");
+        }
     }
 }

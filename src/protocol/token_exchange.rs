@@ -12,7 +12,7 @@ use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, Origin};
 use super::errors::{TokenError, TokenErrorCode};
 use super::extension_grant::MAY_ACT;
 use super::reason::Reason;
-use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeSet};
+use super::scope::{Catalogue, OFFLINE_ACCESS, OPENID};
 use super::secret::SecretText;
 use super::token_request::ExtensionRequest;
 
@@ -111,9 +111,17 @@ pub fn judge(
     if !may_act(subject.claims.get(MAY_ACT), &actor, circumstances.issuer) {
         return Err(invalid_request(Reason::ActorNotAllowed));
     }
+    let before = subject.delegation.clone().map(|before| (before.actors, before.origins));
+    let (actors, origins) = before.unwrap_or_default();
+    if actors.len() >= DEEPEST {
+        return Err(invalid_request(Reason::DelegationTooDeep));
+    }
     Ok(Exchanged {
         user: user.clone(),
-        delegation: delegated(subject, actor)?,
+        delegation: Delegation {
+            actors: [actor].into_iter().chain(actors).collect(),
+            origins: origins.into_iter().chain([Origin::of(subject)]).collect(),
+        },
         narrowed: narrowed(request, subject, rights, circumstances)?,
         claims: subject.claims.clone(),
         ends_at: subject.expires_at,
@@ -149,18 +157,6 @@ fn may_act(claim: Option<&Value>, actor: &Actor, issuer: &str) -> bool {
     members.is_some_and(|members| members.iter().all(|(name, value)| named.get(name) == Some(value)))
 }
 
-fn delegated(subject: &AccessToken, actor: Actor) -> Result<Delegation, TokenError> {
-    let (before, origins) =
-        subject.delegation.clone().map(|before| (before.actors, before.origins)).unwrap_or_default();
-    if before.len() >= DEEPEST {
-        return Err(invalid_request(Reason::DelegationTooDeep));
-    }
-    Ok(Delegation {
-        actors: [actor].into_iter().chain(before).collect(),
-        origins: origins.into_iter().chain([Origin::of(subject)]).collect(),
-    })
-}
-
 fn narrowed(
     request: &ExtensionRequest,
     subject: &AccessToken,
@@ -168,6 +164,7 @@ fn narrowed(
     circumstances: Circumstances<'_>,
 ) -> Result<Narrowed, TokenError> {
     let Circumstances { client, catalogue, issuer } = circumstances;
+    let invalid_target = TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
     let open = |name: &str| {
         let issuable = !matches!(name, OPENID | OFFLINE_ACCESS) && catalogue.kind(name).is_some();
         issuable && client.scope.contains(name) && subject.scope.contains(name)
@@ -177,37 +174,27 @@ fn narrowed(
         Some(_) => return Err(invalid_scope(Reason::ScopeBeyondSubjectToken)),
         None => subject.scope.retain(open),
     };
-    let behind = resources_behind(&scope, catalogue);
-    let chosen: Vec<String> = match targets(request)? {
-        targets if targets.is_empty() => {
-            behind.iter().filter(|name| rights.lists("to_resources", name)).map(|name| (*name).to_owned()).collect()
-        }
-        targets => targets,
-    };
-    let allowed = |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
-    if !chosen.iter().all(allowed) {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
-    }
-    let narrowed = aimed(&scope, &chosen, catalogue, issuer);
-    kept(narrowed, &scope, request)
-}
-
-/// What was asked for by name and cannot be aimed anywhere is refused rather than left out.
-fn kept(narrowed: Narrowed, scope: &ScopeSet, request: &ExtensionRequest) -> Result<Narrowed, TokenError> {
-    let without_target = request.resources.is_empty() && request.audiences.is_empty();
-    if request.scope.is_some() && without_target && narrowed.scope != *scope {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
-    }
-    if narrowed.scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(narrowed) }
-}
-
-/// `resource` is an address, `audience` a name; both mean registered resources (RFC 8693 §2.1).
-fn targets(request: &ExtensionRequest) -> Result<Vec<String>, TokenError> {
+    // `resource` is an address, `audience` a name; both mean registered resources (RFC 8693 §2.1).
     if !request.resources.iter().all(|resource| is_target(resource)) {
-        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+        return Err(invalid_target);
     }
     let further = request.audiences.iter().filter(|audience| !request.resources.contains(audience));
-    Ok(request.resources.iter().chain(further).cloned().collect())
+    let mut chosen: Vec<String> = request.resources.iter().chain(further).cloned().collect();
+    let behind = resources_behind(&scope, catalogue);
+    let has_targets = !chosen.is_empty();
+    if !has_targets {
+        chosen = behind.iter().filter(|name| rights.lists("to_resources", name)).map(ToString::to_string).collect();
+    }
+    let allowed = |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
+    if !chosen.iter().all(allowed) {
+        return Err(invalid_target);
+    }
+    let narrowed = aimed(&scope, &chosen, catalogue, issuer);
+    // What was asked for by name and cannot be aimed anywhere is refused rather than left out.
+    if request.scope.is_some() && !has_targets && narrowed.scope != scope {
+        return Err(invalid_target);
+    }
+    if narrowed.scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(narrowed) }
 }
 
 fn invalid_request(reason: Reason) -> TokenError {

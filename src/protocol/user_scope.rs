@@ -57,16 +57,16 @@ mod tests {
 
     #[test]
     fn everything_else_is_an_invalid_scope() {
-        for (requested, allowed, reason) in [
-            (None, "", Reason::NoScopeLeft),
-            (None, "gone", Reason::NoScopeLeft),
-            (None, "offline_access", Reason::NoScopeLeft),
-            (Some("stock orders.read"), "stock", Reason::UnknownScope),
+        #[rustfmt::skip]
+        let rows = [
+            (None, "", Reason::NoScopeLeft), (None, "gone", Reason::NoScopeLeft),
+            (None, "offline_access", Reason::NoScopeLeft), (Some("stock orders.read"), "stock", Reason::UnknownScope),
             (Some("gone"), "gone", Reason::UnknownScope),
             (Some("openid offline_access"), "openid", Reason::UnknownScope),
             (Some("openid offline_access"), "openid offline_access", Reason::UnknownScope),
             (Some("Stock"), "stock", Reason::UnknownScope),
-        ] {
+        ];
+        for (requested, allowed, reason) in rows {
             assert_eq!(asked(requested, allowed, false), Err(reason), "{requested:?} of {allowed}");
         }
     }

@@ -74,18 +74,3 @@ impl Control {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_read_as_they_are_written() {
-        for report in [Report::Ready, Report::Beat, Report::Open, Report::Recycle, Report::Deaf] {
-            assert_eq!(Report::parse(report.word()), Some(report));
-        }
-        assert_eq!(Order::parse(Order::Drain.word()), Some(Order::Drain));
-        assert_eq!(Report::parse("Ready"), None);
-        assert_eq!(Order::parse(""), None);
-    }
-}

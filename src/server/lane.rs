@@ -144,27 +144,7 @@ fn is_timeout(kind: ErrorKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
-
-    struct Dribble(Duration);
-
-    impl Read for Dribble {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            std::thread::sleep(self.0);
-            buffer[0] = b'a';
-            Ok(1)
-        }
-    }
-
-    struct Failing(ErrorKind);
-
-    impl Read for Failing {
-        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::Error::from(self.0))
-        }
-    }
 
     fn source(last: u8) -> Option<IpAddr> {
         Some(IpAddr::from([192, 0, 2, last]))
@@ -180,53 +160,5 @@ mod tests {
         assert_eq!(lane.next(), (source(2), 1_000), "it goes before those whose source has its threads");
         lane.leave(source(1));
         assert_eq!(lane.next(), (source(1), 2));
-    }
-
-    #[test]
-    fn two_threads_are_one_for_each_of_two_sources() {
-        let lane = Lane::new(2);
-        assert_eq!((lane.enter(source(1), 1), lane.enter(source(1), 2), lane.enter(source(2), 3)), (None, None, None));
-        assert_eq!([lane.next(), lane.next()], [(source(1), 1), (source(2), 3)]);
-    }
-
-    #[test]
-    fn without_a_source_only_the_line_ends() {
-        let lane = Lane::new(2);
-        assert_eq!((0..100).filter(|number| lane.enter(None, *number).is_none()).count(), 16);
-        assert_eq!([lane.next(), lane.next()], [(None, 0), (None, 1)]);
-        lane.leave(None);
-    }
-
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
-
-    #[test]
-    fn exactly_the_announced_length_is_read() {
-        let mut stream: &[u8] = b"bodyGET / HTTP/1.1";
-        assert_eq!(read_body(&mut stream, 4, soon()), Arrival::Whole(b"body".to_vec()));
-        assert_eq!(stream, b"GET / HTTP/1.1");
-    }
-
-    #[test]
-    fn a_body_at_the_limit_passes_and_one_byte_more_is_read_and_refused() {
-        let bytes = vec![b'a'; 64 * 1_024 + 1];
-        assert_eq!(read_body(&mut &bytes[1..], BODY_LIMIT, soon()), Arrival::Whole(bytes[1..].to_vec()));
-        let mut stream = &bytes[..];
-        assert_eq!(read_body(&mut stream, BODY_LIMIT + 1, soon()), Arrival::TooLong);
-        assert!(stream.is_empty());
-    }
-
-    #[test]
-    fn a_sender_that_ends_early_is_noticed() {
-        assert_eq!(read_body(&mut &b"bod"[..], 4, soon()), Arrival::Broken);
-        assert_eq!(read_body(&mut Failing(ErrorKind::ConnectionReset), 4, soon()), Arrival::Broken);
-    }
-
-    #[test]
-    fn a_slow_sender_is_cut_off_between_reads() {
-        let deadline = Instant::now() + Duration::from_millis(30);
-        assert_eq!(read_body(&mut Dribble(Duration::from_millis(5)), 60_000, deadline), Arrival::TooSlow);
-        assert_eq!(read_body(&mut Failing(ErrorKind::WouldBlock), 4, soon()), Arrival::TooSlow);
     }
 }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 /// To the log, of connections that were gone too soon.
 const DEPARTURES_TOLD_EVERY: Duration = Duration::from_secs(60);
-/// Of silence; then doubt is certainty.
+/// After so long a silence doubt is certainty.
 const DOUBT: Duration = Duration::from_secs(2);
 const UNANSWERED_LIMIT: usize = 8;
 /// tiny_http's pool keeps that many threads.
@@ -80,16 +80,14 @@ impl Knocker<'_> {
     fn knock(&mut self) {
         self.unanswered.retain(is_unanswered);
         if self.unanswered.len() < UNANSWERED_LIMIT {
-            self.unanswered.extend(begin_knock(self.address).ok());
+            let begun = connect(self.address, PATIENCE).and_then(|socket| {
+                socket.shutdown(Shutdown::Write)?;
+                socket.set_nonblocking(true)?;
+                Ok(socket)
+            });
+            self.unanswered.extend(begun.ok());
         }
     }
-}
-
-fn begin_knock(address: &SockAddr) -> io::Result<Socket> {
-    let socket = connect(address, PATIENCE)?;
-    socket.shutdown(Shutdown::Write)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
 }
 
 /// tiny_http closes a connection as soon as a thread has read its end.
@@ -123,7 +121,10 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                 state.control.report(if is_ready { Report::Beat } else { Report::Ready });
                 state.doubtful.store(false, Ordering::Relaxed);
                 (is_ready, silent_since) = (true, None);
-                is_open = is_open || tell_if_open(state);
+                if !is_open && state.settings.is_open.load(Ordering::Acquire) {
+                    is_open = true;
+                    state.control.report(Report::Open);
+                }
             }
             Err(error) => {
                 if silent_since.is_none() {
@@ -136,10 +137,15 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                 }
             }
         }
-        if let Some(reason) = shortage(state, &limits).or_else(|| lane_watch.jam(state)) {
+        let has_given_up_many = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
+        let given_up = has_given_up_many.then_some("connections given up with unread bodies");
+        if let Some(reason) = limits.nearly_reached().or(given_up).or_else(|| lane_watch.jam(state)) {
             state.ask_for_successor(reason);
         }
-        wait_for_next_round(state, started, is_ready);
+        thread::sleep(LOOK_EVERY);
+        while is_ready && started.elapsed() < PROBE_EVERY && !state.doubtful.load(Ordering::Relaxed) {
+            thread::sleep(LOOK_EVERY);
+        }
     }
 }
 
@@ -153,28 +159,6 @@ fn tell_departures(state: &State, told: &mut Option<Instant>) {
         *told = Some(Instant::now());
         log::info!("{departed} connections were gone before they could be answered");
     }
-}
-
-fn tell_if_open(state: &State) -> bool {
-    let is_open = state.settings.is_open.load(Ordering::Acquire);
-    if is_open {
-        state.control.report(Report::Open);
-    }
-    is_open
-}
-
-fn wait_for_next_round(state: &State, started: Instant, is_ready: bool) {
-    let is_early = || started.elapsed() < PROBE_EVERY;
-    thread::sleep(LOOK_EVERY);
-    while is_ready && is_early() && !state.doubtful.load(Ordering::Relaxed) {
-        thread::sleep(LOOK_EVERY);
-    }
-}
-
-fn shortage(state: &State, limits: &Limits) -> Option<&'static str> {
-    let has_given_up_many = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
-    let nearly_reached = limits.nearly_reached();
-    nearly_reached.or_else(|| has_given_up_many.then_some("connections given up with unread bodies"))
 }
 
 /// On a Unix socket nothing ends a read that waits for a silent sender.
@@ -196,20 +180,16 @@ impl LaneWatch {
 /// Repeated at once while another process of ours answers it.
 fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
+    let request =
+        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: close\r\n\r\n");
     while Instant::now() < deadline {
-        if request_healthz(address, nonce, patience)?.contains(nonce) {
+        let mut socket = connect(address, patience)?;
+        socket.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        socket.take(4_096).read_to_string(&mut answer)?;
+        if answer.contains(nonce) {
             return Ok(());
         }
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, "only another process answered"))
-}
-
-fn request_healthz(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<String> {
-    let mut socket = connect(address, patience)?;
-    let request =
-        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{NONCE_FIELD}: {nonce}\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    socket.take(4_096).read_to_string(&mut answer)?;
-    Ok(answer)
 }

@@ -13,23 +13,15 @@ fn matches(registered: &str, sent: &str) -> bool {
 
 #[test]
 fn what_a_client_may_register() {
-    for uri in [
-        "https://rp1.example/cb",
-        "https://rp1.example",
-        "https://rp1.example?x=1",
-        "https://rp1.example:8443/cb?a=b&c=%20d",
-        "https://RP1.example/CB",
-        "https://[2001:db8::1]:8443/cb",
-        "https://192.0.2.1/cb",
-        "https://my_host.example/cb~(1);v=2,3",
-        "https://rp1.example/%C3%A9",
-        "http://localhost/cb",
-        "http://localhost:3000/cb",
-        "http://127.0.0.1/cb",
-        "http://127.0.0.1:1/cb",
-        "http://[::1]/cb",
-        "http://[::1]:65535/cb",
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        "https://rp1.example/cb", "https://rp1.example", "https://rp1.example?x=1",
+        "https://rp1.example:8443/cb?a=b&c=%20d", "https://RP1.example/CB", "https://[2001:db8::1]:8443/cb",
+        "https://192.0.2.1/cb", "https://my_host.example/cb~(1);v=2,3", "https://rp1.example/%C3%A9",
+        "http://localhost/cb", "http://localhost:3000/cb", "http://127.0.0.1/cb", "http://127.0.0.1:1/cb",
+        "http://[::1]/cb", "http://[::1]:65535/cb",
+    ];
+    for uri in rows {
         assert_eq!(check_registered(uri, false), Ok(()), "{uri}");
         assert_eq!(check_registered(uri, true), Ok(()), "{uri}");
     }
@@ -41,18 +33,15 @@ fn what_a_client_may_register() {
 
 #[test]
 fn the_refusal_names_the_rule() {
-    for (uri, rule) in [
-        ("https://rp1.example/#x", "fragment"),
-        ("https://rp1.example\\x", "backslash"),
-        ("https://rp1.example/*", "wildcard"),
-        ("https://rp1.example/ ", "spaces"),
-        ("https://rp1.example/%x", "hexadecimal"),
-        ("https://user@rp1.example/", "user info"),
-        ("http://rp1.example/", "use https"),
-        ("javascript:x", "never"),
-        ("com.example.app:x", ":/"),
+    #[rustfmt::skip]
+    let rows = [
+        ("https://rp1.example/#x", "fragment"), ("https://rp1.example\\x", "backslash"),
+        ("https://rp1.example/*", "wildcard"), ("https://rp1.example/ ", "spaces"),
+        ("https://rp1.example/%x", "hexadecimal"), ("https://user@rp1.example/", "user info"),
+        ("http://rp1.example/", "use https"), ("javascript:x", "never"), ("com.example.app:x", ":/"),
         ("HTTPS://rp1.example/", "lower case"),
-    ] {
+    ];
+    for (uri, rule) in rows {
         let broken = check_registered(uri, true).unwrap_err();
         assert!(broken.contains(rule), "{uri}: {broken}");
     }
@@ -65,60 +54,24 @@ fn refused_for_everyone(uri: &str) {
 
 #[test]
 fn what_is_not_well_formed_no_client_may_register() {
-    for uri in [
-        "",
-        "/cb",
-        "//rp1.example/cb",
-        "rp1.example/cb",
-        "https:",
-        "https:/rp1.example/cb",
-        "https://",
-        "https:///cb",
-        "https://?x",
-        "https://:443/cb",
-        "https://rp1.example:/cb",
-        "https://rp1.example:0/cb",
-        "https://rp1.example:080/cb",
-        "https://rp1.example:+80/cb",
-        "https://rp1.example:65536/cb",
-        "https://rp1.example:80:80/cb",
-        "https://rp1..example/cb",
-        "https://.example/cb",
-        "https://[::1/cb",
-        "https://[::1]x/cb",
-        "https://[]/cb",
-        "https://[rp1]/cb",
-        "https://rp1.example/[cb]",
-        "https://rp1.example/cb#",
-        "https://rp1.example/cb#x",
-        "https://user@rp1.example/cb",
-        "https://user:pass@rp1.example/cb",
-        "https://@rp1.example/cb",
-        "https://rp1.example\\cb",
-        "https:\\\\rp1.example/cb",
-        "https://rp1.example/ cb",
-        " https://rp1.example/cb",
-        "https://rp1.example/cb ",
-        "https://rp1.example/cb\n",
-        "https://rp1.example/\tcb",
-        "https://rp1.example/\0",
-        "https://rp1.example/\u{7f}",
-        "https://rp1.example/\u{e9}",
-        "https://rp1\u{3002}example/cb",
-        "https://rp1.example/*",
-        "https://*.rp1.example/cb",
-        "https://rp1.example/.*",
-        "https://rp1.example/{id}",
-        "https://rp1.example/<b>",
-        "https://rp1.example/\"",
-        "https://rp1.example/%",
-        "https://rp1.example/%4",
-        "https://rp1.example/%zz",
-        "https://rp1%2eexample/cb",
-        "https://rp1.examp%E2%93%81e/cb",
-        "https://rp1%E3%80%82example/cb",
-        "https://rp1.example%EF%BC%8Fevil/cb",
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        "", "/cb", "//rp1.example/cb", "rp1.example/cb", "https:", "https:/rp1.example/cb", "https://", "https:///cb",
+        "https://?x", "https://:443/cb", "https://rp1.example:/cb", "https://rp1.example:0/cb",
+        "https://rp1.example:080/cb", "https://rp1.example:+80/cb", "https://rp1.example:65536/cb",
+        "https://rp1.example:80:80/cb", "https://rp1..example/cb", "https://.example/cb", "https://[::1/cb",
+        "https://[::1]x/cb", "https://[]/cb", "https://[rp1]/cb", "https://rp1.example/[cb]",
+        "https://rp1.example/cb#", "https://rp1.example/cb#x", "https://user@rp1.example/cb",
+        "https://user:pass@rp1.example/cb", "https://@rp1.example/cb", "https://rp1.example\\cb",
+        "https:\\\\rp1.example/cb", "https://rp1.example/ cb", " https://rp1.example/cb", "https://rp1.example/cb ",
+        "https://rp1.example/cb\n", "https://rp1.example/\tcb", "https://rp1.example/\0",
+        "https://rp1.example/\u{7f}", "https://rp1.example/\u{e9}", "https://rp1\u{3002}example/cb",
+        "https://rp1.example/*", "https://*.rp1.example/cb", "https://rp1.example/.*", "https://rp1.example/{id}",
+        "https://rp1.example/<b>", "https://rp1.example/\"", "https://rp1.example/%", "https://rp1.example/%4",
+        "https://rp1.example/%zz", "https://rp1%2eexample/cb", "https://rp1.examp%E2%93%81e/cb",
+        "https://rp1%E3%80%82example/cb", "https://rp1.example%EF%BC%8Fevil/cb",
+    ];
+    for uri in rows {
         refused_for_everyone(uri);
     }
     refused_for_everyone(&format!("https://rp1.example/{}", "a".repeat(2000)));
@@ -126,43 +79,19 @@ fn what_is_not_well_formed_no_client_may_register() {
 
 #[test]
 fn which_schemes_and_hosts_no_client_may_register() {
-    for uri in [
-        "http://rp1.example/cb",
-        "http://localhost.rp1.example/cb",
-        "http://127.0.0.1.rp1.example/cb",
-        "http://127.0.0.2/cb",
-        "http://127.1/cb",
-        "http://0.0.0.0/cb",
-        "http://[::2]/cb",
-        "http://[0:0:0:0:0:0:0:1]/cb",
-        "http://user@127.0.0.1/cb",
-        "HTTPS://rp1.example/cb",
-        "JavaScript:alert(1)",
-        "javascript:alert(1)",
-        "javascript://rp1.example/%0aalert(1)",
-        "data:text/html,x",
-        "vbscript:x",
-        "file:///etc/passwd",
-        "blob:https://rp1.example/x",
-        "about:/blank",
-        "filesystem:https://rp1.example/x",
-        "view-source:https://rp1.example/",
-        "ws://rp1.example/",
-        "wss://rp1.example/",
-        "ftp://rp1.example/",
-        "mailto:a@rp1.example",
-        "tel:/1",
-        "sms:/1",
-        "intent://x/",
-        "chrome://settings/",
-        "localhost:8080/cb",
-        "urn:ietf:wg:oauth:2.0:oob",
-        "com.example.app:",
-        "com.example.app:cb",
-        "com.example.app://user@host/cb",
-        "1app:/cb",
-        ":/cb",
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        "http://rp1.example/cb", "http://localhost.rp1.example/cb", "http://127.0.0.1.rp1.example/cb",
+        "http://127.0.0.2/cb", "http://127.1/cb", "http://0.0.0.0/cb", "http://[::2]/cb",
+        "http://[0:0:0:0:0:0:0:1]/cb", "http://user@127.0.0.1/cb", "HTTPS://rp1.example/cb", "JavaScript:alert(1)",
+        "javascript:alert(1)", "javascript://rp1.example/%0aalert(1)", "data:text/html,x", "vbscript:x",
+        "file:///etc/passwd", "blob:https://rp1.example/x", "about:/blank", "filesystem:https://rp1.example/x",
+        "view-source:https://rp1.example/", "ws://rp1.example/", "wss://rp1.example/", "ftp://rp1.example/",
+        "mailto:a@rp1.example", "tel:/1", "sms:/1", "intent://x/", "chrome://settings/", "localhost:8080/cb",
+        "urn:ietf:wg:oauth:2.0:oob", "com.example.app:", "com.example.app:cb", "com.example.app://user@host/cb",
+        "1app:/cb", ":/cb",
+    ];
+    for uri in rows {
         refused_for_everyone(uri);
     }
 }
@@ -180,36 +109,19 @@ fn every_forbidden_scheme_is_forbidden_however_it_goes_on() {
 fn only_the_registered_bytes_match() {
     assert!(matches("https://rp1.example/cb", "https://rp1.example/cb"));
     assert!(matches("https://rp1.example/cb?x=1", "https://rp1.example/cb?x=1"));
-    for sent in [
-        "https://rp1.example.evil.tld/cb",
-        "https://rp1.example/cbX",
-        "https://rp1.example/cb.evil",
-        "https://rp1.example/cb/",
-        "https://rp1.example/cb/../x",
-        "https://rp1.example/cb?",
-        "https://rp1.example/cb?x=1",
-        "https://rp1.example/cb#",
-        "https://rp1.example/cb%20",
-        "https://rp1.example/c%62",
-        "https://rp1.example/",
-        "https://rp1xexample/cb",
-        "https://rp1.example:443/cb",
-        "https://rp1.example:8443/cb",
-        "https://rp1.example@evil.example/cb",
-        "https://evil.example/https://rp1.example/cb",
-        "https://rp1.example\\@evil.example/cb",
-        "http://rp1.example/cb",
-        "HTTPS://rp1.example/cb",
-        "https://RP1.example/cb",
-        "https://rp1.example/CB",
-        "//rp1.example/cb",
-        "https://rp1.examp%E2%93%81e/cb",
-        "https://rp1%E3%80%82example/cb",
-        "https://rp1.example%EF%BC%8Fevil/cb",
-        "https://rp1.example/cb\u{0}",
-        " https://rp1.example/cb",
-        "",
-    ] {
+    #[rustfmt::skip]
+    let rows = [
+        "https://rp1.example.evil.tld/cb", "https://rp1.example/cbX", "https://rp1.example/cb.evil",
+        "https://rp1.example/cb/", "https://rp1.example/cb/../x", "https://rp1.example/cb?",
+        "https://rp1.example/cb?x=1", "https://rp1.example/cb#", "https://rp1.example/cb%20",
+        "https://rp1.example/c%62", "https://rp1.example/", "https://rp1xexample/cb", "https://rp1.example:443/cb",
+        "https://rp1.example:8443/cb", "https://rp1.example@evil.example/cb",
+        "https://evil.example/https://rp1.example/cb", "https://rp1.example\\@evil.example/cb",
+        "http://rp1.example/cb", "HTTPS://rp1.example/cb", "https://RP1.example/cb", "https://rp1.example/CB",
+        "//rp1.example/cb", "https://rp1.examp%E2%93%81e/cb", "https://rp1%E3%80%82example/cb",
+        "https://rp1.example%EF%BC%8Fevil/cb", "https://rp1.example/cb\u{0}", " https://rp1.example/cb", "",
+    ];
+    for sent in rows {
         assert!(!matches("https://rp1.example/cb", sent), "{sent:?}");
     }
     assert!(!matches("https://rp1.example/.*", "https://rp1.example/a"));
@@ -218,14 +130,12 @@ fn only_the_registered_bytes_match() {
 
 #[test]
 fn what_must_not_be_registered_does_not_match_even_if_it_was() {
-    for uri in [
-        "javascript:alert(1)",
-        "data:text/html,x",
-        "vbscript:x",
-        "http://rp1.example/cb",
-        "https://rp1.example/*",
+    #[rustfmt::skip]
+    let rows = [
+        "javascript:alert(1)", "data:text/html,x", "vbscript:x", "http://rp1.example/cb", "https://rp1.example/*",
         "https://rp1.example/#x",
-    ] {
+    ];
+    for uri in rows {
         assert!(!matches(uri, uri), "{uri}");
     }
     let confidential = Client { redirect_uris: vec!["com.example.app:/cb".to_owned()], ..client() };
@@ -239,27 +149,16 @@ fn any_port_is_for_numeric_loopback_registered_without_one() {
         assert!(matches("http://127.0.0.1/cb", &format!("http://127.0.0.1:{port}/cb")), "{port}");
         assert!(matches("http://[::1]/cb", &format!("http://[::1]:{port}/cb")), "{port}");
     }
-    for sent in [
-        "http://127.0.0.1:1/other",
-        "http://127.0.0.1:1/cb?x=1",
-        "http://127.0.0.1:1/cb/",
-        "http://127.0.0.1:1",
-        "http://127.0.0.1:0/cb",
-        "http://127.0.0.1:01/cb",
-        "http://127.0.0.1:65536/cb",
-        "http://127.0.0.1:+1/cb",
-        "http://127.0.0.1:/cb",
-        "http://127.0.0.1:1:2/cb",
-        "http://127.0.0.1:1@evil.example/cb",
-        "http://127.0.0.1@evil.example/cb",
-        "http://127.0.0.1.evil.example/cb",
-        "http://127.0.0.1.evil.example:1/cb",
-        "http://localhost:1/cb",
-        "http://[::1]:1/cb",
-        "http://127.0.0.2:1/cb",
-        "https://127.0.0.1/cb",
+    #[rustfmt::skip]
+    let rows = [
+        "http://127.0.0.1:1/other", "http://127.0.0.1:1/cb?x=1", "http://127.0.0.1:1/cb/", "http://127.0.0.1:1",
+        "http://127.0.0.1:0/cb", "http://127.0.0.1:01/cb", "http://127.0.0.1:65536/cb", "http://127.0.0.1:+1/cb",
+        "http://127.0.0.1:/cb", "http://127.0.0.1:1:2/cb", "http://127.0.0.1:1@evil.example/cb",
+        "http://127.0.0.1@evil.example/cb", "http://127.0.0.1.evil.example/cb", "http://127.0.0.1.evil.example:1/cb",
+        "http://localhost:1/cb", "http://[::1]:1/cb", "http://127.0.0.2:1/cb", "https://127.0.0.1/cb",
         "https://127.0.0.1:1/cb",
-    ] {
+    ];
+    for sent in rows {
         assert!(!matches("http://127.0.0.1/cb", sent), "{sent}");
     }
     assert!(!matches("http://localhost/cb", "http://localhost:1/cb"));
@@ -270,18 +169,17 @@ fn any_port_is_for_numeric_loopback_registered_without_one() {
 
 #[test]
 fn origins_are_written_as_browsers_write_them() {
-    for (uri, origin) in [
+    #[rustfmt::skip]
+    let rows = [
         ("https://RP1.example/cb", Some("https://rp1.example")),
         ("https://rp1.example:443/cb", Some("https://rp1.example")),
         ("https://rp1.example:8443?x", Some("https://rp1.example:8443")),
         ("https://rp1.example:80/", Some("https://rp1.example:80")),
-        ("http://localhost:80/", Some("http://localhost")),
-        ("http://[::1]:3000/cb", Some("http://[::1]:3000")),
-        ("com.example.app://host/cb", None),
-        ("https://user@rp1.example/", None),
-        ("https:///cb", None),
+        ("http://localhost:80/", Some("http://localhost")), ("http://[::1]:3000/cb", Some("http://[::1]:3000")),
+        ("com.example.app://host/cb", None), ("https://user@rp1.example/", None), ("https:///cb", None),
         ("rp1.example", None),
-    ] {
+    ];
+    for (uri, origin) in rows {
         assert_eq!(origin_of(uri).as_deref(), origin, "{uri}");
     }
 }

@@ -25,7 +25,6 @@ pub const PARAMETERS: [&str; 22] = [
     "code_verifier",
     "refresh_token",
     "scope",
-    "resource",
     "username",
     "password",
     "acr_values",
@@ -36,32 +35,12 @@ pub const PARAMETERS: [&str; 22] = [
     "actor_token",
     "actor_token_type",
     "requested_token_type",
+    "resource",
     "audience",
 ];
 
-/// Also where the grant at hand does not read them.
-pub const SINGLE_PARAMETERS: [&str; 20] = [
-    "grant_type",
-    "client_id",
-    "client_secret",
-    "client_assertion",
-    "client_assertion_type",
-    "code",
-    "redirect_uri",
-    "code_verifier",
-    "refresh_token",
-    "scope",
-    "username",
-    "password",
-    "acr_values",
-    "device_code",
-    "assertion",
-    "subject_token",
-    "subject_token_type",
-    "actor_token",
-    "actor_token_type",
-    "requested_token_type",
-];
+/// All but the last two, also where the grant at hand does not read them.
+pub const SINGLE_PARAMETERS: &[&str] = PARAMETERS.split_at(PARAMETERS.len() - 2).0;
 
 /// In the order of the metadata.
 pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
