@@ -5,9 +5,10 @@
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Build, and start everything for trying out (gatepost dev; ports of your own: LISTEN=9000 DEMO_LISTEN=9001)
+run: ## Build, and start everything for trying out (ports of your own: LISTEN=9000 DEMO_LISTEN=9001)
 	@tests/need rust compiler postgres $(addprefix free:,$(LISTEN) $(DEMO_LISTEN))
-	@cargo run -- dev $(addprefix --listen ,$(LISTEN)) $(addprefix --demo-listen ,$(DEMO_LISTEN))
+	@cargo build --bins
+	@cargo run --bin gatepost-dev -- $(addprefix --listen ,$(LISTEN)) $(addprefix --demo-listen ,$(DEMO_LISTEN))
 
 # Twice as many at once as two cores have: most tests wait for a server.
 test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test service login::")
@@ -48,6 +49,6 @@ check: ## Everything that must pass before a change goes in: lint, e2e, test
 
 clean-dev: ## Remove the private Postgres and secret that `make run` made
 	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \
-	    echo "gatepost dev is running here: end it first"; exit 1; fi
+	    echo "gatepost-dev is running here: end it first"; exit 1; fi
 	@if [ -L .gatepost/elsewhere ]; then rm -rf "$$(readlink -f .gatepost/elsewhere)"; fi
 	rm -rf .gatepost

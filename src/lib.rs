@@ -1,4 +1,5 @@
 //! Gatepost: an OpenID Connect and OAuth 2.0 provider. One binary, one Postgres database, no async code of its own.
+//! `bin/gatepost-dev/` beside it is for trying out: it starts a Postgres and a demo application, which `gatepost` never does.
 //!
 //! The map of the house, from the street to the cellar. A module may use what stands below it, never what stands
 //! above or beside it; `tests/house.rs` holds every `use` line to that.

@@ -1,6 +1,5 @@
 //! What a command is, and the texts of `--help`.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::config::settings::SETTINGS;
@@ -32,8 +31,6 @@ pub(super) enum Run {
     Once(fn(&Invocation) -> Result<(), Failure>),
     /// It stays, and ends with an exit code of its own.
     Stays(fn(&Invocation) -> Result<ExitCode, Failure>),
-    /// It stays, and reads its own arguments.
-    ReadsArguments(fn(Vec<OsString>) -> Result<ExitCode, Failure>),
 }
 
 /// An option of a command.

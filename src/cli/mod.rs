@@ -8,7 +8,6 @@ mod client;
 mod columns;
 mod command;
 mod completions;
-pub mod dev;
 mod export;
 mod failure;
 mod findings;
@@ -44,7 +43,6 @@ use failure::Failure;
 /// Every command, in the order of `--help`.
 const COMMANDS: &[&Command] = &[
     &serve::COMMAND,
-    &dev::COMMAND,
     &migrate::COMMAND,
     &plan::COMMAND,
     &apply::COMMAND,
@@ -107,12 +105,6 @@ pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionG
 
 fn dispatch(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> Result<ExitCode, Failure> {
     extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
-    let first = arguments.first().and_then(|first| first.to_str());
-    for command in COMMANDS.iter().filter(|command| Some(command.name) == first) {
-        if let Run::ReadsArguments(run) = command.run {
-            return run(arguments.into_iter().skip(1).collect());
-        }
-    }
     match parse(arguments, COMMANDS)? {
         Wanted::Command(mut invocation) => {
             invocation.extension_grants = extension_grants;
@@ -130,9 +122,6 @@ fn perform(invocation: &Invocation) -> Result<ExitCode, Failure> {
             run(invocation).map(|()| ExitCode::SUCCESS)
         }
         Run::Stays(run) => run(invocation),
-        Run::ReadsArguments(_) => {
-            Err(Failure::Usage(format!("`gatepost {}` must come first", invocation.command.name)))
-        }
     }
 }
 
@@ -144,7 +133,6 @@ fn help(words: &[String]) -> Result<ExitCode, Failure> {
     let in_group: Vec<&Command> =
         COMMANDS.iter().filter(|command| command.name.starts_with(&beginning)).copied().collect();
     match named(words, COMMANDS) {
-        Some(Command { run: Run::ReadsArguments(run), .. }) => return run(vec![OsString::from("--help")]),
         // `secret` is a command and the beginning of another.
         Some(command) if command.name == first && !in_group.is_empty() => {
             let text = format!("{}\n\nSee also:\n{}", command.help(), group(first, &in_group));

@@ -69,27 +69,8 @@ impl Source {
         self.values.iter().map(|(name, text)| (*name, text.as_str()))
     }
 
-    /// Whether a database was named in any of the three ways.
-    pub fn names_database(&self) -> bool {
-        let given = |name| self.given(name).is_some_and(|text| !text.is_empty());
-        given("GATEPOST_DATABASE_URL")
-            || given("GATEPOST_DATABASE_URL_FILE")
-            || self.credential("gatepost-database-url").is_some()
-    }
-
-    /// Whether a master secret was named in either way.
-    pub fn names_secret(&self) -> bool {
-        self.given("GATEPOST_SECRET_FILE").is_some_and(|text| !text.is_empty())
-            || self.credential("gatepost-secret").is_some()
-    }
-
-    /// Whether somebody said which addresses our own requests may reach.
-    pub fn names_outbound_allow(&self) -> bool {
-        self.given("GATEPOST_OUTBOUND_ALLOW").is_some()
-    }
-
     /// The path of a systemd credential, where this process was given one of that name.
-    pub(super) fn credential(&self, name: &str) -> Option<PathBuf> {
+    pub fn credential(&self, name: &str) -> Option<PathBuf> {
         let path = self.credentials_directory.as_ref()?.join(name);
         path.exists().then_some(path)
     }

@@ -1,4 +1,4 @@
-// `gatepost dev` as a program: what it says, what it keeps, what it leaves behind.
+// `gatepost-dev` as a program: what it says, what it keeps, what it leaves behind.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { binary, newProject, pidIn, removeProject, runs, startDev } from "./gatepost.mjs";
 
-describe("gatepost dev", { timeout: 300_000 }, () => {
+describe("gatepost-dev", { timeout: 300_000 }, () => {
   let directory, dev;
 
   beforeEach(async () => {
@@ -65,7 +65,7 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
 
   test("a second one in the same directory is refused", async () => {
     dev = await startDev(directory);
-    await assert.rejects(startDev(directory), /another `gatepost dev` is running/);
+    await assert.rejects(startDev(directory), /another `gatepost-dev` is running/);
   });
 
   test("a busy port is named, with the flag that changes it", async () => {
@@ -99,7 +99,7 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
     await once(squatter, "listening");
     const built = join(directory, "built");
     // In cargo's place: says what it was asked for.
-    await writeFile(join(directory, "cargo"), `#!/bin/sh\necho "$@" > ${built}\n`, { mode: 0o755 });
+    await writeFile(join(directory, "cargo"), `#!/bin/sh\necho "$@" >> ${built}\n`, { mode: 0o755 });
     const env = { ...process.env, PATH: `${directory}:${process.env.PATH}` };
     const run = (...variables) => {
       const child = spawn("make", ["run", ...variables], { cwd: fileURLToPath(new URL("../..", import.meta.url)), env });
@@ -116,7 +116,7 @@ describe("gatepost dev", { timeout: 300_000 }, () => {
       assert.ok(!existsSync(built), "it built");
       const { code, said } = await run("LISTEN=[::1]:1", "DEMO_LISTEN=2");
       assert.equal(code, 0, said);
-      assert.equal(await readFile(built, "utf8"), "run -- dev --listen [::1]:1 --demo-listen 2\n");
+      assert.equal(await readFile(built, "utf8"), "build --bins\nrun --bin gatepost-dev -- --listen [::1]:1 --demo-listen 2\n");
     } finally {
       squatter.close();
     }

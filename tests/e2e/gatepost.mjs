@@ -1,4 +1,4 @@
-// Starts `gatepost dev` as a newcomer does, in an empty directory and on free ports, and ends it again.
+// Starts `gatepost-dev` as a newcomer does, in an empty directory and on free ports, and ends it again.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const binary =
   process.env.GATEPOST_BINARY ?? join(resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "debug/gatepost");
+const devBinary = `${binary}-dev`;
 
 const startPatience = 90_000;
 
@@ -36,8 +37,8 @@ export async function newProject() {
 
 // Answers { demo, provider, output, stop, kill, directory }. `settings` are the provider's, by their variables' names.
 export async function startDev(directory, extra = [], settings = {}, ports = ["--listen", "0", "--demo-listen", "0"]) {
-  if (!existsSync(binary)) throw new Error(`${binary} is missing: cargo build`);
-  const child = spawn(binary, ["dev", ...ports, ...extra], {
+  if (!existsSync(devBinary)) throw new Error(`${devBinary} is missing: cargo build`);
+  const child = spawn(devBinary, [...ports, ...extra], {
     cwd: directory,
     env: { ...environment(), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
@@ -66,10 +67,10 @@ async function announced(running, exited) {
   const deadline = Date.now() + startPatience;
   while (!running.output.includes("Ctrl-C ends everything")) {
     const ended = await Promise.race([exited, new Promise((done) => setTimeout(done, 50))]);
-    if (ended) throw new Error(`gatepost dev ended with ${ended[0]}:\n${running.output}`);
+    if (ended) throw new Error(`gatepost-dev ended with ${ended[0]}:\n${running.output}`);
     if (Date.now() > deadline) {
       running.child.kill("SIGINT");
-      throw new Error(`gatepost dev did not get ready:\n${running.output}`);
+      throw new Error(`gatepost-dev did not get ready:\n${running.output}`);
     }
   }
 }
@@ -116,7 +117,7 @@ export function runs(pid) {
   }
 }
 
-// The address of a new empty database in the private Postgres that `gatepost dev` runs.
+// The address of a new empty database in the private Postgres that `gatepost-dev` runs.
 export async function newDatabase(directory, name) {
   const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0");

@@ -1,4 +1,4 @@
-// Where most scenarios play: one `gatepost dev` and one browser for a file, and somebody with a page of their own for each
+// Where most scenarios play: one `gatepost-dev` and one browser for a file, and somebody with a page of their own for each
 // test. The names are those of the scene at hand; they are set once its hooks have run.
 
 import assert from "node:assert/strict";

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+const UNIT_TESTS: &str = "\n#[cfg(test)]\nmod tests {";
+
 /// One file under `src/`.
 #[derive(Debug)]
 pub struct SourceFile {
@@ -100,11 +102,13 @@ impl SourceFile {
 
     /// Whether the name, a word or a path, stands in the code.
     pub fn names(&self, name: &str) -> bool {
-        self.code.match_indices(name).any(|(position, _)| {
-            let before = self.code[..position].bytes().next_back();
-            let after = self.code[position + name.len()..].bytes().next();
-            !is_word_byte(before) && !is_word_byte(after) && before != Some(b'.')
-        })
+        names(&self.code, name)
+    }
+
+    /// The same before the unit tests of the file.
+    pub fn product_names(&self, name: &str) -> bool {
+        let product = self.code.find(UNIT_TESTS).map_or(self.code.as_str(), |end| &self.code[..end]);
+        self.measure.code > 0 && names(product, name)
     }
 
     pub fn count(&self, text: &str) -> usize {
@@ -119,6 +123,14 @@ impl SourceFile {
             .filter(|(position, _)| !is_word_byte(self.code[..*position].bytes().next_back()));
         starts.filter_map(|(position, _)| function_at(&self.code[position..])).collect()
     }
+}
+
+fn names(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(position, _)| {
+        let before = code[..position].bytes().next_back();
+        let after = code[position + name.len()..].bytes().next();
+        !is_word_byte(before) && !is_word_byte(after) && before != Some(b'.')
+    })
 }
 
 fn is_word_byte(byte: Option<u8>) -> bool {
@@ -175,7 +187,7 @@ fn function_at(text: &str) -> Option<(String, usize)> {
 
 /// What stands before `mod tests` is product; a line that is blank without its comment is a comment.
 fn measure(text: &str) -> Measure {
-    let product = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..=end]);
+    let product = text.find(UNIT_TESTS).map_or(text, |end| &text[..=end]);
     let said = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
     let code = said(&blank(product, false));
     Measure { code, comments: said(product) - code, tests: text.lines().count() - product.lines().count() }

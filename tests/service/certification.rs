@@ -38,7 +38,7 @@ impl Suite {
         let mut asks = all.clone();
         asks["require_consent"] = json!(true);
         let mut document = with_clients(document(), &[("rp", all), ("asks", asks)]);
-        let demo: Value = serde_json::from_str(include_str!("../../src/cli/dev/demo.json")).unwrap();
+        let demo: Value = serde_json::from_str(include_str!("../../src/bin/gatepost-dev/demo.json")).unwrap();
         document["users"][0]["claims"] = demo["users"][0]["claims"].clone();
         let op = Gatepost::start_with(&document, &[("GATEPOST_BASE_URL", ISSUER)]);
         let browser = op.browser();

@@ -1,4 +1,4 @@
-//! `.gatepost/` in the current directory: what `gatepost dev` keeps between runs (the master secret, the private
+//! `.gatepost/` in the current directory: what `gatepost-dev` keeps between runs (the master secret, the private
 //! Postgres) and how two of them in one project are kept apart.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -82,7 +82,7 @@ fn write_secret(mut file: File) -> io::Result<()> {
 fn lock(directory: &Path) -> Result<UnixListener, Trouble> {
     let path = short_socket_path(directory, LOCK);
     if UnixStream::connect(&path).is_ok() {
-        return Err(Trouble::new(format!("another `gatepost dev` is running in {}", directory.display())));
+        return Err(Trouble::new(format!("another `gatepost-dev` is running in {}", directory.display())));
     }
     match fs::symlink_metadata(&path) {
         Ok(metadata) if metadata.file_type().is_socket() => {
@@ -147,7 +147,7 @@ pub(super) mod tests {
         let scratch = Scratch::new("twice");
         let first = scratch.project();
         let refusal = Project::open_in(&scratch.0).unwrap_err().to_string();
-        assert!(refusal.contains("another `gatepost dev`"), "{refusal}");
+        assert!(refusal.contains("another `gatepost-dev`"), "{refusal}");
         drop(first);
         // What a killed process leaves behind is the path with nobody listening.
         assert!(Project::open_in(&scratch.0).is_ok());

@@ -1,6 +1,6 @@
-//! `gatepost dev`: everything needed to see a sign-in, from one command. It keeps a private Postgres and a master secret
-//! under `.gatepost/`, then runs this same binary as an operator would (`migrate`, `apply`, `serve`) and a small demo
-//! application beside it. Whatever it started ends with it.
+//! `gatepost-dev`: everything needed to see a sign-in, from one command. It keeps a private Postgres and a master secret
+//! under `.gatepost/`, then runs the `gatepost` that was built beside it as an operator would (`migrate`, `apply`, `serve`)
+//! and a small demo application. Whatever it started ends with it. For trying out and for the tests: nobody installs it.
 
 mod demo;
 mod demo_data;
@@ -11,7 +11,6 @@ mod project;
 mod provider;
 mod system_user;
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -22,12 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::config::Source;
-use crate::protocol::client::GrantType;
-
-use super::command::{Command as CommandLine, CommandOption, Run};
-use super::failure::Failure;
 use demo_data::DemoData;
+use gatepost::config::Source;
+use gatepost::protocol::client::GrantType;
 use listeners::Listening;
 use options::{Command, Options};
 use postgres::PrivatePostgres;
@@ -37,17 +33,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// How often the command looks whether it was interrupted, or whether something it started has ended.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
-
-/// What the settings already name, so that `dev` uses it instead of making its own.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Provided {
-    /// `GATEPOST_DATABASE_URL` (or `_FILE`, or the credential) is set: no private Postgres.
-    pub database: bool,
-    /// `GATEPOST_SECRET_FILE` (or the credential) is set: no secret under `.gatepost/`.
-    pub secret: bool,
-    /// `GATEPOST_OUTBOUND_ALLOW` is set: otherwise the demo application on this machine is allowed.
-    pub outbound_allow: bool,
-}
 
 /// Why the command ended before it was asked to: one sentence for the person who typed it, with what to do about it.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,47 +50,24 @@ impl fmt::Display for Trouble {
     }
 }
 
-pub(super) const COMMAND: CommandLine = CommandLine {
-    name: "dev",
-    values: &[],
-    options: &[CommandOption {
-        name: "--demo-listen",
-        value: Some("ADDRESS"),
-        meaning: "where the demo application listens",
-    }],
-    summary: "Starts a private Postgres, demo data, the provider and a demo application, for trying out.",
-    example: "gatepost dev",
-    run: Run::ReadsArguments(run_as_configured),
-};
-
-fn run_as_configured(arguments: Vec<OsString>) -> Result<ExitCode, Failure> {
-    let source = Source::from_environment(None, &[])?;
-    let provided = Provided {
-        database: source.names_database(),
-        secret: source.names_secret(),
-        outbound_allow: source.names_outbound_allow(),
-    };
-    Ok(run(arguments, provided))
-}
-
-/// Runs the command with the arguments that follow `dev`, until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when
-/// asked to, 1 something could not be started or broke, 2 usage.
-pub fn run(arguments: Vec<OsString>, provided: Provided) -> ExitCode {
-    let options = match options::parse(arguments) {
+/// Runs until SIGINT, SIGTERM or SIGHUP. Exit codes: 0 ended when asked to, 1 something could not be started or broke,
+/// 2 usage.
+fn main() -> ExitCode {
+    let options = match options::parse(std::env::args_os().skip(1)) {
         Ok(Command::Start(options)) => options,
         Ok(Command::Help) => {
             say(options::USAGE);
             return ExitCode::SUCCESS;
         }
         Err(trouble) => {
-            complain(&format!("gatepost dev: {trouble}\n\n{}", options::USAGE));
+            complain(&format!("gatepost-dev: {trouble}\n\n{}", options::USAGE));
             return ExitCode::from(2);
         }
     };
-    match play(&options, provided) {
+    match play(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => {
-            complain(&format!("gatepost dev: {trouble}"));
+            complain(&format!("gatepost-dev: {trouble}"));
             ExitCode::FAILURE
         }
     }
@@ -113,7 +75,8 @@ pub fn run(arguments: Vec<OsString>, provided: Provided) -> ExitCode {
 
 /// Starts everything in the order in which one stands on the other; leaving this function, by whichever way, ends it in
 /// the reverse order.
-fn play(options: &Options, provided: Provided) -> Result<(), Trouble> {
+fn play(options: &Options) -> Result<(), Trouble> {
+    let settings = Source::from_environment(None, &[]).map_err(|error| Trouble::new(error.to_string()))?;
     let interrupted = interruption()?;
     let project = Project::open()?;
     provider::end_left_over(&project)?;
@@ -124,8 +87,8 @@ fn play(options: &Options, provided: Provided) -> Result<(), Trouble> {
     let demo_socket = demo_said.map_or_else(|| Listening::bind_near(8081), Ok)?;
     let data = DemoData::following(&demo_socket.base_url)?;
 
-    let mut database = private_database(&project, provided, &provider_socket)?;
-    let provider = Provider::new(&project, &provider_socket, database.as_ref(), provided)?;
+    let mut database = private_database(&project, &settings, &provider_socket)?;
+    let provider = Provider::new(&project, &provider_socket, database.as_ref(), &settings)?;
     provider.migrate()?;
     provider.apply(&data.document)?;
     let mut serving = provider.serve(&project, &provider_socket)?;
@@ -152,10 +115,11 @@ fn interruption() -> Result<Arc<AtomicBool>, Trouble> {
 
 fn private_database(
     project: &Project,
-    provided: Provided,
+    settings: &Source,
     provider_socket: &Listening,
 ) -> Result<Option<PrivatePostgres>, Trouble> {
-    if provided.database {
+    let names = ["GATEPOST_DATABASE_URL", "GATEPOST_DATABASE_URL_FILE"];
+    if is_provided(settings, &names, "gatepost-database-url") {
         say("Using the configured database. Demo users with well-known passwords go into it.");
         return Ok(None);
     }
@@ -163,6 +127,12 @@ fn private_database(
     // The issuer is frozen in a database; another port is another issuer, so it gets a database of its own.
     postgres.ensure_database(&format!("gatepost_{}", provider_socket.address.port()))?;
     Ok(Some(postgres))
+}
+
+/// Whether the environment has one of these settings, or the credential: then it is used, and none is made here.
+fn is_provided(settings: &Source, names: &[&str], credential: &str) -> bool {
+    names.iter().any(|name| settings.given(name).is_some_and(|text| !text.is_empty()))
+        || settings.credential(credential).is_some()
 }
 
 /// Returns when the command was asked to end; an error when a part ended by itself.

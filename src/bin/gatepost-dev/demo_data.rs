@@ -1,4 +1,4 @@
-//! What `gatepost dev` registers: the document embedded from `demo.json`, in the form `apply` takes. Names and passwords
+//! What `gatepost-dev` registers: the document embedded from `demo.json`, in the form `apply` takes. Names and passwords
 //! are read from it alone, so that what is printed, what is registered and what the demo application uses agree.
 
 use serde::Deserialize;
@@ -94,10 +94,11 @@ impl DemoClient {
 mod tests {
     use std::collections::BTreeSet;
 
+    use gatepost::protocol::registration::defaults::ClientDefaults;
+    use gatepost::protocol::registration::document::Document;
+    use gatepost::protocol::registration::references::Stored;
+
     use super::*;
-    use crate::protocol::registration::defaults::ClientDefaults;
-    use crate::protocol::registration::document::Document;
-    use crate::protocol::registration::references::Stored;
 
     /// Every standard claim of OpenID Connect Core §5.1, but `sub`.
     const STANDARD_CLAIMS: [&str; 19] = [

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
+use gatepost::protocol::hex;
 use sha2::{Digest, Sha256};
 
 use super::super::project::{Project, let_others_pass, trouble_with};
@@ -12,7 +13,6 @@ use super::super::system_user::RunAs;
 use super::super::{Trouble, say};
 use super::programs::Programs;
 use super::{ROLE, complete, tail};
-use crate::protocol::hex;
 
 /// A socket's path holds 107 bytes, of which the file's own name takes 15.
 const LONGEST_SOCKET_DIRECTORY: usize = 90;

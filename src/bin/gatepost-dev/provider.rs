@@ -1,5 +1,5 @@
-//! The provider under `gatepost dev` is this same binary, run as an operator runs it: `migrate`, `apply -`, `serve`. So
-//! what a newcomer sees is the product, and nothing here is a second way in.
+//! The provider is the `gatepost` beside this program, run as an operator runs it: `migrate`, `apply -`, `serve`. So what
+//! a newcomer sees is the product, and nothing here is a second way in.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -13,10 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gatepost::config::Source;
+
 use super::listeners::Listening;
 use super::postgres::PrivatePostgres;
 use super::project::{Project, trouble_with};
-use super::{Provided, Trouble, say};
+use super::{Trouble, is_provided, say};
 
 /// In `.gatepost/`: the number of the running `serve`.
 const PID_FILE: &str = "serve.pid";
@@ -30,7 +32,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Longer: each question stands in the log that the newcomer reads.
 const READY_INTERVAL: Duration = Duration::from_millis(400);
 
-/// This binary and the settings it is run with.
+/// The binary and the settings it is run with.
 #[derive(Debug)]
 pub(super) struct Provider {
     binary: PathBuf,
@@ -43,9 +45,9 @@ impl Provider {
         project: &Project,
         socket: &Listening,
         database: Option<&PrivatePostgres>,
-        provided: Provided,
+        provided: &Source,
     ) -> Result<Provider, Trouble> {
-        let binary = own_path()?;
+        let binary = binary()?;
         let mut settings = vec![
             ("GATEPOST_BASE_URL", OsString::from(&socket.base_url)),
             ("GATEPOST_LISTEN", OsString::from(socket.address.to_string())),
@@ -55,10 +57,10 @@ impl Provider {
         if let Some(postgres) = database {
             settings.push(("GATEPOST_DATABASE_URL", OsString::from(postgres.connection_string())));
         }
-        if !provided.secret {
+        if !is_provided(provided, &["GATEPOST_SECRET_FILE"], "gatepost-secret") {
             settings.push(("GATEPOST_SECRET_FILE", project.secret_file()?.into_os_string()));
         }
-        if !provided.outbound_allow {
+        if provided.given("GATEPOST_OUTBOUND_ALLOW").is_none() {
             settings.push(("GATEPOST_OUTBOUND_ALLOW", OsString::from("127.0.0.0/8,::1/128")));
         }
         Ok(Provider { binary, settings })
@@ -182,7 +184,7 @@ fn terminate(pid: u32) {
 
 /// Ends the `serve` of an earlier run that was killed, when the number still belongs to it: it holds the port.
 pub(super) fn end_left_over(project: &Project) -> Result<(), Trouble> {
-    let binary = own_path()?;
+    let binary = binary()?;
     let recorded = fs::read_to_string(project.directory.join(PID_FILE)).unwrap_or_default();
     let Ok(pid) = recorded.trim().parse::<u32>() else { return Ok(()) };
     if !is_serving(pid, &binary) {
@@ -197,8 +199,13 @@ pub(super) fn end_left_over(project: &Project) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn own_path() -> Result<PathBuf, Trouble> {
-    std::env::current_exe().map_err(|error| Trouble::new(format!("this program's own path cannot be read: {error}")))
+/// `gatepost`, where this program lies: cargo builds both into one directory.
+fn binary() -> Result<PathBuf, Trouble> {
+    let own = std::env::current_exe();
+    let own = own.map_err(|error| Trouble::new(format!("this program's own path cannot be read: {error}")))?;
+    let binary = own.with_file_name("gatepost");
+    let missing = || Trouble::new(format!("{} is missing; build it with `cargo build`", binary.display()));
+    if binary.is_file() { Ok(binary) } else { Err(missing()) }
 }
 
 fn is_serving(pid: u32, binary: &Path) -> bool {

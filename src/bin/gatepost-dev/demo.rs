@@ -1,4 +1,4 @@
-//! The demo application: a tiny relying party, part of `gatepost dev` only. It uses nothing of the provider's own code
+//! The demo application: a tiny relying party, part of `gatepost-dev` only. It uses nothing of the provider's own code
 //! and has no way in that another client would not have: what it shows is what any client sees.
 
 mod authorization;

@@ -1,13 +1,13 @@
-//! The arguments of `gatepost dev`.
+//! The arguments of `gatepost-dev`.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::Trouble;
 
-/// What `gatepost dev --help` prints.
+/// What `gatepost-dev --help` prints.
 pub(super) const USAGE: &str = "\
-Usage: gatepost dev [--listen ADDRESS] [--demo-listen ADDRESS]
+Usage: gatepost-dev [--listen ADDRESS] [--demo-listen ADDRESS]
 
 Starts a private Postgres, the provider and a demo application for trying out.
 
@@ -19,7 +19,7 @@ Without them it is 127.0.0.1:8080 and 8081, or a free port where one is taken.
 With GATEPOST_DATABASE_URL set, that database is used instead of a private one.
 
 Example:
-  gatepost dev --listen 9000";
+  gatepost-dev --listen 9000";
 
 /// Where the two servers listen; `None` where nobody said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +35,7 @@ pub(super) enum Command {
     Help,
 }
 
-/// Reads the arguments that follow `dev`.
-pub(super) fn parse(arguments: Vec<OsString>) -> Result<Command, Trouble> {
+pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, Trouble> {
     let mut options = Options::default();
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(usage)? {
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     fn parsed(arguments: &[&str]) -> Result<Command, Trouble> {
-        parse(arguments.iter().map(OsString::from).collect())
+        parse(arguments.iter().map(OsString::from))
     }
 
     #[test]
