@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn signed(key: &SigningKey, kid: &str) -> UnverifiedJws {
-        let claims = [(String::from("sub"), json!("web"))].into_iter().collect();
+        let claims = json!({ "sub": "web" });
         let input = signing_input(key.algorithm(), kid, "JWT", &claims);
         UnverifiedJws::parse(&assemble(&input, &key.sign(input.as_bytes()).unwrap())).unwrap()
     }

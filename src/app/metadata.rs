@@ -4,23 +4,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::App;
-use crate::protocol::acr_values;
-use crate::protocol::client::{ClientAuthenticationMethod, GrantType};
-use crate::protocol::discovery::{
-    CHECK_SESSION_PATH, DEVICE_AUTHORIZATION_PATH, END_SESSION_PATH, FurtherEndpoints, INTROSPECTION_PATH, Provider,
-    REVOCATION_PATH, document,
-};
+use crate::protocol::client::GrantType;
+use crate::protocol::discovery::{Provider, document};
 use crate::protocol::jwks;
 use crate::protocol::scope::Catalogue;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
-
-/// How clients may authenticate here.
-const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 4] = [
-    ClientAuthenticationMethod::ClientSecretBasic,
-    ClientAuthenticationMethod::ClientSecretPost,
-    ClientAuthenticationMethod::PrivateKeyJwt,
-    ClientAuthenticationMethod::None,
-];
 
 /// The documents, and what they depend on.
 #[derive(Debug)]
@@ -62,28 +50,17 @@ impl Documents {
             return held;
         }
         let signing_algorithms = snapshot.keys.algorithms(app.now());
-        let acr_values: Vec<String> =
-            acr_values::supported(&snapshot.catalogue).into_iter().map(str::to_owned).collect();
         let discovery = document(&Provider {
             issuer: app.issuer(),
             catalogue: &snapshot.catalogue,
             grant_types: &grant_types(app, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
-            authentication_methods: &AUTHENTICATION_METHODS,
-            acr_values: &acr_values,
             ui_locales: self.ui_locales,
-            further_endpoints: FurtherEndpoints {
-                revocation: Some(REVOCATION_PATH),
-                introspection: Some(INTROSPECTION_PATH),
-                device_authorization: Some(DEVICE_AUTHORIZATION_PATH),
-                end_session: Some(END_SESSION_PATH),
-                check_session: Some(CHECK_SESSION_PATH),
-            },
         });
         let rendered = Arc::new(Rendered {
             registry_version: snapshot.version,
             kids: keys.iter().map(|(kid, _)| String::from(*kid)).collect(),
-            discovery: serde_json::Value::Object(discovery).to_string().into_bytes().into(),
+            discovery: discovery.to_string().into_bytes().into(),
             jwks: jwks::document(keys.into_iter().map(|(_, key)| key)).to_string().into_bytes().into(),
         });
         *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));

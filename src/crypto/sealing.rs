@@ -38,7 +38,7 @@ impl Sealer {
         });
         Sealer {
             keys: keys.collect(),
-            associated_data: format!("{}\n{}", purpose.label(), derived.issuer()).into_bytes(),
+            associated_data: format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes(),
         }
     }
 
@@ -113,7 +113,7 @@ mod tests {
     use crate::protocol::samples;
     use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
     use crate::protocol::secret::SecretText;
-    use crate::protocol::upstream::round_trip::{RoundTrip, RoundTripPurpose};
+    use crate::protocol::upstream::round_trip::RoundTrip;
 
     fn derived(secrets: &str, issuer: &str) -> DerivedKeys {
         MasterSecret::parse(secrets).unwrap().derive(&[9; 16], issuer)
@@ -194,10 +194,10 @@ mod tests {
             assert_eq!(opened(&sealer, &token), Some(token));
         }
         let parameters = Parameters::from_pairs([("state", "a b\u{e9}"), ("state", ""), ("client_id", "web")]);
-        let request = SealedRequest { purpose: SealedPurpose::Device, received_at: samples::NOW, parameters };
+        let request = SealedRequest { received_at: samples::NOW, purpose: SealedPurpose::Authorize(parameters) };
         assert_eq!(opened(&sealer, &request), Some(request));
         let trip = RoundTrip {
-            purpose: RoundTripPurpose::SignIn(SealedPurpose::Account),
+            linking: None,
             provider: String::from("corp"),
             issuer: String::from("https://up.example"),
             flow: [7; 8],

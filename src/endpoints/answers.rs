@@ -190,14 +190,14 @@ pub fn problem_of(status: u16) -> Problem {
 
 /// `{"error": .., "error_description": ..}` (RFC 6749 §5.2).
 pub fn json_error(status: u16, error: &str, reason: Reason) -> Response {
-    noted(json(status, &error_members(error, reason.description()).into()), reason)
+    noted(json(status, &error_members(error, reason.description())), reason)
 }
 
 /// What an extension grant refused: its own words where it has some.
 pub fn refused_by_grant(refusal: &Refusal) -> Response {
     let TokenError { code, reason, detail } = &refusal.error;
     let description = refusal.description.as_ref().map_or(reason.description(), Description::as_str);
-    let mut response = noted(json(400, &error_members(code.as_str(), description).into()), *reason);
+    let mut response = noted(json(400, &error_members(code.as_str(), description)), *reason);
     response.note.detail.clone_from(detail);
     response
 }

@@ -43,9 +43,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         Method::Post if has_request => take_decision(app, request),
         Method::Post => take_code(app, request),
         Method::Get | Method::Head | Method::Options | Method::Other if has_request => {
-            let opened = sealed_address::open(app, request)?;
-            let code = device_visit::user_code(&opened).filter(|_| opened.request.purpose == SealedPurpose::Device);
-            let code = code.ok_or_else(sealed_address::invalid)?;
+            let SealedPurpose::Device(code) = sealed_address::open(app, request)?.request.purpose else {
+                return Err(sealed_address::invalid());
+            };
             Ok(ask(app, request, 200, &code.to_string(), None))
         }
         Method::Get | Method::Head | Method::Options | Method::Other => {
@@ -160,9 +160,6 @@ pub fn draw(
 
 fn take_decision(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = sealed_address::open(app, request)?;
-    if opened.request.purpose != SealedPurpose::Device {
-        return Err(sealed_address::invalid());
-    }
     let form = form_tokens::read_post(app, request)?;
     let visit = DeviceVisit::resume(app, &opened)?;
     // Before the session is read: what is revoked after that must find this decision older.

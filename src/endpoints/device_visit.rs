@@ -14,10 +14,9 @@ use crate::protocol::acr_values::AcrValues;
 use crate::protocol::client::GrantType;
 use crate::protocol::device_code::{UserCode, is_answered_by, is_still_allowed};
 use crate::protocol::instant::Instant;
-use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
-use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::device_authorizations::{self, WaitingDevice};
@@ -43,10 +42,7 @@ pub struct DeviceVisit {
 impl DeviceVisit {
     /// Takes in a code. `None` when no device waits under it that may still have what it asked for.
     pub fn begin(app: &App, user_code: &UserCode) -> Result<Option<DeviceVisit>, Failure> {
-        let parameters = Parameters::from_pairs([("user_code", user_code.letters())]);
-        let request = SealedRequest { purpose: SealedPurpose::Device, received_at: app.now(), parameters };
-        let sealed = sealed_address::seal(app, &request);
-        DeviceVisit::find(app, &Opened { request, sealed })
+        DeviceVisit::find(app, &sealed_address::seal(app, SealedPurpose::Device(user_code.clone())))
     }
 
     /// Goes on with a code of which the seal was opened: its device must still wait.
@@ -55,8 +51,8 @@ impl DeviceVisit {
     }
 
     fn find(app: &App, opened: &Opened) -> Result<Option<DeviceVisit>, Failure> {
-        let Some(user_code) = user_code(opened) else { return Ok(None) };
-        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes(app, &user_code))? else {
+        let SealedPurpose::Device(user_code) = &opened.request.purpose else { return Err(sealed_address::invalid()) };
+        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes(app, user_code))? else {
             return Ok(None);
         };
         let Some(client) = app.registry.client(&device.client_id)? else { return Ok(None) };
@@ -64,7 +60,7 @@ impl DeviceVisit {
         let Some(acr_values) = still_served(&device, &client, &snapshot) else { return Ok(None) };
         Ok(Some(DeviceVisit {
             sealed: opened.sealed.clone(),
-            user_code,
+            user_code: user_code.clone(),
             client,
             scope: device.scope,
             acr_values,
@@ -90,11 +86,6 @@ impl DeviceVisit {
     pub fn client_view(&self, language: Language) -> ClientView<'_> {
         client_view(&self.client.client, None, language)
     }
-}
-
-/// The code that was sealed.
-pub fn user_code(opened: &Opened) -> Option<UserCode> {
-    UserCode::parse(opened.request.parameters.single("user_code").ok()??)
 }
 
 /// What the database knows a code by, under every line of the master secret.

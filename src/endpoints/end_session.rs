@@ -27,7 +27,7 @@ use crate::protocol::localized_text::LocalizedText;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::redirect_uri::origin_of;
-use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::SessionRow;
@@ -82,9 +82,7 @@ impl SignOut {
         let snapshot = app.registry.snapshot();
         let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint));
         let request = request.map_err(Failure::bad_request)?;
-        let (received_at, parameters) = (app.now(), request.to_parameters());
-        let sealed =
-            sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Logout, received_at, parameters });
+        let sealed = sealed_address::seal(app, SealedPurpose::Logout(request.clone())).sealed;
         if sealed.len() > lengths::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
         }
@@ -98,14 +96,8 @@ impl SignOut {
             return SignOut::of(app, EndSessionRequest::default(), String::new());
         }
         let Opened { request, sealed } = sealed_address::open(app, request)?;
-        match request.purpose {
-            SealedPurpose::Logout => SignOut::of(app, EndSessionRequest::from_parameters(&request.parameters), sealed),
-            SealedPurpose::Authorize
-            | SealedPurpose::Device
-            | SealedPurpose::Account
-            | SealedPurpose::Link
-            | SealedPurpose::SignedOut => Err(sealed_address::invalid()),
-        }
+        let SealedPurpose::Logout(request) = request.purpose else { return Err(sealed_address::invalid()) };
+        SignOut::of(app, request, sealed)
     }
 
     /// Goes on with a request whose sign-out was done here, and upstream as well.

@@ -25,7 +25,7 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::Catalogue;
-use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::session::LOCAL;
 use crate::protocol::upstream::Ask;
 use crate::protocol::upstream::choices::{Choices, Place};
@@ -81,20 +81,19 @@ impl AccountVisit {
 
     fn seal(app: &App, asked: &[(&str, Option<&str>)]) -> Result<AccountVisit, Failure> {
         let parameters = Parameters::from_pairs(asked.iter().filter_map(|(name, value)| Some((*name, (*value)?))));
-        let request = SealedRequest { purpose: SealedPurpose::Account, received_at: app.now(), parameters };
-        let sealed = sealed_address::seal(app, &request);
-        AccountVisit::resume(app, Opened { request, sealed })
+        AccountVisit::resume(app, sealed_address::seal(app, SealedPurpose::Account(parameters)))
     }
 
     /// Goes on with a request of which the seal was opened: the tenant must still be there.
     pub fn resume(app: &App, opened: Opened) -> Result<AccountVisit, Failure> {
         let Opened { request, sealed } = opened;
         let snapshot = app.registry.snapshot();
-        let tenant = named_tenant(request.parameters.all("tenant"), &snapshot.catalogue, |_| true);
+        let SealedPurpose::Account(parameters) = request.purpose else { return Err(sealed_address::invalid()) };
+        let tenant = named_tenant(parameters.all("tenant"), &snapshot.catalogue, |_| true);
         let tenant = tenant.map_err(Failure::bad_request)?;
-        let ui_locales = request.parameters.all("ui_locales").next().unwrap_or_default().to_owned();
-        let anew = request.parameters.was_sent(ANEW);
-        let by_password = request.parameters.all(ANEW).any(|how| how == BY_PASSWORD);
+        let ui_locales = parameters.all("ui_locales").next().unwrap_or_default().to_owned();
+        let anew = parameters.was_sent(ANEW);
+        let by_password = parameters.all(ANEW).any(|how| how == BY_PASSWORD);
         Ok(AccountVisit { sealed, tenant, ui_locales, anew, by_password, received_at: request.received_at, snapshot })
     }
 
@@ -261,15 +260,6 @@ impl<'a> Errand<'a> {
         match self {
             Errand::Authorize(visit) => visit.page(app, page),
             Errand::Account(_) | Errand::Device(_) => sealed_address::page(app, page, self.sealed()),
-        }
-    }
-
-    /// What kind of request it is, as it was sealed.
-    pub fn purpose(self) -> SealedPurpose {
-        match self {
-            Errand::Authorize(_) => SealedPurpose::Authorize,
-            Errand::Account(_) => SealedPurpose::Account,
-            Errand::Device(_) => SealedPurpose::Device,
         }
     }
 

@@ -1,6 +1,6 @@
 //! `POST /connect/introspect` (RFC 7662): whether a token is alive, and what it says, for whom it is meant.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::answers;
 use super::client_authentication::{Introspector, authenticate_introspector};
@@ -10,7 +10,7 @@ use crate::app::failure::Failure;
 use crate::grants::presented_token::{PresentedToken, open, standing};
 use crate::http::{Request, Response};
 use crate::protocol::access_token::AccessToken;
-use crate::protocol::introspection::{Caller, access_token_response, inactive, refresh_token_response, seen_by};
+use crate::protocol::introspection::{Caller, access_token_response, refresh_token_response, seen_by};
 use crate::protocol::liveness;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::refresh_token::{RefreshHandle, ends_at, stands};
@@ -29,7 +29,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => of_refresh_token(app, client, handle)?,
         (Some(PresentedToken::Refresh(_)), Introspector::Resource(_)) | (None, _) => None,
     };
-    let mut response = answers::json(200, &answer.unwrap_or_else(inactive).into());
+    let mut response = answers::json(200, &answer.unwrap_or_else(|| json!({ "active": false })));
     response.note.client_id = Some(match introspector {
         Introspector::Client(client) => client.client.client_id.to_string(),
         Introspector::Resource(name) => name,
@@ -38,11 +38,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 /// `None`: not active, as far as the caller is concerned.
-fn of_access_token(
-    app: &App,
-    introspector: &Introspector,
-    token: &AccessToken,
-) -> Result<Option<Map<String, Value>>, Failure> {
+fn of_access_token(app: &App, introspector: &Introspector, token: &AccessToken) -> Result<Option<Value>, Failure> {
     let caller = match introspector {
         Introspector::Client(client) => Caller::Client(&client.client.client_id),
         Introspector::Resource(name) => Caller::Resource(name),
@@ -55,14 +51,10 @@ fn of_access_token(
     }
     let Some(client) = app.registry.client(&token.client_id)? else { return Ok(None) };
     let subject = (&client.client, user.as_ref());
-    Ok(Some(access_token_response(token, &seen, subject, &snapshot.catalogue, app.issuer())))
+    Ok(Some(access_token_response(&seen, subject, &snapshot.catalogue, app.issuer()).into()))
 }
 
-fn of_refresh_token(
-    app: &App,
-    client: &RegisteredClient,
-    handle: RefreshHandle,
-) -> Result<Option<Map<String, Value>>, Failure> {
+fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle) -> Result<Option<Value>, Failure> {
     let (client, now) = (&client.client, app.now());
     let Some(grant) = grants::find(&app.store, handle.grant, &client.client_id)? else { return Ok(None) };
     // What the grant stands on, a token for all of it would stand on.

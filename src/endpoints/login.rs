@@ -48,14 +48,16 @@ struct LoginPage<'a> {
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = sealed_address::open(app, request)?;
     match opened.request.purpose {
-        SealedPurpose::Authorize => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
-        SealedPurpose::Account => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
-        SealedPurpose::Device if request.method == Method::Post => {
+        SealedPurpose::Authorize(_) => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
+        SealedPurpose::Account(_) => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
+        SealedPurpose::Device(_) if request.method == Method::Post => {
             answer(app, request, Errand::Device(&DeviceVisit::resume(app, &opened)?))
         }
         // An address alone does not lead past the page that asks for the code.
-        SealedPurpose::Device => Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed))),
-        SealedPurpose::Link | SealedPurpose::Logout | SealedPurpose::SignedOut => Err(sealed_address::invalid()),
+        SealedPurpose::Device(_) => Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed))),
+        SealedPurpose::Link(_) | SealedPurpose::Logout(_) | SealedPurpose::SignedOut(_) => {
+            Err(sealed_address::invalid())
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::http::Request;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::sealed_request::SealedRequest;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 
 /// A request that was sealed, and the seal it came under.
 #[derive(Clone, Debug)]
@@ -17,9 +17,10 @@ pub struct Opened {
     pub sealed: String,
 }
 
-/// Seals a request for the addresses of its pages.
-pub fn seal(app: &App, request: &SealedRequest) -> String {
-    app.vault.authorize_requests.seal_text("", request)
+/// Seals a request that came in now for the addresses of its pages.
+pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
+    let request = SealedRequest { received_at: app.now(), purpose };
+    Opened { sealed: app.vault.authorize_requests.seal_text("", &request), request }
 }
 
 /// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.

@@ -31,7 +31,7 @@ use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
-use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::SecretText;
 use crate::protocol::session_state::session_state;
 use crate::protocol::upstream::choices::{Choices, Place};
@@ -80,8 +80,9 @@ impl Next {
 impl Visit {
     /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
-        let received_at = app.now();
-        let visit = Visit::validate(app, parameters, received_at, seal(app, parameters, received_at))?;
+        let known = SealedPurpose::Authorize(authorize_request::known(parameters));
+        let Opened { request, sealed } = sealed_address::seal(app, known);
+        let visit = Visit::validate(app, parameters, request.received_at, sealed)?;
         if visit.sealed.len() > lengths::SEALED_REQUEST {
             return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
         }
@@ -101,14 +102,8 @@ impl Visit {
     /// Validates a request of which the seal was opened, as if it came now.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
         let Opened { request, sealed } = opened;
-        match request.purpose {
-            SealedPurpose::Authorize => Visit::validate(app, &request.parameters, request.received_at, sealed),
-            SealedPurpose::Device
-            | SealedPurpose::Account
-            | SealedPurpose::Link
-            | SealedPurpose::Logout
-            | SealedPurpose::SignedOut => Err(sealed_address::invalid()),
-        }
+        let SealedPurpose::Authorize(parameters) = request.purpose else { return Err(sealed_address::invalid()) };
+        Visit::validate(app, &parameters, request.received_at, sealed)
     }
 
     fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
@@ -278,9 +273,4 @@ fn issued_at(app: &App, present: &PresentSession, consent: Option<&Consent>) -> 
     let withdrawn = consent.and_then(|consent| consent.revoked_before);
     let after_withdrawal = withdrawn.map_or(present.row.created_at, |mark| mark.plus(Duration::from_micros(1)));
     app.now().max(present.row.created_at).max(after_withdrawal)
-}
-
-fn seal(app: &App, parameters: &Parameters, received_at: Instant) -> String {
-    let parameters = authorize_request::known(parameters);
-    sealed_address::seal(app, &SealedRequest { purpose: SealedPurpose::Authorize, received_at, parameters })
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::authorization_code::PREFIX as CODE_PREFIX;
@@ -22,7 +23,7 @@ use crate::protocol::identifiers::{GrantId, Sid, Subject};
 use crate::protocol::instant::Instant;
 use crate::protocol::jwt::{self, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
 use crate::protocol::lengths;
-use crate::protocol::logout_token::LogoutToken;
+use crate::protocol::logout_token;
 use crate::protocol::refresh_token::{self, RefreshHandle};
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::{OPENID, ScopeSet};
@@ -258,7 +259,7 @@ fn sign(
     snapshot: &Snapshot,
     now: Instant,
     (alg, typ): (SigningAlgorithm, &str),
-    claims: &Map<String, Value>,
+    claims: &impl Serialize,
 ) -> Result<SecretText, Failure> {
     let key = snapshot.keys.signing_key(alg, now);
     let missing = || StoreError::Unavailable(format!("there is no {} key to sign with", alg.as_str()));
@@ -273,13 +274,11 @@ pub fn logout_token(
     app: &App,
     snapshot: &Snapshot,
     client: &Client,
-    (subject, sid): (&Subject, &Sid),
+    signed_in: (&Subject, &Sid),
 ) -> Result<SecretText, Failure> {
-    let jti = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
-    let now = app.now();
-    let token =
-        LogoutToken { issuer: app.issuer(), client_id: &client.client_id, subject, sid, jti: &jti, issued_at: now };
-    sign(snapshot, now, (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP), &token.claims())
+    let (jti, now) = (URL_SAFE_NO_PAD.encode(random::bytes::<16>()), app.now());
+    let claims = logout_token::claims(app.issuer(), &client.client_id, signed_in, &jti, now);
+    sign(snapshot, now, (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP), &claims)
 }
 
 /// Seals an authorization code. `None` when it would be longer than a code may be.

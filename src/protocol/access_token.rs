@@ -113,38 +113,32 @@ impl AccessToken {
 
     /// The claims of its JWT form (RFC 9068 §2.2).
     pub fn jwt_claims(&self, form: JwtForm<'_>) -> Map<String, Value> {
-        let mut members = Map::new();
-        let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
-        put("iss", json!(form.issuer));
-        put("aud", one_or_many(&self.audience));
-        put("client_id", json!(self.client_id.as_str()));
-        put("iat", json!(self.issued_at.seconds()));
-        put("nbf", json!(self.issued_at.seconds()));
-        put("exp", json!(self.expires_at.seconds()));
-        put("jti", json!(self.jti.to_text()));
-        put("scope", scope_value(&self.scope, form.scope_claim));
-        if !self.userinfo_claims.is_empty() {
-            put("userinfo_claims", json!(self.userinfo_claims));
-        }
-        match &self.user {
-            Some(user) => user.put_claims(&mut members),
-            None if form.client_as_subject => drop(put("sub", json!(self.client_id.as_str()))),
-            None => {}
-        }
-        self.put_additions(&mut members);
+        let user = self.user.as_ref();
+        let client_as_subject = form.client_as_subject.then_some(self.client_id.as_str());
+        let grant_claims: Vec<&str> = self.claims.keys().map(String::as_str).collect();
+        let mut members = claims::present(json!({
+            "iss": form.issuer,
+            "aud": one_or_many(&self.audience),
+            "client_id": self.client_id,
+            "iat": self.issued_at.seconds(),
+            "nbf": self.issued_at.seconds(),
+            "exp": self.expires_at.seconds(),
+            "jti": self.jti.to_text(),
+            "scope": scope_value(&self.scope, form.scope_claim),
+            "sub": user.map_or(client_as_subject, |user| Some(user.subject.as_str())),
+            "sid": user.map(|user| &user.sid),
+            "tenant": user.map(|user| &user.tenant),
+            "auth_time": user.map(|user| user.auth_time.seconds()),
+            "amr": user.map(|user| &user.amr),
+            "acr": user.map(|user| &user.acr),
+            "userinfo_claims": (!self.userinfo_claims.is_empty()).then_some(&self.userinfo_claims),
+            "act": self.delegation.as_ref().map(Delegation::act),
+            "exchanged_from": self.delegation.as_ref().map(Delegation::exchanged_from),
+            "grant_claims": (!grant_claims.is_empty()).then_some(grant_claims),
+        }));
+        members.extend(self.claims.clone());
         claims::add_unreserved(&mut members, form.further_claims);
         members
-    }
-
-    fn put_additions(&self, members: &mut Map<String, Value>) {
-        if let Some(delegation) = &self.delegation {
-            members.insert(String::from("act"), delegation.act());
-            members.insert(String::from("exchanged_from"), delegation.exchanged_from());
-        }
-        if !self.claims.is_empty() {
-            members.insert(String::from("grant_claims"), self.claims.keys().map(String::as_str).collect());
-            members.extend(self.claims.clone());
-        }
     }
 
     /// Reads the claims of a JWT whose signature and `typ` were verified. `None` unless it is an access token of `issuer`.
@@ -192,19 +186,6 @@ impl AccessTokenUser {
             auth_time: self.auth_time,
             amr: self.amr.clone(),
             acr: self.acr.clone(),
-        }
-    }
-
-    fn put_claims(&self, members: &mut Map<String, Value>) {
-        members.insert(String::from("sub"), json!(self.subject.as_str()));
-        members.insert(String::from("auth_time"), json!(self.auth_time.seconds()));
-        members.insert(String::from("amr"), json!(self.amr));
-        members.insert(String::from("acr"), json!(self.acr));
-        if let Some(sid) = &self.sid {
-            members.insert(String::from("sid"), json!(sid.as_str()));
-        }
-        if let Some(tenant) = &self.tenant {
-            members.insert(String::from("tenant"), json!(tenant.as_str()));
         }
     }
 

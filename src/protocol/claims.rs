@@ -190,6 +190,14 @@ pub fn for_access_token(
     members
 }
 
+/// The members of an object that are there: a null stands for none.
+pub fn present(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
 /// Neither the protocol's own nor there already.
 pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in members {

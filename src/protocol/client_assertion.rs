@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn assertion(typ: &str, sub: Value) -> String {
-        let claims = [(String::from("sub"), sub)].into_iter().collect();
+        let claims = json!({ "sub": sub });
         assemble(&signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
     }
 

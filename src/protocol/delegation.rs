@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::access_token::{AccessToken, AccessTokenUser, Jti};
 use super::audience::Narrowed;
+use super::claims::present;
 use super::identifiers::{ClientId, Subject};
 use super::instant::Instant;
 
@@ -49,12 +50,12 @@ pub struct Exchanged {
 }
 
 impl Actor {
-    pub fn to_json(&self) -> Map<String, Value> {
-        let members = match self {
-            Actor::User(subject) => vec![("sub", subject.as_str())],
-            Actor::Client(client_id) => vec![("sub", client_id.as_str()), ("client_id", client_id.as_str())],
-        };
-        members.into_iter().map(|(name, text)| (name.to_owned(), json!(text))).collect()
+    /// The members that name it; `within` acts for it, or acted before.
+    pub fn to_json(&self, within: Option<Map<String, Value>>) -> Map<String, Value> {
+        present(match self {
+            Actor::User(subject) => json!({ "sub": subject, "act": within }),
+            Actor::Client(client_id) => json!({ "sub": client_id, "client_id": client_id, "act": within }),
+        })
     }
 
     fn from_json(members: &Map<String, Value>) -> Option<Actor> {
@@ -68,14 +69,7 @@ impl Actor {
 impl Delegation {
     /// The present actor, the one before within it, and so on (RFC 8693 §4.1).
     pub fn act(&self) -> Value {
-        let within = self.actors.iter().rev().fold(None, |within: Option<Map<String, Value>>, actor| {
-            let mut members = actor.to_json();
-            if let Some(within) = within {
-                members.insert(String::from("act"), Value::Object(within));
-            }
-            Some(members)
-        });
-        Value::Object(within.unwrap_or_default())
+        self.actors.iter().rev().fold(None, |within, actor| Some(actor.to_json(within))).unwrap_or_default().into()
     }
 
     /// By this we find again what the token stands on.
@@ -129,7 +123,7 @@ impl Origin {
     /// Microseconds for `iat`: a reference token's is not a whole second.
     fn to_json(&self) -> Value {
         json!({
-            "jti": self.jti.to_text(), "client_id": self.client_id.as_str(), "iat_us": self.issued_at.micros(),
+            "jti": self.jti.to_text(), "client_id": self.client_id, "iat_us": self.issued_at.micros(),
             "exp": self.expires_at.seconds()
         })
     }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::acr_values::AcrValues;
 use super::client::Client;
 use super::errors::{TokenError, TokenErrorCode};
@@ -21,7 +23,7 @@ const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 const LENGTH: usize = 8;
 
 /// Shown as `XXXX-XXXX`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserCode(String);
 
 impl UserCode {

@@ -1,17 +1,16 @@
 //! RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 §2 and §3): what a client may ask for when it sends somebody
 //! here to sign out, when that needs no question, and where they go afterwards.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::authorize_response::with_query;
 use super::client::Client;
 use super::identifiers::{ClientId, Sid, Subject};
-use super::instant::Instant;
 use super::lengths;
 use super::parameters::Parameters;
 use super::reason::Reason;
 use super::redirect_uri::RedirectTarget;
-use super::sealed_request::{SealedPurpose, SealedRequest};
 use super::secret::SecretText;
 use super::session::Session;
 
@@ -19,7 +18,7 @@ use super::session::Session;
 pub const FRAMES_SECONDS: u32 = 2;
 
 /// What was asked for, with the ID token already checked and reduced to what it says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndSessionRequest {
     /// Who asks: `client_id`, or whom the ID token was made for.
     pub client_id: Option<ClientId>,
@@ -34,7 +33,7 @@ pub struct EndSessionRequest {
 }
 
 /// Whose sign-in an ID token of ours was made for, and in which session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HintedSignIn {
     /// `sub`
     pub subject: Subject,
@@ -83,32 +82,6 @@ impl EndSessionRequest {
         })
     }
 
-    /// As names and values, to be sealed. The ID token itself stays out: it is long, and was checked.
-    pub fn to_parameters(&self) -> Parameters {
-        let hinted = self.hinted.as_ref();
-        let members = [
-            ("client_id", self.client_id.as_ref().map(ClientId::as_str)),
-            ("sub", hinted.map(|hinted| hinted.subject.as_str())),
-            ("sid", hinted.and_then(|hinted| hinted.sid.as_ref()).map(Sid::as_str)),
-            ("post_logout_redirect_uri", self.unmatched_redirect_uri.as_deref()),
-            ("state", self.state.as_deref()),
-            ("ui_locales", self.ui_locales.as_deref()),
-        ];
-        Parameters::from_pairs(members.into_iter().filter_map(|(name, value)| Some((name, value?))))
-    }
-
-    /// Reads back what [`EndSessionRequest::to_parameters`] wrote.
-    pub fn from_parameters(parameters: &Parameters) -> EndSessionRequest {
-        let text = |name| parameters.all(name).next().map(str::to_owned);
-        EndSessionRequest {
-            client_id: text("client_id").map(ClientId::new),
-            hinted: text("sub").map(|sub| HintedSignIn { subject: Subject::new(sub), sid: text("sid").map(Sid::new) }),
-            unmatched_redirect_uri: text("post_logout_redirect_uri"),
-            state: text("state"),
-            ui_locales: text("ui_locales"),
-        }
-    }
-
     /// Whether the person must be asked. Only an ID token of this very session or its subject spares the question:
     /// otherwise any page could sign anybody out.
     pub fn decide(&self, session: Option<&Session>) -> SignOutStep {
@@ -128,35 +101,12 @@ impl EndSessionRequest {
 }
 
 /// A sign-out that is done here, on its way to the identity provider that the session came from and back: what comes next then.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamReturn {
     /// The provider's registered name: the browser must come back from that one.
     pub provider: String,
     /// The request that was answered.
     pub request: EndSessionRequest,
-}
-
-impl UpstreamReturn {
-    /// As it is sealed.
-    pub fn to_sealed(&self, now: Instant) -> SealedRequest {
-        let request = self.request.to_parameters();
-        let parameters = Parameters::from_pairs(request.iter().chain([("provider", self.provider.as_str())]));
-        SealedRequest { purpose: SealedPurpose::SignedOut, received_at: now, parameters }
-    }
-
-    /// Reads what was opened; `None` for whatever was sealed for another purpose.
-    pub fn of_sealed(sealed: &SealedRequest) -> Option<UpstreamReturn> {
-        match sealed.purpose {
-            SealedPurpose::SignedOut => {}
-            SealedPurpose::Authorize
-            | SealedPurpose::Device
-            | SealedPurpose::Account
-            | SealedPurpose::Link
-            | SealedPurpose::Logout => return None,
-        }
-        let provider = sealed.parameters.all("provider").next()?.to_owned();
-        Some(UpstreamReturn { provider, request: EndSessionRequest::from_parameters(&sealed.parameters) })
-    }
 }
 
 /// Whom an ID token was made for, and what it says of the sign-in.
@@ -248,37 +198,6 @@ mod tests {
             assert_eq!(read(&[(name, "a"), (name, "a")]), Err(Reason::RepeatedParameter), "{name}");
             assert_eq!(read(&[(name, "")]), Ok(EndSessionRequest::default()), "{name}");
         }
-    }
-
-    #[test]
-    fn what_is_sealed_is_read_back() {
-        let sent = [
-            ("id_token_hint", "x"),
-            ("post_logout_redirect_uri", DONE),
-            ("state", " \"<&%#{}\u{e9}"),
-            ("ui_locales", "de"),
-        ];
-        for request in [read(&sent).unwrap(), read(&[("client_id", "web")]).unwrap(), EndSessionRequest::default()] {
-            assert_eq!(EndSessionRequest::from_parameters(&request.to_parameters()), request);
-        }
-    }
-
-    #[test]
-    fn what_comes_after_the_sign_out_upstream_is_read_back_and_nothing_else_is() {
-        let request = read(&[("client_id", "web"), ("post_logout_redirect_uri", DONE), ("state", "s")]).unwrap();
-        for request in [request, EndSessionRequest::default()] {
-            let returns = UpstreamReturn { provider: String::from("corp"), request };
-            let sealed = returns.to_sealed(NOW);
-            assert_eq!(UpstreamReturn::of_sealed(&sealed), Some(returns));
-            let logout = SealedRequest { purpose: SealedPurpose::Logout, ..sealed };
-            assert_eq!(UpstreamReturn::of_sealed(&logout), None);
-        }
-        let asked = SealedRequest {
-            purpose: SealedPurpose::SignedOut,
-            received_at: NOW,
-            parameters: EndSessionRequest::default().to_parameters(),
-        };
-        assert_eq!(UpstreamReturn::of_sealed(&asked), None, "of no provider");
     }
 
     #[test]

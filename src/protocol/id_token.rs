@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::client::SigningAlgorithm;
-use super::identifiers::{ClientId, Sid, TenantName};
+use super::identifiers::ClientId;
 use super::instant::Instant;
 use super::jwt::half_hash;
 use super::token_subject::TokenSubject;
@@ -38,25 +38,23 @@ impl IdToken<'_> {
     /// The claims to sign with `alg`, whose hash the half hashes follow.
     pub fn claims(self, alg: SigningAlgorithm) -> Map<String, Value> {
         let user = self.user;
-        let half = |text: Option<&str>| text.map(|text| json!(half_hash(alg, text)));
-        let members = [
-            ("iss", Some(json!(self.issuer))),
-            ("sub", Some(json!(user.subject.as_str()))),
-            ("aud", Some(json!(self.client_id.as_str()))),
-            ("exp", Some(json!(self.issued_at.plus(self.lifetime).seconds()))),
-            ("iat", Some(json!(self.issued_at.seconds()))),
-            ("auth_time", Some(json!(user.auth_time.seconds()))),
-            ("amr", Some(json!(user.amr))),
-            ("acr", Some(json!(user.acr))),
-            ("sid", user.sid.as_ref().map(Sid::as_str).map(Value::from)),
-            ("tenant", user.tenant.as_ref().map(TenantName::as_str).map(Value::from)),
-            ("idp", user.identity_provider.as_deref().map(Value::from)),
-            ("nonce", self.nonce.map(Value::from)),
-            ("at_hash", half(self.access_token)),
-            ("c_hash", half(self.code)),
-        ];
-        let present = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        let mut claims: Map<String, Value> = present.collect();
+        let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
+        let mut claims = claims::present(json!({
+            "iss": self.issuer,
+            "sub": user.subject,
+            "aud": self.client_id,
+            "exp": self.issued_at.plus(self.lifetime).seconds(),
+            "iat": self.issued_at.seconds(),
+            "auth_time": user.auth_time.seconds(),
+            "amr": user.amr,
+            "acr": user.acr,
+            "sid": user.sid,
+            "tenant": user.tenant,
+            "idp": user.identity_provider,
+            "nonce": self.nonce,
+            "at_hash": half(self.access_token),
+            "c_hash": half(self.code),
+        }));
         claims::add_unreserved(&mut claims, self.user_claims);
         claims
     }

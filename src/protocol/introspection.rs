@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::access_token::AccessToken;
+use super::access_token::{AccessToken, JwtForm, ScopeClaim};
 use super::claims;
 use super::client::Client;
 use super::grant::Grant;
-use super::identifiers::{ClientId, Sid, TenantName};
+use super::identifiers::ClientId;
 use super::instant::Instant;
-use super::scope::{Catalogue, ScopeSet};
+use super::scope::Catalogue;
 use super::user::User;
 
 /// Who asks.
@@ -21,26 +21,11 @@ pub enum Caller<'a> {
     Resource(&'a str),
 }
 
-/// What an access token means to the caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// The scopes that are the caller's business.
-    pub scope: ScopeSet,
-    /// Of the token's audience, what is.
-    pub audience: Vec<String>,
-}
-
-/// `{"active": false}`
-pub fn inactive() -> Map<String, Value> {
-    Map::from_iter([(String::from("active"), json!(false))])
-}
-
-/// What the caller may see of the token: a client all of its own, a resource its own scopes where the token is meant for
-/// it. `None` when that is nothing.
-pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -> Option<Seen> {
+/// The token as far as it is the caller's business: a client sees all of its own, a resource its own scopes where the token
+/// is meant for it. `None` when that is nothing.
+pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -> Option<AccessToken> {
     match caller {
-        Caller::Client(client_id) => (*client_id == token.client_id)
-            .then(|| Seen { scope: token.scope.clone(), audience: token.audience.clone() }),
+        Caller::Client(client_id) => (*client_id == token.client_id).then(|| token.clone()),
         Caller::Resource(name) => {
             let stands_behind = |scope: &str| {
                 let registered = catalogue.scopes.get(scope);
@@ -48,63 +33,37 @@ pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -
             };
             let meant_for_it = token.audience.iter().any(|audience| audience == name);
             let scope = token.scope.retain(stands_behind);
-            (meant_for_it && !scope.is_empty()).then(|| Seen { scope, audience: vec![name.to_owned()] })
+            let seen = || AccessToken { audience: vec![name.to_owned()], scope: scope.clone(), ..token.clone() };
+            (meant_for_it && !scope.is_empty()).then(seen)
         }
     }
 }
 
-/// The answer about a live access token (RFC 7662 §2.2): the token's own members, then the claims it carries.
+/// The answer about a live access token (RFC 7662 §2.2): what its JWT form says, but for what is between us and its client.
 pub fn access_token_response(
-    token: &AccessToken,
-    seen: &Seen,
+    seen: &AccessToken,
     (client, user): (&Client, Option<&User>),
     catalogue: &Catalogue,
     issuer: &str,
 ) -> Map<String, Value> {
-    let of_user = token.user.as_ref();
-    let subject = of_user.map(|user| user.subject.as_str());
-    let client_as_subject = (of_user.is_none() && client.client_credentials_sub).then_some(client.client_id.as_str());
-    let audience = match seen.audience.as_slice() {
-        [only] => json!(only),
-        several => json!(several),
-    };
-    let members = [
-        ("active", Some(json!(true))),
-        ("scope", Some(json!(seen.scope.to_string()))),
-        ("client_id", Some(json!(token.client_id.as_str()))),
-        ("token_type", Some(json!("Bearer"))),
-        ("exp", Some(json!(token.expires_at.seconds()))),
-        ("iat", Some(json!(token.issued_at.seconds()))),
-        ("nbf", Some(json!(token.issued_at.seconds()))),
-        ("sub", subject.or(client_as_subject).map(Value::from)),
-        ("aud", Some(audience)),
-        ("iss", Some(json!(issuer))),
-        ("jti", Some(json!(token.jti.to_text()))),
-        ("sid", of_user.and_then(|user| user.sid.as_ref()).map(Sid::as_str).map(Value::from)),
-        ("auth_time", of_user.map(|user| json!(user.auth_time.seconds()))),
-        ("acr", of_user.map(|user| json!(user.acr))),
-        ("tenant", of_user.and_then(|user| user.tenant.as_ref()).map(TenantName::as_str).map(Value::from)),
-    ];
-    let mut answer: Map<String, Value> =
-        members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-    if let Some(delegation) = &token.delegation {
-        answer.insert(String::from("act"), delegation.act());
+    let mut answer = seen.jwt_claims(JwtForm {
+        issuer,
+        scope_claim: ScopeClaim::Text,
+        client_as_subject: client.client_credentials_sub,
+        further_claims: claims::for_access_token(user, client, &seen.scope, &seen.audience, catalogue),
+    });
+    for withheld in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
+        answer.remove(withheld);
     }
-    answer.extend(token.claims.clone());
-    let carried = claims::for_access_token(user, client, &seen.scope, &seen.audience, catalogue);
-    claims::add_unreserved(&mut answer, carried);
+    answer.extend(claims::present(json!({ "active": true, "token_type": "Bearer" })));
     answer
 }
 
 /// The answer about a live refresh token, to its client.
-pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Map<String, Value> {
-    let members = [
-        ("active", json!(true)),
-        ("scope", json!(grant.scope.to_string())),
-        ("exp", json!(ends_at.seconds())),
-        ("sub", json!(grant.user.subject.as_str())),
-    ];
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Value {
+    json!({
+        "active": true, "scope": grant.scope.to_string(), "exp": ends_at.seconds(), "sub": grant.user.subject
+    })
 }
 
 #[cfg(test)]
@@ -127,7 +86,7 @@ mod tests {
     fn answer(caller: Caller<'_>, token: &AccessToken, client: &Client, user: Option<&User>) -> Value {
         let catalogue = samples::catalogue();
         let seen = seen_by(caller, token, &catalogue).unwrap();
-        Value::Object(access_token_response(token, &seen, (client, user), &catalogue, ISSUER))
+        Value::Object(access_token_response(&seen, (client, user), &catalogue, ISSUER))
     }
 
     #[test]

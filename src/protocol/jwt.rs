@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
@@ -33,7 +34,7 @@ pub struct UnverifiedJws {
 }
 
 /// RFC 7515 §5.1
-pub fn signing_input(alg: SigningAlgorithm, kid: &str, typ: &str, claims: &Map<String, Value>) -> String {
+pub fn signing_input(alg: SigningAlgorithm, kid: &str, typ: &str, claims: &impl Serialize) -> String {
     let header = json!({ "alg": alg.as_str(), "kid": kid, "typ": typ }).to_string();
     let payload = serde_json::to_vec(claims).unwrap_or_default();
     format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))

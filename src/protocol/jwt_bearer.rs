@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn assertion(typ: &str, iss: Value) -> String {
-        let claims = [(String::from("iss"), iss)].into_iter().collect();
+        let claims = json!({ "iss": iss });
         assemble(&signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
     }
 

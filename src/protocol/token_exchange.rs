@@ -2,7 +2,7 @@
 //! registration lets it take over, and gets a narrower one for the next resource, which ends with the one it was made
 //! from.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::access_token::AccessToken;
 use super::acr_values::tenant_stands;
@@ -151,7 +151,7 @@ fn acting(
 /// Every member of `may_act` must be the actor's (RFC 8693 §4.4).
 fn may_act(claim: Option<&Value>, actor: &Actor, issuer: &str) -> bool {
     let Some(claim) = claim else { return true };
-    let mut named: Map<String, Value> = actor.to_json();
+    let mut named = actor.to_json(None);
     named.insert(String::from("iss"), Value::from(issuer));
     let members = claim.as_object().filter(|members| members.contains_key("sub") || members.contains_key("client_id"));
     members.is_some_and(|members| members.iter().all(|(name, value)| named.get(name) == Some(value)))

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_retired_key_verifies_and_does_not_sign() {
         let signer = key(SigningAlgorithm::Es256, 100, false);
-        let claims = serde_json::Map::new();
+        let claims = serde_json::json!({});
         let input = crate::protocol::jwt::signing_input(SigningAlgorithm::Es256, &signer.kid, "JWT", &claims);
         let signature = signer.private.as_ref().unwrap().sign(input.as_bytes()).unwrap();
         let jws = UnverifiedJws::parse(&crate::protocol::jwt::assemble(&input, &signature)).unwrap();

@@ -23,7 +23,7 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::sealed_request::SealedRequest;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::protocol::upstream::link::{self, LinkOffer, OfferProblem};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
@@ -169,7 +169,6 @@ pub fn arrived(
         subject: identity.subject.clone(),
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
-        made_at: app.now(),
     };
     Ok(ask(app, request, present, provider, &offer))
 }
@@ -181,7 +180,7 @@ fn ask(
     provider: &IdentityProvider,
     offer: &LinkOffer,
 ) -> Response {
-    let sealed = sealed_address::seal(app, &offer.to_sealed());
+    let sealed = sealed_address::seal(app, SealedPurpose::Link(offer.clone())).sealed;
     let form_token = form_tokens::issue(app, Form::Link, &sealed, &present.handle.random);
     let account = format!("{}/account", app.config.base_url.path());
     let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
@@ -207,9 +206,11 @@ pub(super) fn confirm(change: Change<'_>, form_token: Option<&str>) -> Result<Re
     if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), form_token) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
-    let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
-    let offer = opened.as_ref().and_then(LinkOffer::of_sealed).ok_or_else(sealed_address::invalid)?;
-    match offer.judge(&present.row.sid, app.now()) {
+    let opened = app.vault.authorize_requests.open_text("", sealed);
+    let Some(SealedRequest { received_at, purpose: SealedPurpose::Link(offer) }) = opened else {
+        return Err(sealed_address::invalid());
+    };
+    match offer.judge(&present.row.sid, received_at, app.now()) {
         Ok(()) => {}
         Err(OfferProblem::OtherSession) => {
             return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);

@@ -19,13 +19,14 @@ use crate::endpoints::visit::Visit;
 use crate::federation::{self, Keys};
 use crate::http::{Method, Request, Response};
 use crate::pages::error::Problem;
+use crate::protocol::identifiers::Sid;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::SecretBytes;
-use crate::protocol::upstream::round_trip::{RoundTrip, RoundTripPurpose};
+use crate::protocol::upstream::round_trip::RoundTrip;
 use crate::protocol::upstream::{Ask, UpstreamIdentity, UpstreamProblem};
 use crate::registry::Snapshot;
 
@@ -90,19 +91,15 @@ pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
 impl Return<'_> {
     /// What they left for goes on.
     fn go_on(&self) -> Result<Response, Failure> {
-        let purpose = match &self.trip.purpose {
-            RoundTripPurpose::Link { sid } => return self.link(sid),
-            RoundTripPurpose::SignIn(purpose) => *purpose,
-        };
-        let opened = sealed_address::open_text(self.app, self.sealed)?;
-        if opened.request.purpose != purpose {
-            return Ok(over(self.app, self.request, Reason::RoundTripOver));
+        if let Some(sid) = &self.trip.linking {
+            return self.link(sid);
         }
-        match purpose {
-            SealedPurpose::Authorize => self.sign_in(Errand::Authorize(&Visit::resume(self.app, opened)?)),
-            SealedPurpose::Account => self.sign_in(Errand::Account(&AccountVisit::resume(self.app, opened)?)),
-            SealedPurpose::Device => self.sign_in(Errand::Device(&DeviceVisit::resume(self.app, &opened)?)),
-            SealedPurpose::Link | SealedPurpose::Logout | SealedPurpose::SignedOut => {
+        let opened = sealed_address::open_text(self.app, self.sealed)?;
+        match &opened.request.purpose {
+            SealedPurpose::Authorize(_) => self.sign_in(Errand::Authorize(&Visit::resume(self.app, opened)?)),
+            SealedPurpose::Account(_) => self.sign_in(Errand::Account(&AccountVisit::resume(self.app, opened)?)),
+            SealedPurpose::Device(_) => self.sign_in(Errand::Device(&DeviceVisit::resume(self.app, &opened)?)),
+            SealedPurpose::Link(_) | SealedPurpose::Logout(_) | SealedPurpose::SignedOut(_) => {
                 Ok(over(self.app, self.request, Reason::RoundTripOver))
             }
         }
@@ -124,9 +121,9 @@ impl Return<'_> {
     }
 
     /// Only within the session that asked for it: whoever signed in here since is somebody else.
-    fn link(&self, sid: &str) -> Result<Response, Failure> {
+    fn link(&self, sid: &Sid) -> Result<Response, Failure> {
         let Return { app, request, .. } = self;
-        let present = PresentSession::find(app, request)?.filter(|present| present.row.sid.as_str() == sid);
+        let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
         let Some(present) = present else { return Ok(over(app, request, Reason::LinkSessionOver)) };
         let snapshot = app.registry.snapshot();
         let provider = self.provider(&snapshot).filter(|provider| linked::may_link(&snapshot, &present, provider));

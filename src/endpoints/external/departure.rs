@@ -15,7 +15,7 @@ use crate::http::{Method, Request, Response};
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::secret::SecretText;
-use crate::protocol::upstream::round_trip::{COOKIE, RoundTrip, RoundTripPurpose, STATE};
+use crate::protocol::upstream::round_trip::{COOKIE, RoundTrip, STATE};
 use crate::protocol::upstream::{Ask, UpstreamProblem};
 
 /// Sends the browser upstream: 303, one flow cookie more. The inner error is for the caller to show.
@@ -49,14 +49,12 @@ pub fn depart(
 /// A way that begins now, with all that makes it this one; the cookie is random alone.
 fn begin(app: &App, purpose: Purpose<'_>, provider: &IdentityProvider, ask: &Ask) -> (RoundTrip, Flow, String) {
     let (begun_at, number) = (app.now(), random::bytes());
-    let (kind, request) = match purpose {
-        Purpose::SignIn(errand) | Purpose::SignInAsSomeoneElse(errand) => {
-            (RoundTripPurpose::SignIn(errand.purpose()), Some(errand.sealed().to_owned()))
-        }
-        Purpose::Link(present) => (RoundTripPurpose::Link { sid: present.row.sid.as_str().to_owned() }, None),
+    let (linking, request) = match purpose {
+        Purpose::SignIn(errand) | Purpose::SignInAsSomeoneElse(errand) => (None, Some(errand.sealed().to_owned())),
+        Purpose::Link(present) => (Some(present.row.sid.clone()), None),
     };
     let trip = RoundTrip {
-        purpose: kind,
+        linking,
         provider: provider.name.clone(),
         issuer: provider.authority().to_owned(),
         flow: number,

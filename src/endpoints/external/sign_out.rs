@@ -7,6 +7,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::end_session::SignOut;
 use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::sealed_address;
 use crate::federation;
 use crate::http::{Method, Request, Response};
 use crate::pages::logout::BackLink;
@@ -15,7 +16,7 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::sealed_request::SealedRequest;
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::SecretText;
 use crate::protocol::upstream::authorization::signed_out_url;
 use crate::store::upstream_sessions;
@@ -62,7 +63,7 @@ impl UpstreamSignOut {
     pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<Onward> {
         let provider = &self.provider;
         let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
-        let state = app.vault.authorize_requests.seal_text("", &returns.to_sealed(app.now()));
+        let state = sealed_address::seal(app, SealedPurpose::SignedOut(returns)).sealed;
         let back = signed_out_url(app.issuer(), &provider.name);
         let address = federation::sign_out_address(app, provider, self.id_token.as_ref(), &back, Some(&state))?;
         Some(Onward { provider: provider.display_name.clone(), address })
@@ -87,7 +88,6 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
 }
 
 fn open(app: &App, state: &str) -> Option<UpstreamReturn> {
-    let sealed: SealedRequest = app.vault.authorize_requests.open_text("", state)?;
-    let lives = app.now() < sealed.received_at.plus(app.config.authorization_request_lifetime);
-    UpstreamReturn::of_sealed(&sealed).filter(|_| lives)
+    let opened = sealed_address::open_text(app, state).ok()?;
+    if let SealedPurpose::SignedOut(returns) = opened.request.purpose { Some(returns) } else { None }
 }

@@ -174,7 +174,7 @@ fn only_guesses_are_counted() {
 #[test]
 fn an_assertion_is_for_those_who_registered_keys_and_for_nobody_else() {
     use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
-    let claims = [(String::from("sub"), serde_json::json!("web"))].into_iter().collect();
+    let claims = serde_json::json!({ "sub": "web" });
     let input = jwt::signing_input(SigningAlgorithm::Es256, "k", "JWT", &claims);
     let assertion = jwt::assemble(&input, b"signature");
     let kind = ("client_assertion_type", super::super::assertion::CLIENT_ASSERTION_TYPE);

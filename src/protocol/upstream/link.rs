@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::identifiers::Sid;
 use super::super::instant::Instant;
-use super::super::parameters::Parameters;
 use super::super::registration::names::is_invisible;
-use super::super::sealed_request::{SealedPurpose, SealedRequest};
 use super::super::session::{LOCAL, Session};
 
 /// How long after a sign-in linking may begin: whoever finds a browser unattended must not add a way in for themselves.
@@ -22,7 +22,7 @@ pub fn may_begin(session: &Session, has_password: bool, now: Instant) -> bool {
 }
 
 /// An identity that was proven upstream and waits, sealed in a form, for the person to say that it shall be theirs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOffer {
     /// The provider's registered name.
     pub provider: String,
@@ -34,8 +34,6 @@ pub struct LinkOffer {
     pub label: Option<String>,
     /// The session that asked for it, and no other, may take it.
     pub sid: Sid,
-    /// When it was proven.
-    pub made_at: Instant,
 }
 
 /// Why an offer is not taken.
@@ -53,48 +51,14 @@ pub fn readable(subject: &str) -> String {
 }
 
 impl LinkOffer {
-    /// As it is sealed.
-    pub fn to_sealed(&self) -> SealedRequest {
-        let members = [
-            ("provider", Some(self.provider.as_str())),
-            ("issuer", Some(&self.issuer)),
-            ("subject", Some(&self.subject)),
-            ("label", self.label.as_deref()),
-            ("sid", Some(self.sid.as_str())),
-        ];
-        let parameters = Parameters::from_pairs(members.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        SealedRequest { purpose: SealedPurpose::Link, received_at: self.made_at, parameters }
-    }
-
-    /// Reads what was opened; `None` for whatever was sealed for another purpose.
-    pub fn of_sealed(sealed: &SealedRequest) -> Option<LinkOffer> {
-        match sealed.purpose {
-            SealedPurpose::Link => {}
-            SealedPurpose::Authorize
-            | SealedPurpose::Device
-            | SealedPurpose::Account
-            | SealedPurpose::Logout
-            | SealedPurpose::SignedOut => return None,
-        }
-        let text = |name| sealed.parameters.all(name).next().map(str::to_owned);
-        Some(LinkOffer {
-            provider: text("provider")?,
-            issuer: text("issuer")?,
-            subject: text("subject")?,
-            label: text("label"),
-            sid: Sid::new(text("sid")?),
-            made_at: sealed.received_at,
-        })
-    }
-
     /// Whether this session may take it now.
     ///
     /// # Errors
     /// Why not.
-    pub fn judge(&self, sid: &Sid, now: Instant) -> Result<(), OfferProblem> {
+    pub fn judge(&self, sid: &Sid, made_at: Instant, now: Instant) -> Result<(), OfferProblem> {
         if self.sid != *sid {
             Err(OfferProblem::OtherSession)
-        } else if now >= self.made_at.plus(OFFER_LIFETIME) {
+        } else if now >= made_at.plus(OFFER_LIFETIME) {
             Err(OfferProblem::Expired)
         } else {
             Ok(())
@@ -107,6 +71,7 @@ mod tests {
     use super::super::super::identifiers::Subject;
     use super::*;
 
+    const MADE_AT: Instant = Instant::from_seconds(1_000);
     const SECOND: Duration = Duration::from_secs(1);
 
     fn session(provider: &str) -> Session {
@@ -132,7 +97,6 @@ mod tests {
             subject: String::from("248289761001"),
             label: Some(String::from("alice@example.com")),
             sid: Sid::new("sid-1"),
-            made_at: Instant::from_seconds(1_000),
         }
     }
 
@@ -158,29 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_is_read_back_as_it_was_sealed() {
-        for offer in [offer(), LinkOffer { label: None, ..offer() }] {
-            let sealed = offer.to_sealed();
-            assert_eq!(LinkOffer::of_sealed(&sealed), Some(offer));
-        }
-    }
-
-    #[test]
-    fn whatever_was_sealed_for_something_else_is_no_offer() {
-        let logout = SealedRequest { purpose: SealedPurpose::Logout, ..offer().to_sealed() };
-        assert_eq!(LinkOffer::of_sealed(&logout), None);
-        for missing in ["provider", "issuer", "subject", "sid"] {
-            let sealed = offer().to_sealed();
-            let kept = sealed.parameters.iter().filter(|(name, _)| *name != missing);
-            let parameters = Parameters::from_pairs(kept);
-            assert_eq!(LinkOffer::of_sealed(&SealedRequest { parameters, ..sealed }), None, "{missing}");
-        }
-    }
-
-    #[test]
     fn an_offer_is_for_its_session_and_five_minutes() {
         let (offer, sid) = (offer(), Sid::new("sid-1"));
-        let judged = |sid: &Sid, seconds: u32| offer.judge(sid, offer.made_at.plus(SECOND * seconds));
+        let judged = |sid: &Sid, seconds: u32| offer.judge(sid, MADE_AT, MADE_AT.plus(SECOND * seconds));
         assert_eq!(judged(&sid, 0), Ok(()));
         assert_eq!(judged(&sid, 299), Ok(()));
         assert_eq!(judged(&sid, 300), Err(OfferProblem::Expired));

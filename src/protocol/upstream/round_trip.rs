@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::identifiers::Sid;
 use super::super::instant::Instant;
-use super::super::sealed_request::SealedPurpose;
 use super::super::secret::SecretText;
 
 /// How long somebody may be away.
@@ -18,23 +18,11 @@ pub const COOKIE: usize = 3_500;
 /// What upstream's whole seconds, and a clock slightly behind ours, may make a sign-in look older than it is.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// What they went for. A way for one purpose ends in no other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RoundTripPurpose {
-    /// To sign in, for a request that was sealed with this purpose.
-    SignIn(SealedPurpose),
-    /// To link an account there to their own.
-    Link {
-        /// `sid` of the session that asked.
-        sid: String,
-    },
-}
-
 /// One way there and back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
-    /// What for.
-    pub purpose: RoundTripPurpose,
+    /// `sid` of the session that asked to link an account there to its own; `None` for a sign-in.
+    pub linking: Option<Sid>,
     /// The provider's name.
     pub provider: String,
     /// Whom that name stood for when they left: its issuer; without one, its `userinfo_endpoint`.
@@ -100,7 +88,7 @@ mod tests {
     #[test]
     fn ten_minutes_are_the_limit() {
         let trip = RoundTrip {
-            purpose: RoundTripPurpose::Link { sid: String::from("sid-1") },
+            linking: None,
             provider: String::from("corp"),
             issuer: String::from("https://up.example"),
             flow: [7; 8],
