@@ -65,17 +65,21 @@ pub const ROOMS: &[Room] = &[
     room("cli", "cli main lib", [4826, 408, 285], ""),
 ];
 
-/// What each room holds, and how many files. A file without a room is a failure.
+/// The room of a file, by its path below `src`. A file without one is a failure.
+pub fn room_of(path: &str) -> &'static Room {
+    let path = path.strip_suffix(".rs").unwrap();
+    let fits = |part: &str| path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let parts = ROOMS.iter().flat_map(|room| room.paths.split(' ').map(move |part| (part, room)));
+    let found = parts.filter(|(part, _)| fits(part)).max_by_key(|(part, _)| part.len());
+    assert!(found.is_some(), "src/{path}.rs is in no room: give it one");
+    found.unwrap().1
+}
+
+/// What each room holds, and how many files.
 pub fn measured() -> BTreeMap<&'static str, (Measure, usize)> {
     let mut rooms = BTreeMap::new();
     for file in sources() {
-        let path = file.path.strip_suffix(".rs").unwrap();
-        let fits = |part: &str| path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let parts = ROOMS.iter().flat_map(|room| room.paths.split(' ').map(|part| (part, room.name)));
-        let found = parts.filter(|(part, _)| fits(part)).max_by_key(|(part, _)| part.len());
-        assert!(found.is_some(), "src/{} is in no room: give it one", file.path);
-        let (_, name) = found.unwrap();
-        let (sum, files): &mut (Measure, usize) = rooms.entry(name).or_default();
+        let (sum, files): &mut (Measure, usize) = rooms.entry(room_of(&file.path).name).or_default();
         sum.code += file.measure.code;
         sum.comments += file.measure.comments;
         sum.tests += file.measure.tests;

@@ -1,3 +1,5 @@
+//! What becomes of another provider's claims, table by table.
+
 use proptest::prelude::*;
 use serde_json::json;
 
