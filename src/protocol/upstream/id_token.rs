@@ -14,18 +14,14 @@ use super::{OLDEST, SKEW, identifier};
 const MOST_AMR: usize = 10;
 const LONGEST_AMR: usize = 40;
 
-/// What an ID token must say.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedIdToken<'a> {
-    /// `iss`
     pub issuer: &'a str,
     /// Our `client_id` there: in `aud`, and `azp` where there is one.
     pub client_id: &'a str,
-    /// `nonce`
     pub nonce: &'a str,
     /// The access token that came with it, for `at_hash`.
     pub access_token: &'a SecretText,
-    /// What it was signed with.
     pub alg: SigningAlgorithm,
     /// `max_age` was sent, so `auth_time` must be there.
     pub needs_auth_time: bool,
@@ -34,55 +30,40 @@ pub struct ExpectedIdToken<'a> {
 /// What a good one said, beside the claims about the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdTokenFacts {
-    /// `sub`
     pub subject: String,
-    /// `auth_time`
     pub auth_time: Option<Instant>,
     /// `acr`, where it is a text.
     pub acr: Option<String>,
-    /// `amr`
     pub amr: Vec<String>,
-    /// `sid`
     pub sid: Option<String>,
 }
 
-/// Why one is not believed. `as_str` is for the log and the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenProblem {
     /// Not a JWT that is taken here.
     Malformed,
     /// `typ` is that of another kind of token.
     Typ,
-    /// `iss`
     Issuer,
-    /// `aud`
     Audience,
-    /// `azp`
     AuthorizedParty,
-    /// `exp`
     Expired,
     /// `iat` is missing, in the future, or long ago; or `nbf` is in the future.
     IssuedAt,
-    /// `nonce`
     Nonce,
-    /// `at_hash`
     AccessTokenHash,
     /// `auth_time` is missing though `max_age` was sent: nothing is forged, the provider does not honour it.
     NoAuthTime,
     /// `auth_time` is no time, or in the future.
     AuthTime,
-    /// `sub`
     Subject,
-    /// `events`
     Events,
     /// Neither `sub` nor `sid`, or what is no identifier.
     Nobody,
-    /// `jti`
     Jti,
 }
 
 impl TokenProblem {
-    /// What is wrong, in a few words.
     pub fn as_str(self) -> &'static str {
         match self {
             TokenProblem::Malformed => "it is no JWT signed with RS256, ES256 or EdDSA",

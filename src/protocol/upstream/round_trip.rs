@@ -23,19 +23,14 @@ const ROUNDING: Duration = Duration::from_secs(2);
 pub enum RoundTripPurpose {
     /// To sign in, for a request that was sealed with this purpose.
     SignIn(SealedPurpose),
-    /// To link an account there to their own.
     Link {
-        /// `sid` of the session that asked.
         sid: String,
     },
 }
 
-/// One way there and back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
-    /// What for.
     pub purpose: RoundTripPurpose,
-    /// The provider's name.
     pub provider: String,
     /// Whom that name stood for when they left: its issuer; without one, its `userinfo_endpoint`.
     pub issuer: String,
@@ -43,12 +38,9 @@ pub struct RoundTrip {
     pub flow: [u8; 8],
     /// SHA-256 of that cookie's value.
     pub cookie_hash: [u8; 32],
-    /// `nonce`
     pub nonce: String,
-    /// `code_verifier`
     #[serde(with = "exposed")]
     pub code_verifier: SecretText,
-    /// When they left.
     pub begun_at: Instant,
     /// `max_age`, as upstream was asked.
     pub max_age: Option<u64>,

@@ -173,19 +173,6 @@ fn the_longest_of_too_much_is_left_out_and_named() {
 }
 
 #[test]
-fn an_account_is_known_by_what_was_taken_over_of_it() {
-    for (claims, expected) in [
-        (json!({"email": "a@b.example", "name": "A"}), Some("a@b.example")),
-        (json!({"email": 7, "preferred_username": "alice", "nickname": "al"}), Some("alice")),
-        (json!({"email": "x".repeat(201), "nickname": "a\u{202e}l", "name": "Alice"}), Some("Alice")),
-        (json!({"name": " "}), None),
-        (json!({"role": ["admin"]}), None),
-    ] {
-        assert_eq!(known_as(&members(claims.clone())), expected, "{claims}");
-    }
-}
-
-#[test]
 fn userinfo_is_asked_only_for_what_is_wanting_and_overrules_nothing() {
     let of = |changes: Value, id_token: Value| are_wanting(&provider(changes), &members(id_token));
     assert!(!of(json!({}), json!({"sub": "u"})));
