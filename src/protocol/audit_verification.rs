@@ -6,16 +6,13 @@ use std::collections::BTreeMap;
 use super::audit_chain::{AuditRow, Hash, Head, NO_HASH};
 use super::instant::{Day, Instant};
 
-/// What is wrong at some place of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The row is not what was written there.
     Changed,
     /// A row was put in: the place is taken, or lies behind the end.
     Inserted,
     /// One row or several are gone, up to this place.
     Removed {
-        /// The last of them.
         to: i64,
     },
     /// The whole chain is gone, which had come this far.
@@ -24,24 +21,18 @@ pub enum Wrong {
     HeadsDiffer,
 }
 
-/// Something wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
     pub wrong: Wrong,
-    /// In which chain.
     pub chain: String,
-    /// At which place; of several, the first.
     pub seq: i64,
     /// The time that the row tells, or the one before those that are gone.
     pub at: Option<Instant>,
 }
 
-/// The verification under way.
 #[derive(Debug)]
 pub struct Verification {
     today: Day,
-    /// By chain.
     heads: BTreeMap<String, Expected>,
     /// Where each chain seen ends.
     ends: BTreeMap<String, End>,
@@ -53,9 +44,7 @@ pub struct Verification {
 /// What heads tell of a chain. Nothing told takes anything back that was told before.
 #[derive(Clone, Debug)]
 struct Expected {
-    /// The latest day that was told.
     until: Day,
-    /// By place; more than one where heads contradict one another.
     hashes: BTreeMap<i64, Vec<Hash>>,
 }
 
@@ -66,7 +55,6 @@ struct End {
     at: Instant,
 }
 
-/// The chain that rows are coming from.
 #[derive(Debug)]
 struct Present {
     day: Day,
@@ -78,14 +66,10 @@ struct Present {
     reported: bool,
 }
 
-/// What came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Rows read.
     pub rows: u64,
-    /// Chains read.
     pub chains: usize,
-    /// What is wrong, in the order it was found.
     pub findings: Vec<Finding>,
 }
 
