@@ -29,13 +29,10 @@ use crate::protocol::upstream::round_trip::{RoundTrip, RoundTripPurpose};
 use crate::protocol::upstream::{Ask, UpstreamIdentity, UpstreamProblem};
 use crate::registry::Snapshot;
 
-/// Somebody who is back.
 struct Return<'a> {
     app: &'a App,
     request: &'a Request,
-    /// What upstream sent along.
     parameters: &'a Parameters,
-    /// What they left with.
     trip: &'a RoundTrip,
     /// The page's `r`; empty for a link.
     sealed: &'a str,
@@ -88,7 +85,6 @@ pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
 }
 
 impl Return<'_> {
-    /// What they left for goes on.
     fn go_on(&self) -> Result<Response, Failure> {
         let purpose = match &self.trip.purpose {
             RoundTripPurpose::Link { sid } => return self.link(sid),
