@@ -14,7 +14,6 @@ use crate::protocol::jwks;
 use crate::protocol::scope::Catalogue;
 use crate::protocol::token_request::SERVED_GRANT_TYPES;
 
-/// How clients may authenticate here.
 const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 4] = [
     ClientAuthenticationMethod::ClientSecretBasic,
     ClientAuthenticationMethod::ClientSecretPost,
@@ -22,7 +21,6 @@ const AUTHENTICATION_METHODS: [ClientAuthenticationMethod; 4] = [
     ClientAuthenticationMethod::None,
 ];
 
-/// The documents, and what they depend on.
 #[derive(Debug)]
 struct Rendered {
     registry_version: i64,
@@ -31,7 +29,6 @@ struct Rendered {
     jwks: Arc<[u8]>,
 }
 
-/// The latest rendering.
 #[derive(Debug)]
 pub(super) struct Documents {
     ui_locales: &'static [&'static str],
