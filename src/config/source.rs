@@ -9,18 +9,15 @@ use crate::protocol::nearest::nearest;
 use super::settings::SETTINGS;
 use super::{ConfigError, Problem, env_file};
 
-/// The texts of all settings that were given.
 #[derive(Clone)]
 pub struct Source {
     values: BTreeMap<&'static str, String>,
     /// `$CREDENTIALS_DIRECTORY`, where systemd puts credentials.
     pub(super) credentials_directory: Option<PathBuf>,
-    /// How many cores this machine gives us.
     pub(super) cores: u32,
 }
 
 impl Source {
-    /// Nothing given.
     pub fn empty() -> Source {
         Source { values: BTreeMap::new(), credentials_directory: None, cores: 1 }
     }
@@ -64,12 +61,10 @@ impl Source {
         self.values.get(name).map(String::as_str)
     }
 
-    /// Every text that was given, with the name of its setting.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(name, text)| (*name, text.as_str()))
     }
 
-    /// Whether a database was named in any of the three ways.
     pub fn names_database(&self) -> bool {
         let given = |name| self.given(name).is_some_and(|text| !text.is_empty());
         given("GATEPOST_DATABASE_URL")
@@ -77,13 +72,11 @@ impl Source {
             || self.credential("gatepost-database-url").is_some()
     }
 
-    /// Whether a master secret was named in either way.
     pub fn names_secret(&self) -> bool {
         self.given("GATEPOST_SECRET_FILE").is_some_and(|text| !text.is_empty())
             || self.credential("gatepost-secret").is_some()
     }
 
-    /// Whether somebody said which addresses our own requests may reach.
     pub fn names_outbound_allow(&self) -> bool {
         self.given("GATEPOST_OUTBOUND_ALLOW").is_some()
     }
