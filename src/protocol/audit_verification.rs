@@ -234,15 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_found_where_it_was_made() {
-        for place in 0..5 {
-            let mut rows = chain(1, 5);
-            rows[place].0.sub = Some(String::from("mallory"));
-            assert_eq!(verify(&rows, &[]), [(Wrong::Changed, place as i64)]);
-        }
-    }
-
-    #[test]
     fn a_change_with_its_hash_made_anew_is_told_by_the_next_row_or_a_head() {
         let whole = chain(1, 5);
         let mut rows = whole.clone();
@@ -255,26 +246,6 @@ mod tests {
         // The last row of a chain is only held by a head that went elsewhere.
         assert_eq!(verify(&rows, &[]), []);
         assert_eq!(verify(&rows, &[head(&whole[4])]), [(Wrong::Changed, 4)]);
-    }
-
-    #[test]
-    fn what_is_removed_is_missed() {
-        let mut rows = chain(1, 6);
-        rows.drain(2..4);
-        assert_eq!(verify(&rows, &[]), [(Wrong::Removed { to: 3 }, 2)]);
-        let mut rows = chain(1, 6);
-        rows.remove(0);
-        assert_eq!(verify(&rows, &[]), [(Wrong::Removed { to: 0 }, 0)]);
-    }
-
-    #[test]
-    fn a_removed_tail_and_a_removed_chain_are_missed_by_heads_alone() {
-        let whole = [chain(1, 6), chain(2, 3)].concat();
-        let heads: Vec<Head> = whole.iter().map(head).collect();
-        let cut: Vec<Stored> =
-            whole.iter().filter(|(row, _)| row.chain.ends_with("/1") && row.seq < 4).cloned().collect();
-        assert_eq!(verify(&cut, &[]), []);
-        assert_eq!(verify(&cut, &heads), [(Wrong::Removed { to: 5 }, 4), (Wrong::ChainRemoved, 2)]);
     }
 
     #[test]
