@@ -36,7 +36,6 @@ impl Clock {
         }
     }
 
-    /// The present moment by the database's clock.
     pub fn now(&self) -> Instant {
         let reading = self.reading_micros();
         Instant::from_micros(self.told_micros.fetch_max(reading, Ordering::Relaxed).max(reading))

@@ -1,7 +1,6 @@
 //! How long a request may wait for the database, all its statements together, and who answers it when that is over.
-//!
-//! A worker that waits for a frozen server cannot be woken. So whoever sees that the time is over answers in the worker's
-//! place; the worker finds its request answered whenever it comes back, and gets nothing more from the database.
+//! A worker that waits for a frozen server cannot be woken: whoever sees that the time is over answers in its place, and
+//! the worker gets nothing more from the database.
 
 use std::cell::RefCell;
 use std::sync::Arc;

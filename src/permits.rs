@@ -38,7 +38,6 @@ impl Permits {
         Permits { most_waiting, crowd: Mutex::new(Crowd { free: count, waiting: 0 }), returned: Condvar::new() }
     }
 
-    /// How many more could be taken now.
     pub fn free(&self) -> usize {
         self.crowd().free
     }

@@ -27,12 +27,10 @@ use systemd::{Notice, notify};
 
 use crate::server::control::Report;
 
-/// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(100);
 /// `EX_CONFIG` of sysexits.h: a server process that ends with it would end so again.
 const EXIT_CONFIGURATION: u8 = 78;
 
-/// What the supervisor runs, and where.
 #[derive(Clone, Debug)]
 pub struct SupervisorSettings {
     /// Where to listen, unless standard input is a listening socket.
@@ -41,22 +39,17 @@ pub struct SupervisorSettings {
     pub admin_listen: Option<SocketAddr>,
     /// The server process's binary, by the path it will be replaced at.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// A further argument, where another process serves until this one is ready.
     pub successor_argument: OsString,
     /// Variables it gets beside the supervisor's own.
     pub environment: Vec<(OsString, OsString)>,
-    /// systemd's `NOTIFY_SOCKET`.
     pub notify_socket: Option<OsString>,
-    /// systemd's `WATCHDOG_USEC`.
     pub watchdog: Option<Duration>,
 }
 
-/// What the supervisor waits for.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A signal to the supervisor.
     Signal(i32),
     /// A server process, by number, reported.
     Report(u64, Report),
@@ -64,9 +57,8 @@ pub enum Event {
     Hangup,
 }
 
-/// Serves until SIGTERM or SIGINT. SIGHUP starts the server process anew from the binary at its path, then drains the old
-/// one. Exit codes: 0 after a drain, 1 when the listening socket or the admin address cannot be had, 78 when the server process refuses its
-/// configuration and no other is serving.
+/// Serves until SIGTERM or SIGINT; SIGHUP starts the server process anew, then drains the old one. Exit codes: 0 after a
+/// drain, 1 without a listening socket or admin address, 78 when the configuration is refused and nobody is serving.
 pub fn run(settings: SupervisorSettings) -> ExitCode {
     let _claim = match settings.admin_listen.map(listen::claim_admin).transpose() {
         Ok(claim) => claim,

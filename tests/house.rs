@@ -192,6 +192,25 @@ fn functions_and_files_can_be_seen_whole() {
 }
 
 #[test]
+fn every_file_says_what_it_is_for_and_what_the_core_may_refuse_says_when() {
+    let mut missing = Vec::new();
+    for file in sources() {
+        let text = read(&format!("src/{}", file.path));
+        if !text.starts_with("//! ") {
+            missing.push(format!("src/{} has no head comment", file.path));
+        }
+        for (at, start) in text.match_indices("\npub fn ").filter(|_| rooms::room_of(file).core) {
+            let signature = text[at + start.len()..].split('{').next().unwrap();
+            let before = text[..=at].rsplit("\n\n").next().unwrap();
+            if signature.contains("-> Result<") && !before.starts_with("///") {
+                missing.push(format!("src/{}: fn {signature}", file.path));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "\n{}", missing.join("\n"));
+}
+
+#[test]
 fn lengths_are_counted_over_whole_functions() {
     let text = "fn one() {\n}\n\nimpl A {\n    fn two(&self) -> [u8; 2] {\n        if x {\n        }\n        \"}\"\n    }\n}\ntrait T { fn three(); }\n";
     let functions = SourceFile::new("a.rs", text).functions();

@@ -26,7 +26,6 @@ const TOLD_AGAIN: Duration = Duration::from_secs(120);
 /// How often heads and counts are looked at when nothing fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Failures that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct AuditFailures {
     attempts: Mutex<FailedAttempts>,
@@ -42,7 +41,6 @@ impl AuditFailures {
 }
 
 impl App {
-    /// Has the audit log tell of a failure.
     pub fn note_failure(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) {
         self.note_attempt(request, attempt(event, request, client_id, reason));
     }

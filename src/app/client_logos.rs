@@ -15,27 +15,22 @@ const MOST_KEPT: usize = 64;
 const MOST_BYTES: usize = 256 * 1_024;
 /// How long the other server may take.
 const WITHIN: Duration = Duration::from_secs(3);
-/// How long a picture is kept.
 const KEPT: Duration = Duration::from_secs(86_400);
 /// How long a failure is; also how long a picture lasts on when it cannot be fetched anew.
 const FAILURE_KEPT: Duration = Duration::from_secs(600);
 /// How long another look waits for one that fetches: longer than that takes.
 const FETCHING: Duration = Duration::from_secs(10);
 
-/// A picture to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logo {
     /// By its first bytes.
     pub media_type: &'static str,
-    /// The picture.
     pub bytes: Arc<[u8]>,
 }
 
 #[derive(Clone, Debug)]
 struct Kept {
-    /// `None` where there was none to be had.
     logo: Option<Logo>,
-    /// When to look again.
     until: Instant,
 }
 
@@ -141,14 +136,6 @@ mod tests {
         assert_eq!(logos.find_by("a", NOW.plus(KEPT).minus(Duration::from_secs(1)), never), Some(logo(1)));
         assert_eq!(logos.find_by("a", NOW.plus(KEPT), || Ok(Some(logo(2)))), Some(logo(2)));
         assert_eq!(logos.find_by("b", NOW, || Ok(Some(logo(3)))), Some(logo(3)));
-    }
-
-    #[test]
-    fn what_is_no_picture_is_not_asked_for_again_at_once() {
-        let logos = ClientLogos::default();
-        assert_eq!(logos.find_by("a", NOW, || Ok(None)), None);
-        assert_eq!(logos.find_by("a", NOW.plus(Duration::from_secs(599)), never), None);
-        assert_eq!(logos.find_by("a", NOW.plus(FAILURE_KEPT), || Ok(Some(logo(1)))), Some(logo(1)));
     }
 
     #[test]

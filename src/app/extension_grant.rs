@@ -12,13 +12,10 @@ use crate::registry::RegisteredClient;
 /// What every grant gets to see: it never meets the raw form.
 #[derive(Clone, Copy)]
 pub struct GrantContext<'a> {
-    /// The house.
     pub app: &'a App,
     /// For the audit event: who sent it, and its id.
     pub request: &'a Request,
-    /// The client, authenticated.
     pub client: &'a RegisteredClient,
-    /// The moment the request is judged at.
     pub now: Instant,
 }
 
@@ -31,14 +28,10 @@ pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<An
 pub struct ExtensionGrant {
     /// `grant_type`; by custom a URI. No built-in name.
     pub name: &'static str,
-    /// Its handler.
     pub handle: ExtensionHandler,
 }
 
 /// Says what is wrong with a table of grants: names that are built in, that no grant can have, or that stand there twice.
-///
-/// # Errors
-/// A sentence for the operator.
 pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
     for (index, grant) in grants.iter().enumerate() {
         let name = grant.name;

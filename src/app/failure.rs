@@ -12,7 +12,6 @@ use crate::store::StoreError;
 /// What a handler returns instead of a response. `dispatch` makes a page or a JSON object of it, and the log line.
 #[derive(Debug)]
 pub enum Failure {
-    /// The request was wrong.
     Refused(Refusal),
     /// An authorization request was refused: a page, or an error that travels to the client.
     Authorize(AuthorizeError),
@@ -20,33 +19,25 @@ pub enum Failure {
     RefusedByGrant(extension_grant::Refusal),
     /// Too many wrong guesses; come back later.
     Throttled {
-        /// Which guesses.
         reason: Reason,
-        /// How long to wait.
         retry_after: Duration,
     },
     /// The database cannot be asked right now, or the lane to it is full.
     Unavailable(StoreError),
     /// A revocation could not be stored, whatever the cause: the client must come again, so 503 (RFC 7009 §2.2.1).
     NotRevoked(StoreError),
-    /// A lane of this process is full.
     Busy,
     /// Something that must not happen did; the cause is for the log.
     Internal(String),
     /// A failure that leaves something with the browser, or takes it away.
     WithCookie {
-        /// `Set-Cookie` of the answer.
         set_cookie: String,
-        /// What went wrong.
         failure: Box<Failure>,
     },
-    /// A failure of a request whose client is known.
     About {
-        /// The client.
         client_id: ClientId,
         /// The grant type it asked for, at the token endpoint.
         grant: Option<String>,
-        /// What went wrong.
         failure: Box<Failure>,
     },
 }
@@ -54,11 +45,9 @@ pub enum Failure {
 /// A refusal with everything both tiers of the answer need.
 #[derive(Debug)]
 pub struct Refusal {
-    /// HTTP status.
     pub status: u16,
     /// `error` of a JSON answer; pages do not show it.
     pub error: TokenErrorCode,
-    /// Its code and description go out.
     pub reason: Reason,
     /// For the log alone.
     pub detail: Option<String>,

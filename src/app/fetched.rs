@@ -14,10 +14,8 @@ const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// Documents held at once. Their addresses are registered, so more is a sign of something else.
 const MOST_HELD: usize = 10_000;
 
-/// How long documents of a kind are good.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shelf {
-    /// How long one is taken for current.
     pub(super) fresh: Duration,
     /// How long it is good enough while no newer one can be had.
     pub(super) stale: Duration,
@@ -33,7 +31,6 @@ pub enum Provenance {
     Answered,
 }
 
-/// The documents of one kind, by where they are.
 #[derive(Debug)]
 pub(super) struct Fetched<T> {
     shelf: Shelf,
@@ -45,16 +42,13 @@ pub(super) struct Fetched<T> {
 struct Held<T> {
     document: Option<Arc<T>>,
     fetched_at: Option<Monotonic>,
-    /// When the last try failed or succeeded.
     tried_at: Option<Monotonic>,
-    /// Why the last try failed, if it did.
     problem: Option<OutboundError>,
     /// When somebody last looked for what was not in the document.
     searched_at: Searches,
     is_fetching: bool,
 }
 
-/// The last search of each kind of asker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Searches {
     presented: Option<Monotonic>,
@@ -77,16 +71,11 @@ impl Searches {
     }
 }
 
-/// What to do for someone who needs a document.
 #[derive(Debug)]
 enum Step<T> {
-    /// Take this one.
     Use(Arc<T>),
-    /// Fetch it.
     Fetch,
-    /// Wait for whom fetches it.
     Wait,
-    /// There is none, and it is too early to ask for it.
     Nothing,
 }
 
@@ -135,7 +124,6 @@ fn is_within(instant: Option<Monotonic>, span: Duration, now: Monotonic) -> bool
 }
 
 impl<T> Fetched<T> {
-    /// Nothing held yet.
     pub(super) fn new(shelf: Shelf) -> Fetched<T> {
         Fetched { shelf, held: Mutex::default(), returned: Condvar::new() }
     }
@@ -192,7 +180,6 @@ impl<T> Fetched<T> {
         }
     }
 
-    /// The next step; who is to fetch is entered as fetching.
     fn begin(&self, url: &str, step: impl Fn(&Held<T>, Monotonic) -> Step<T>, begin: impl Fn(&mut Held<T>)) -> Step<T> {
         let mut held = self.lock();
         if held.len() >= MOST_HELD && !held.contains_key(url) {
@@ -207,7 +194,6 @@ impl<T> Fetched<T> {
         step
     }
 
-    /// Waits for the fetch of another.
     fn wait(&self, asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<(), OutboundError> {
         let _place = asker.take_place(url)?;
         let is_fetching = |held: &mut HashMap<String, Held<T>>| held.get(url).is_some_and(|held| held.is_fetching);

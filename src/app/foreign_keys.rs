@@ -14,12 +14,9 @@ pub use super::fetched::Provenance;
 
 const SHELF: Shelf = Shelf { fresh: Duration::from_secs(600), stale: Duration::from_secs(3_600) };
 
-/// Where somebody's keys are.
 #[derive(Clone, Copy, Debug)]
 pub enum KeySource<'a> {
-    /// `jwks`
     Inline(&'a Value),
-    /// `jwks_uri`
     Uri(&'a str),
 }
 
@@ -30,7 +27,6 @@ impl<'a> KeySource<'a> {
     }
 }
 
-/// The sets held.
 #[derive(Debug)]
 pub struct ForeignKeys(Fetched<KeySet>);
 
@@ -41,7 +37,6 @@ impl Default for ForeignKeys {
 }
 
 impl ForeignKeys {
-    /// The keys there; `None` when they cannot be had.
     pub fn find(
         &self,
         asker: Asker<'_>,

@@ -27,12 +27,10 @@ impl Source {
         }
     }
 
-    /// The address, or the first of its /64.
     pub fn address(self) -> IpAddr {
         self.0
     }
 
-    /// Its bytes, for keyed hashes.
     pub fn bytes(self) -> Vec<u8> {
         match self.0 {
             IpAddr::V4(address) => address.octets().to_vec(),
@@ -47,7 +45,6 @@ struct Count {
     failures: u32,
 }
 
-/// Counters, one for each guesser `K`.
 #[derive(Debug)]
 pub struct Guesses<K> {
     per_minute: u32,
@@ -127,25 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_for_its_client_source_and_minute_alone() {
-        let (guesses, client) = (Guesses::new(2, 100), ClientId::new("web"));
-        let (here, there) = (Source::of([192, 0, 2, 1].into()), Source::of([192, 0, 2, 2].into()));
-        let wait = |client: &ClientId, source, more, now| {
-            guesses.wait(&(client.clone(), source), more, at(now)).map(|wait| wait.as_secs())
-        };
-        let count = |now| guesses.count((client.clone(), here), at(now)).map_err(|wait| wait.as_secs());
-        assert_eq!(count(0), Ok(()));
-        assert_eq!((wait(&client, here, 1, 1), wait(&client, here, 2, 1)), (None, Some(59)));
-        assert_eq!(count(10), Ok(()));
-        assert_eq!((wait(&client, here, 1, 20), count(20)), (Some(40), Err(40)));
-        assert_eq!(wait(&client, there, 1, 20), None);
-        assert_eq!(wait(&ClientId::new("other"), here, 1, 20), None);
-        assert_eq!(wait(&client, here, 1, 60), None);
-        assert_eq!(count(60), Ok(()));
-        assert_eq!(wait(&client, here, 1, 61), None);
-    }
-
-    #[test]
     fn of_many_at_once_no_more_are_counted_than_may_be() {
         let guesses = Guesses::new(10, 100);
         let counted = std::thread::scope(|scope| {
@@ -175,15 +153,6 @@ mod tests {
         assert_eq!(guesses.wait(&(client.clone(), source(0)), 1, at(12)), None);
         assert!(guesses.wait(&(client.clone(), source(9)), 1, at(12)).is_some());
         assert!(guesses.wait(&(client.clone(), source(10)), 1, at(12)).is_some());
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let guesses = Guesses::new(2, 10);
-        for number in 0..1_000 {
-            guesses.count((ClientId::new(number.to_string()), Source::of([192, 0, 2, 1].into())), at(0)).unwrap();
-        }
-        assert!(guesses.counts.lock().unwrap().len() <= 10);
     }
 
     #[test]

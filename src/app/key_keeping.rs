@@ -19,7 +19,6 @@ use crate::store::{Store, StoreError};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The seasons of a signing key as configured.
 pub fn seasons(config: &Config) -> KeySeasons {
     let days = config.key_days;
     KeySeasons {
@@ -57,7 +56,6 @@ pub fn key_of(
     })
 }
 
-/// As the core sees them.
 pub fn scheduled(keys: &[SigningKeyRow]) -> Vec<ScheduledKey> {
     keys.iter().map(SigningKeyRow::to_core).collect()
 }
@@ -132,7 +130,6 @@ pub fn told_times(times: &KeyTimes) -> Value {
     })
 }
 
-/// Those of a stored key.
 pub fn times_of(key: &SigningKeyRow) -> Value {
     told_times(&key.times())
 }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How they ended.
 #[derive(Debug, Default)]
 pub struct LogoutCalls {
     told: AtomicU64,
@@ -11,7 +10,6 @@ pub struct LogoutCalls {
 }
 
 impl LogoutCalls {
-    /// The client took note.
     pub fn note_told(&self) {
         self.told.fetch_add(1, Ordering::Relaxed);
     }
@@ -22,7 +20,6 @@ impl LogoutCalls {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counts, by outcome.
     pub fn by_outcome(&self) -> [(&'static str, u64); 3] {
         [("told", &self.told), ("failed", &self.failed), ("given_up", &self.given_up)]
             .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))

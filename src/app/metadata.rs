@@ -19,7 +19,6 @@ struct Rendered {
     jwks: Arc<[u8]>,
 }
 
-/// The latest rendering.
 #[derive(Debug)]
 pub(super) struct Documents {
     ui_locales: &'static [&'static str],

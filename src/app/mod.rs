@@ -58,70 +58,47 @@ const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 /// What seals and authenticates the things we hand out and get back.
 #[derive(Debug)]
 pub struct Vault {
-    /// Authorization codes.
     pub authorization_codes: Sealer,
-    /// Reference access tokens.
     pub access_tokens: Sealer,
-    /// Requests in page addresses.
     pub authorize_requests: Sealer,
-    /// What comes back from upstream as `state`.
     pub upstream_states: Sealer,
-    /// ID tokens from upstream, as the database keeps them.
     pub upstream_id_tokens: Sealer,
-    /// Refresh tokens.
     pub refresh_tokens: Mac,
-    /// Forms.
     pub form_tokens: Mac,
-    /// Device codes, as the database knows them.
     pub device_codes: Mac,
-    /// User codes, likewise.
     pub user_codes: Mac,
-    /// Names of throttle buckets.
     pub throttle_buckets: Mac,
 }
 
-/// Everything a handler may touch.
 #[derive(Debug)]
 pub struct App {
-    /// Every setting.
     pub config: Arc<Config>,
     /// Database time.
     pub clock: Arc<Clock>,
-    /// Postgres.
     pub store: Store,
-    /// What is registered.
     pub registry: Registry,
-    /// Sealers and authenticators.
     pub vault: Vault,
     /// Failures that the audit log shall tell of.
     audit_failures: AuditFailures,
     /// Logos of clients, kept in memory.
     pub client_logos: ClientLogos,
-    /// Wrong secrets of what is registered.
     pub client_failures: Guesses<(ClientId, Source)>,
     /// Attempts under names that nothing has, together: made-up names have room of their own, and push no other counter out.
     pub made_up_failures: Guesses<Source>,
     /// Device authorizations: not guesses, but limited like them.
     pub device_authorizations: Guesses<(ClientId, Source)>,
-    /// Wrong user codes, by source.
     pub user_code_failures: Guesses<Source>,
-    /// Wrong user codes, whoever sends them.
     pub user_code_failures_overall: Guesses<()>,
-    /// What extension grants refused.
     pub extension_failures: Guesses<(ClientId, Source)>,
-    /// Logout tokens from upstream that were not believed.
     pub logout_token_failures: Guesses<Source>,
     /// The extension grants of this binary, and the pool for those of the operator.
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
-    /// Back-channel logouts, for `/metrics`.
     pub logout_calls: LogoutCalls,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
-    /// Key sets fetched by it.
     pub foreign_keys: ForeignKeys,
-    /// Discovery documents of upstream providers, likewise.
     pub upstream_documents: UpstreamDocuments,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
@@ -129,20 +106,15 @@ pub struct App {
     hash_waiters: Permits,
     /// Requests that wait for the clock: a quarter of the workers.
     clock_waiters: Permits,
-    /// Hashes at once: one per core.
     hashers: Permits,
 }
 
-/// What answers extension grants beside the built-in ones.
 #[derive(Clone, Debug)]
 pub struct Extensions {
-    /// Functions compiled in, by grant type.
     pub table: &'static [ExtensionGrant],
-    /// Where SQL functions are called.
     pub functions: Store,
 }
 
-/// The right to hash a password or a few, one after the other.
 #[derive(Debug)]
 pub struct HashingTurn<'a> {
     passwords: &'a PasswordHashing,
@@ -156,13 +128,11 @@ impl HashingTurn<'_> {
         self.passwords.verify(stored.map(SecretText::expose), password)
     }
 
-    /// A new hash of a password.
     pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
         self.passwords.hash(password).map(SecretText::new).map_err(Failure::Internal)
     }
 }
 
-/// Why the house could not be opened.
 #[derive(Debug)]
 pub enum LoadError {
     /// The database is away, or does not do what is asked; try again.
@@ -245,7 +215,6 @@ impl App {
             || self.registry.snapshot().catalogue.extension_grants.contains_key(name)
     }
 
-    /// The present moment by the database's clock.
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -282,7 +251,6 @@ impl App {
         Ok(())
     }
 
-    /// Gives the memory of past hashes back. Called now and then.
     pub fn release_hashing_memory(&self) {
         self.passwords.release_memory();
     }
@@ -303,18 +271,15 @@ impl App {
         horizons(&self.config, &self.registry.snapshot().longest_lifetimes)
     }
 
-    /// The longest life of an access token, over all clients.
     pub fn longest_access_token_lifetime(&self) -> Duration {
         let registered = self.registry.snapshot().longest_lifetimes.access_token.unwrap_or_default();
         registered.max(self.config.client_defaults.access_token_lifetime)
     }
 
-    /// The metadata document, rendered once per change.
     pub fn discovery_document(&self) -> Arc<[u8]> {
         self.metadata.discovery(self)
     }
 
-    /// The key set, rendered once per change.
     pub fn jwks_document(&self) -> Arc<[u8]> {
         self.metadata.jwks(self)
     }
@@ -369,7 +334,6 @@ pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
     }
 }
 
-/// The cost of password hashes as configured.
 pub fn cost(config: &Config) -> Cost {
     Cost { memory_kib: config.argon2.memory_kib, passes: config.argon2.passes, lanes: config.argon2.lanes }
 }

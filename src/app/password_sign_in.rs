@@ -17,39 +17,30 @@ use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, a
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, UserRow};
 
-/// The window of the counter per account.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What somebody typed, and from where.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// The tenant of the sign-in, from the request or the client; never from a form.
     pub tenant: Option<&'a TenantName>,
-    /// As typed.
     pub username: &'a str,
-    /// As typed.
     pub password: &'a SecretText,
-    /// Who asks.
     pub source: IpAddr,
 }
 
-/// What became of it.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The user, enabled, and the password theirs.
     Accepted {
         /// As read before the password was looked at.
         user: Box<UserRow>,
         /// When that was: a session that begins by it must not be younger than what it was judged by.
         read_at: Instant,
     },
-    /// Anything else.
     Wrong,
     /// Not looked at: too many wrong ones before.
     Throttled(Duration),
 }
 
-/// Names of the three counters of an attempt.
 struct Buckets {
     account_and_source: [u8; 32],
     source: [u8; 32],

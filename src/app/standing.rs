@@ -11,10 +11,8 @@ const RECENT: Duration = Duration::from_secs(3);
 /// A machine whose clock is further off than this from the database's is not ready.
 const MOST_SKEW_MICROS: i64 = 30_000_000;
 
-/// How well this process can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Everything.
     Ready,
     /// What is registered cannot be read anew for the moment: what is published goes on, what needs the database does not.
     Degraded(Trouble),

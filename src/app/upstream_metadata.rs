@@ -9,7 +9,6 @@ use crate::protocol::upstream::metadata::{UpstreamMetadata, address, read};
 
 const SHELF: Shelf = Shelf { fresh: Duration::from_secs(3_600), stale: Duration::from_secs(86_400) };
 
-/// The documents held, by issuer.
 #[derive(Debug)]
 pub struct UpstreamDocuments(Fetched<UpstreamMetadata>);
 
@@ -20,7 +19,6 @@ impl Default for UpstreamDocuments {
 }
 
 impl UpstreamDocuments {
-    /// What is known of the provider with that issuer; why nothing is.
     pub fn find(
         &self,
         outbound: &Outbound,

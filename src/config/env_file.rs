@@ -3,8 +3,7 @@
 use super::Problem;
 
 /// Reads the lines. Comments begin with `#`; a value may stand in single quotes (taken as it is) or in double quotes
-/// (where `\"` and `\\` stand for `"` and `\`). Nothing is expanded. The error names the line, never its text: it may
-/// hold a secret.
+/// (where `\"` and `\\` stand for `"` and `\`). The error names the line, never its text: it may hold a secret.
 pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut problems = Vec::new();

@@ -164,7 +164,6 @@ fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
     }
 }
 
-/// Settings that are each in order but not together.
 fn contradictions(config: &Config) -> Vec<Problem> {
     let published = Duration::from_secs(u64::from(config.key_days.publish).saturating_mul(SECONDS_PER_DAY));
     let mut problems = Vec::new();

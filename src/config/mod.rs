@@ -24,85 +24,57 @@ use crate::protocol::secret::SecretText;
 pub use base_url::BaseUrl;
 pub use source::{Source, environment_secret};
 
-/// What the house runs by.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `GATEPOST_DATABASE_URL`: a URL or key/value string.
     pub database_url: SecretText,
-    /// `GATEPOST_DATABASE_CONNECTIONS`: size of the pool.
     pub database_connections: u32,
-    /// `GATEPOST_GRANTS_DATABASE_URL`
     pub grants_database_url: Option<SecretText>,
-    /// `GATEPOST_BASE_URL`: the issuer.
     pub base_url: BaseUrl,
-    /// `GATEPOST_LISTEN` and `GATEPOST_ADMIN_LISTEN`
     pub listeners: Listeners,
     /// `GATEPOST_WORKERS`: threads, at least 5.
     pub workers: u32,
     /// `GATEPOST_SECRET_FILE`, or the systemd credential: where the master secret is. `None` when neither was given.
     pub secret_file: Option<PathBuf>,
-    /// `GATEPOST_TRUSTED_PROXIES`
     pub trusted_proxies: Vec<Cidr>,
-    /// `GATEPOST_LOG`
     pub log_level: log::LevelFilter,
-    /// `GATEPOST_LOG_FORMAT`
     pub log_format: LogFormat,
-    /// `GATEPOST_OUTBOUND_ALLOW`
     pub outbound_allow: Vec<Cidr>,
-    /// `GATEPOST_CA_FILE`
     pub ca_file: Option<PathBuf>,
-    /// `GATEPOST_COOKIE_SAMESITE`
     pub cookie_same_site: SameSite,
-    /// `GATEPOST_INVALID_CLIENT_STATUS`
     pub invalid_client_status: InvalidClientStatus,
-    /// `GATEPOST_SCOPE_CLAIM`
     pub scope_claim: ScopeClaim,
-    /// `GATEPOST_AUDIT_DAYS`
     pub audit_days: u32,
-    /// `GATEPOST_BRAND_*`
     pub brand: Brand,
-    /// `GATEPOST_KEY_*_DAYS`
     pub key_days: KeyDays,
-    /// `GATEPOST_ARGON2_*`
     pub argon2: Argon2Parameters,
-    /// `GATEPOST_LIMIT_*`
     pub limits: Limits,
     /// `GATEPOST_AUTHORIZATION_REQUEST_LIFETIME`: how long a sealed request is good.
     pub authorization_request_lifetime: Duration,
-    /// `GATEPOST_SESSION_LIFETIME`: absolute.
     pub session_lifetime: Duration,
     /// `GATEPOST_*_LIFETIME` and kin: what clients that register none get.
     pub client_defaults: ClientDefaults,
 }
 
-/// Where this installation listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listeners {
-    /// `GATEPOST_LISTEN`
     pub main: ListenAddress,
     /// `GATEPOST_ADMIN_LISTEN`; `None` is off.
     pub admin: Option<SocketAddr>,
 }
 
-/// Where requests come in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// An address and port; port 0 lets the system choose.
     Tcp(SocketAddr),
-    /// A Unix socket at an absolute path.
     Unix(PathBuf),
 }
 
-/// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
     Text,
-    /// For collectors.
     Json,
 }
 
-/// `SameSite` of our cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
     /// Sent with top-level navigation only.
@@ -111,29 +83,20 @@ pub enum SameSite {
     None,
 }
 
-/// How the pages look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brand {
-    /// `GATEPOST_BRAND_NAME`
     pub name: String,
-    /// `GATEPOST_BRAND_LOGO`: a file that we serve.
     pub logo: Option<PathBuf>,
-    /// `GATEPOST_BRAND_COLOR`
     pub color: Option<Color>,
-    /// `GATEPOST_BRAND_PRIVACY_URL`
     pub privacy_url: Option<String>,
-    /// `GATEPOST_BRAND_TERMS_URL`
     pub terms_url: Option<String>,
 }
 
 /// A colour; `Display` is `#rrggbb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Color {
-    /// 0 to 255
     pub red: u8,
-    /// 0 to 255
     pub green: u8,
-    /// 0 to 255
     pub blue: u8,
 }
 
@@ -143,12 +106,10 @@ impl fmt::Display for Color {
     }
 }
 
-/// The life of a signing key, in days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyDays {
     /// Published before it signs.
     pub announce: u32,
-    /// Signing.
     pub sign: u32,
     /// Published after its last signature.
     pub publish: u32,
@@ -159,15 +120,11 @@ pub struct KeyDays {
 /// Argon2id parameters (RFC 9106 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argon2Parameters {
-    /// KiB
     pub memory_kib: u32,
-    /// Passes over it.
     pub passes: u32,
-    /// Lanes.
     pub lanes: u32,
 }
 
-/// How many wrong guesses are borne.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Failed client authentications a minute, per (client, source).
@@ -176,21 +133,16 @@ pub struct Limits {
     pub password_window: Duration,
     /// Wrong passwords per (account, source).
     pub password_failures_per_account: u32,
-    /// Wrong passwords per source.
     pub password_failures_per_source: u32,
     /// Wrong passwords an hour for one account from everywhere, after which new sources wait.
     pub password_failures_per_hour: u32,
-    /// How long they wait.
     pub password_new_source_wait: Duration,
     /// Device authorizations a minute, per (client, source).
     pub device_authorizations_per_minute: u32,
-    /// Undecided device authorizations per client.
     pub device_pending: u32,
-    /// Wrong user codes a minute, per source.
     pub user_code_failures_per_minute: u32,
     /// Wrong user codes a minute, over all.
     pub user_code_failures_per_minute_overall: u32,
-    /// `GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE`
     pub extension_failures_per_minute: u32,
     /// Logout tokens a minute that are not believed, per source.
     pub logout_token_failures_per_minute: u32,
@@ -201,7 +153,6 @@ pub struct Limits {
 /// One thing that is wrong, never with a secret in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The variable, or the place in a file.
     pub name: String,
     /// The rule that was broken; reads on after the name.
     pub rule: String,
@@ -216,12 +167,10 @@ impl Problem {
 /// Everything that is wrong with a configuration; ends a command with exit code 78. `Display` gives a line per problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// At least one.
     pub problems: Vec<Problem>,
 }
 
 impl ConfigError {
-    /// A single problem.
     pub fn new(name: impl Into<String>, rule: impl Into<String>) -> ConfigError {
         ConfigError { problems: vec![Problem::new(name, rule)] }
     }

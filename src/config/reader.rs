@@ -63,7 +63,6 @@ impl<'a> Reader<'a> {
         fallback
     }
 
-    /// A whole number within the setting's bounds.
     pub(super) fn number(&mut self, setting: &'static Setting) -> u32 {
         let fallback = match setting.default {
             Default::Number(number) => number,
@@ -89,7 +88,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of seconds.
     pub(super) fn seconds(&mut self, setting: &'static Setting) -> Duration {
         Duration::from_secs(u64::from(self.number(setting)))
     }

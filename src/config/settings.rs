@@ -243,7 +243,6 @@ pub(super) const LIMIT_TRACKED: Setting = Setting::number(
     "counters of each kind held in memory at once; the oldest give way",
 );
 
-/// Every setting, in the order of the README.
 pub const SETTINGS: &[&Setting] = &[
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -303,7 +302,6 @@ pub const SETTINGS: &[&Setting] = &[
     &LIMIT_TRACKED,
 ];
 
-/// The setting a flag stands for.
 pub fn by_flag(flag: &str) -> Option<&'static Setting> {
     SETTINGS.iter().copied().find(|setting| setting.flag().as_deref() == Some(flag))
 }

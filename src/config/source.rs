@@ -9,18 +9,15 @@ use crate::protocol::nearest::nearest;
 use super::settings::SETTINGS;
 use super::{ConfigError, Problem, env_file};
 
-/// The texts of all settings that were given.
 #[derive(Clone)]
 pub struct Source {
     values: BTreeMap<&'static str, String>,
     /// `$CREDENTIALS_DIRECTORY`, where systemd puts credentials.
     pub(super) credentials_directory: Option<PathBuf>,
-    /// How many cores this machine gives us.
     pub(super) cores: u32,
 }
 
 impl Source {
-    /// Nothing given.
     pub fn empty() -> Source {
         Source { values: BTreeMap::new(), credentials_directory: None, cores: 1 }
     }
@@ -64,7 +61,6 @@ impl Source {
         self.values.get(name).map(String::as_str)
     }
 
-    /// Every text that was given, with the name of its setting.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(name, text)| (*name, text.as_str()))
     }

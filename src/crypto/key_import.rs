@@ -15,12 +15,9 @@ use crate::protocol::secret::{SecretBytes, SecretText};
 /// Sizes of RSA keys that are taken, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 
-/// A key that may sign.
 #[derive(Clone, Debug)]
 pub struct ImportedKey {
-    /// What it signs with.
     pub algorithm: SigningAlgorithm,
-    /// The key.
     pub pkcs8: SecretBytes,
 }
 
@@ -52,7 +49,6 @@ pub fn read(pem: &SecretText) -> Result<ImportedKey, String> {
     Ok(key)
 }
 
-/// Labels and contents.
 fn blocks(text: &str) -> Result<Vec<(String, SecretBytes)>, String> {
     let mut blocks = Vec::new();
     let mut rest = text;

@@ -11,7 +11,6 @@ pub struct Mac {
 }
 
 impl Mac {
-    /// The authenticator of one purpose.
     pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Mac {
         Mac { keys: derived.keys(purpose).map(|(_, key)| hmac::Key::new(hmac::HMAC_SHA256, &key)).collect() }
     }

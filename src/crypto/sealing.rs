@@ -30,7 +30,6 @@ struct NamedKey {
 }
 
 impl Sealer {
-    /// The sealer of one purpose.
     pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
         let keys = derived.keys(purpose).filter_map(|(name, key)| {
             let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?);

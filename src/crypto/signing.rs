@@ -17,7 +17,6 @@ use crate::protocol::secret::SecretBytes;
 /// Size of the RSA keys we make, in bits.
 const RSA_BITS: usize = 2_048;
 
-/// A private key ready to sign.
 #[derive(Debug)]
 pub struct SigningKey {
     kid: String,
@@ -71,12 +70,10 @@ impl SigningKey {
         &self.kid
     }
 
-    /// What it signs with.
     pub fn algorithm(&self) -> SigningAlgorithm {
         self.public_key.algorithm()
     }
 
-    /// The public part.
     pub fn public_key(&self) -> &PublicKey {
         &self.public_key
     }

@@ -1,6 +1,5 @@
-//! `/account`: a signed-in person's sessions, the applications they allowed, the accounts elsewhere that they sign in with, and
-//! their password. Who is not signed in signs in
-//! first, for this page: within the tenant that the address names, or without one.
+//! `/account`: a signed-in person's sessions, allowed applications, accounts elsewhere and password. Who is not signed in
+//! signs in first, for this page: within the tenant that the address names, or without one.
 
 mod draw;
 pub mod linked;
@@ -25,7 +24,6 @@ use crate::store::{consents, sessions};
 
 use draw::draw;
 
-/// Everything a change works on.
 #[derive(Clone, Copy)]
 struct Change<'a> {
     app: &'a App,

@@ -83,7 +83,6 @@ impl<'a> Connection<'a> {
         callback_url(self.app.issuer(), &self.provider.name)
     }
 
-    /// Whom an answer must be from.
     pub(super) fn expected_issuer(&self) -> Option<ExpectedIssuer<'_>> {
         match &self.endpoints {
             Endpoints::OpenId { issuer, metadata } => {
@@ -124,7 +123,6 @@ impl<'a> Connection<'a> {
         token_exchange::tokens(&read(&answer), !self.is_openid())
     }
 
-    /// Asks who the bearer of an access token is.
     pub(super) fn user_info(
         &self,
         place: &Place<'_>,
@@ -135,7 +133,6 @@ impl<'a> Connection<'a> {
         token_exchange::user_info(&read(&answer))
     }
 
-    /// Asks for the addresses of the bearer of an access token.
     pub(super) fn primary_email(
         &self,
         place: &Place<'_>,
@@ -220,7 +217,6 @@ fn read(answer: &OutboundAnswer) -> Answer<'_> {
     Answer { status: answer.status, content_type: answer.content_type.as_deref(), body: &answer.body }
 }
 
-/// A token that is not believed, and why.
 pub(super) fn not_believed(what: &str, problem: TokenProblem) -> UpstreamProblem {
     UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))
 }

@@ -73,7 +73,6 @@ fn without_id_token(provider: &IdentityProvider, subject: String, all: &Map<Stri
     }
 }
 
-/// An OpenID provider's answer to the code.
 struct SignedIn<'a> {
     app: &'a App,
     connection: &'a Connection<'a>,

@@ -16,9 +16,8 @@ const LOGOUT_TOKEN: &str = "the logout token";
 /// An address much longer than that is cut or refused on its way; the ID token in it is only a help.
 const LONGEST_ADDRESS: usize = 8_000;
 
-/// Where signing out there begins (OpenID Connect RP-Initiated Logout 1.0 §2); `None` where the provider has no such place,
-/// cannot be asked for it now, or is not to be reached by an address of bearable length. Where only the ID token makes it too long,
-/// it goes without.
+/// Where signing out there begins (OpenID Connect RP-Initiated Logout 1.0 §2), without the ID token where that is too long;
+/// `None` where the provider has no such place, cannot be asked for it now, or its address would be too long anyway.
 pub fn sign_out_address(
     app: &App,
     provider: &IdentityProvider,

@@ -27,9 +27,8 @@ pub struct Keys<'a> {
     pub code_verifier: &'a SecretText,
 }
 
-/// The address upstream that asks for a sign-in at a provider of `snapshot`: code flow, PKCE with S256, nonce, and `state`, by which the callback
-/// finds its round trip. May fetch the provider's metadata. `LoginRequired` where they must sign in anew and the provider takes
-/// no request for that.
+/// The address that asks for a sign-in at a provider of `snapshot`: code flow, PKCE with S256, nonce, `state`. May fetch its
+/// metadata. `LoginRequired` where they must sign in anew and the provider takes no request for that.
 pub fn departure(
     app: &App,
     snapshot: &Snapshot,

@@ -26,11 +26,9 @@ const CONNECT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_millis(250);
 const USER_AGENT: &str = "Gatepost";
 
-/// The client. One per process.
 #[derive(Debug)]
 pub struct Outbound {
     agent: Agent,
-    /// Workers that wait for somebody else's server.
     places: Places,
 }
 
@@ -55,7 +53,6 @@ impl Outbound {
         Ok(Outbound { agent, places: Places::new(at_once) })
     }
 
-    /// How many more workers may wait for other servers now.
     pub fn free_places(&self) -> u64 {
         self.places.free() as u64
     }
@@ -91,7 +88,6 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// As [`Outbound::send`], from this place.
     pub fn send(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         let answer = self.outbound.send_from_background(request);
         if !request.within.is_zero() {
@@ -101,7 +97,6 @@ impl Place<'_> {
     }
 }
 
-/// For whom other servers are asked.
 #[derive(Clone, Copy, Debug)]
 pub enum Asker<'a> {
     /// A worker without a place: each request takes one.
@@ -111,7 +106,6 @@ pub enum Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// As [`Outbound::send`], from the place there is.
     pub fn send(self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         match self {
             Asker::Worker(outbound) => outbound.send(request),

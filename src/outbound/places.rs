@@ -1,14 +1,12 @@
-//! Places among the workers that wait for somebody else's server: a quarter of all, so that the rest keeps serving. As many
-//! more wait a moment for a place, and no more, since waiting takes a worker, too. One server never gets all of them, and
-//! one that does not answer in time gets one at a time, waited for by nobody, until it does: whom it lets down are its own
-//! people.
+//! Places among the workers that wait for somebody else's server: a quarter of all, so that the rest keeps serving; as many
+//! more wait a moment for one. No server gets all of them, and one that does not answer in time gets one at a time until it
+//! does: whom it lets down are its own people.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The places of one process.
 #[derive(Debug)]
 pub(super) struct Places {
     most: usize,
@@ -46,7 +44,6 @@ impl Places {
         Places { most: most.max(1), taken: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// How many more could be taken now.
     pub(super) fn free(&self) -> usize {
         self.most.saturating_sub(self.taken().together)
     }

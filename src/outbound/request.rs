@@ -15,7 +15,6 @@ use crate::protocol::secret::SecretText;
 pub(super) const WHOLE: Duration = Duration::from_secs(5);
 /// What may pass before the first request of a deadline is sent.
 const MOMENT: Duration = Duration::from_millis(50);
-/// The longest answer that is read.
 const MOST_BYTES: usize = 1_024 * 1_024;
 
 /// When an answer must be there. Several requests that serve one purpose share it.
@@ -28,7 +27,6 @@ impl Deadline {
         Deadline(Monotonic::now() + WHOLE)
     }
 
-    /// What is left.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Monotonic::now())
     }
@@ -48,11 +46,8 @@ pub struct OutboundRequest<'a> {
 /// What came back, whatever its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboundAnswer {
-    /// The HTTP status.
     pub status: u16,
-    /// `Content-Type` as sent.
     pub content_type: Option<String>,
-    /// The body, whole.
     pub body: Vec<u8>,
 }
 
@@ -78,18 +73,15 @@ pub enum OutboundError {
 }
 
 impl<'a> OutboundRequest<'a> {
-    /// A GET.
     pub fn get(url: &'a str) -> OutboundRequest<'a> {
         OutboundRequest::new(url, Method::GET, String::new())
     }
 
-    /// A POST of a form.
     pub fn post_form(url: &'a str, fields: &[(&str, &str)]) -> OutboundRequest<'a> {
         let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         OutboundRequest::new(url, Method::POST, form).header("Content-Type", "application/x-www-form-urlencoded")
     }
 
-    /// A POST of JSON.
     pub fn post_json(url: &'a str, value: &Value) -> OutboundRequest<'a> {
         OutboundRequest::new(url, Method::POST, value.to_string()).header("Content-Type", "application/json")
     }
@@ -170,7 +162,6 @@ impl OutboundAnswer {
         }
     }
 
-    /// The body as JSON of any kind.
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }

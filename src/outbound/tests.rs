@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -26,16 +26,6 @@ fn answering(status: &'static str, headers: &'static str, body: &'static str) ->
         let length = body.len();
         let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");
     })
-}
-
-#[test]
-fn an_answer_has_status_type_and_body_whatever_its_status() {
-    for (line, status) in [("200 OK", 200), ("404 Not Found", 404), ("500 Broken", 500)] {
-        let server = answering(line, "Content-Type: application/json\r\nSet-Cookie: a=b\r\n", "{\"a\":1}");
-        let answer = client().send(&OutboundRequest::get(&server.url("/keys?x=1"))).unwrap();
-        assert_eq!((answer.status, answer.content_type.as_deref()), (status, Some("application/json")));
-        assert_eq!(answer.json(), Some(json!({"a": 1})));
-    }
 }
 
 #[test]
@@ -93,40 +83,15 @@ fn an_answer_that_is_too_long_is_not_read_to_its_end() {
     for server in [declared, endless, unframed] {
         assert_eq!(client().send(&OutboundRequest::get(&server.url("/"))), Err(OutboundError::TooLong));
     }
+    let exact = answering("200 OK", "", "0123456789");
+    let url = exact.url("/");
+    assert!(client().send(&OutboundRequest::get(&url).at_most(10)).is_ok());
+    assert_eq!(client().send(&OutboundRequest::get(&url).at_most(9)), Err(OutboundError::TooLong));
     let header = PlainServer::start(|stream, _| {
         let _ = write!(stream, "HTTP/1.1 200 OK\r\n");
         while write!(stream, "X-Filler: {}\r\n", "x".repeat(1_000)).is_ok() {}
     });
     assert!(matches!(client().send(&OutboundRequest::get(&header.url("/"))), Err(OutboundError::Failed(_))));
-}
-
-#[test]
-fn the_bound_on_the_answer_is_exact() {
-    let server = answering("200 OK", "", "0123456789");
-    let url = server.url("/");
-    assert!(client().send(&OutboundRequest::get(&url).at_most(10)).is_ok());
-    assert_eq!(client().send(&OutboundRequest::get(&url).at_most(9)), Err(OutboundError::TooLong));
-}
-
-#[test]
-fn a_server_that_dawdles_is_given_up() {
-    let silent = PlainServer::start(|_, _| thread::sleep(Duration::from_secs(3)));
-    let trickling = PlainServer::start(|stream, _| {
-        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
-        for _ in 0..60 {
-            if stream.write_all(b"x").is_err() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-    });
-    for server in [silent, trickling] {
-        let began = Instant::now();
-        let url = server.url("/");
-        let request = OutboundRequest::get(&url).within(Duration::from_millis(300));
-        assert_eq!(client().send(&request), Err(OutboundError::TooSlow));
-        assert!(began.elapsed() < Duration::from_secs(2));
-    }
 }
 
 #[test]
@@ -169,26 +134,11 @@ fn addresses_that_are_not_allowed_are_never_dialled() {
 #[test]
 fn without_tls_only_this_machine_is_asked() {
     let everything = Outbound::new(&Cidr::parse_list("0.0.0.0/0,::/0").unwrap(), None, 4).unwrap();
-    for url in [
-        "http://10.0.0.1/",
-        "http://example.com/",
-        "ftp://127.0.0.1/",
-        "https://user@127.0.0.1/",
-        "https://127.0.0.1/#x",
-        "https://127.0.0.1/\r\nX: y",
-        "https://",
-        "/keys",
-        "",
-    ] {
+    let odd = "http://10.0.0.1/|http://example.com/|ftp://127.0.0.1/|https://user@127.0.0.1/|https://127.0.0.1/#x|\
+        https://127.0.0.1/\r\nX: y|https://|/keys|";
+    for url in odd.split('|') {
         assert!(matches!(everything.send(&OutboundRequest::get(url)), Err(OutboundError::Url(_))), "{url}");
     }
-}
-
-#[test]
-fn a_name_that_does_not_exist_says_so() {
-    // RFC 6761 §6.4: `invalid` never resolves.
-    let found = client().send(&OutboundRequest::get("https://gatepost.invalid/"));
-    assert!(matches!(found, Err(OutboundError::NameNotFound | OutboundError::TooSlow)), "{found:?}");
 }
 
 #[test]

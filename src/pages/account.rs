@@ -13,122 +13,80 @@ use crate::protocol::registration::timestamp;
 
 pub use linked::{IdentityItem, ProviderItem};
 
-/// Everything the account page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// Where the forms go.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
-    /// Where one signs out here.
     pub sign_out: &'a str,
-    /// Who is signed in.
     pub account: Account<'a>,
-    /// Display name of their tenant.
     pub tenant: Option<&'a str>,
-    /// What came of the form sent before.
     pub outcome: Option<Outcome<'a>>,
-    /// Where they are signed in.
     pub sessions: &'a [SessionItem<'a>],
-    /// What they allowed.
     pub applications: &'a [ApplicationItem<'a>],
-    /// Accounts elsewhere that they sign in with.
     pub identities: &'a [IdentityItem<'a>],
-    /// Where they could link one.
     pub linkable: &'a [ProviderItem<'a>],
-    /// Whether they sign in with a password at all.
     pub has_password: bool,
 }
 
-/// One sign-in.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionItem<'a> {
-    /// `sid`
     pub sid: &'a str,
-    /// When they signed in.
     pub since: Instant,
-    /// When it ends by itself.
     pub until: Instant,
     /// Display name of the identity provider; none for the password.
     pub provider: Option<&'a str>,
-    /// Whether it is the one of this browser.
     pub is_this: bool,
 }
 
-/// One application.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplicationItem<'a> {
-    /// `client_id`
     pub client_id: &'a str,
-    /// As pages show it.
     pub client: Client<'a>,
-    /// What it may.
     pub scopes: &'a [ConsentScope<'a>],
-    /// Since when.
     pub since: Instant,
 }
 
-/// What came of the form sent before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// A sign-in elsewhere is over.
     SessionEnded,
-    /// All others are.
     OtherSessionsEnded,
-    /// The application of that name has no access any more.
     AccessWithdrawn(&'a str),
-    /// The password is the new one.
     PasswordChanged,
     /// They signed in anew, so that they can link an account.
     SignedInAnew,
-    /// An account at the provider of that name is linked.
     IdentityLinked(&'a str),
-    /// It was before.
     IdentityLinkedAlready(&'a str),
-    /// It is no more.
     IdentityUnlinked(&'a str),
-    /// Nothing was done.
     Problem(AccountProblem),
 }
 
-/// Why nothing was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountProblem {
     /// The page was drawn for another session.
     SessionChanged,
     /// What was to end had ended before.
     NothingThere,
-    /// No present password was entered.
     PresentPasswordMissing,
-    /// It is not the present one.
     PresentPasswordWrong,
     /// Too many wrong ones; whole minutes to wait, rounded up.
     TooManyAttempts {
-        /// At least 1.
         minutes: u32,
     },
     /// The new one is missing, too short, too long or much used.
     NewPasswordUnfit,
-    /// The two new ones differ.
     NewPasswordsDiffer,
-    /// What was to be unlinked is the only way to sign in.
     LastWayIn,
-    /// What was to be linked is somebody else's.
     LinkedElsewhere,
-    /// The question whether to link waited too long.
     LinkExpired,
     /// They were sent to sign in anew, and the provider says that they did so before.
     SignInTooOld,
-    /// They did not go on at the provider.
     LinkCancelled,
     /// The provider is not to be had, for now or at all.
     ProviderUnavailable,
 }
 
 impl AccountProblem {
-    /// The field to mend, if one is to be mended.
     fn field(self) -> Option<&'static str> {
         match self {
             AccountProblem::SessionChanged

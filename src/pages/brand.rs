@@ -1,17 +1,13 @@
 //! How an installation presents itself, and its colour as a stylesheet: the content security policy allows no inline style.
 
-/// Name, logo, colour and links of an installation.
 #[derive(Clone, Copy, Debug)]
 pub struct Brand<'a> {
-    /// Shown in every title, and in place of a logo.
     pub name: &'a str,
     /// Path of the logo, served by us.
     pub logo: Option<&'a str>,
     /// `#rrggbb`; anything else counts as none.
     pub color: Option<&'a str>,
-    /// Shown in the footer.
     pub privacy_url: Option<&'a str>,
-    /// Shown in the footer.
     pub terms_url: Option<&'a str>,
 }
 
@@ -42,7 +38,6 @@ pub fn brand_css(brand: &Brand<'_>) -> Option<String> {
     ))
 }
 
-/// An opaque sRGB colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Color([u8; 3]);
 
@@ -146,24 +141,12 @@ mod tests {
     #[test]
     fn the_palettes_of_the_stylesheet_are_legible() {
         for palette in palettes(STYLESHEET) {
-            for (text, ground) in [
-                ("text", "page"),
-                ("text", "card"),
-                ("muted", "page"),
-                ("muted", "card"),
-                ("link", "page"),
-                ("link", "card"),
-                ("link", "soft"),
-                ("text", "soft"),
-                ("muted", "soft"),
-                ("on-accent", "accent"),
-                ("on-accent", "accent-hover"),
-                ("danger", "danger-soft"),
-                ("text", "danger-soft"),
-                ("warning", "warning-soft"),
-                ("text", "warning-soft"),
-                ("muted", "warning-soft"),
-            ] {
+            for pair in "text/page text/card muted/page muted/card link/page link/card link/soft text/soft muted/soft \
+                on-accent/accent on-accent/accent-hover danger/danger-soft text/danger-soft warning/warning-soft \
+                text/warning-soft muted/warning-soft"
+                .split(' ')
+            {
+                let (text, ground) = pair.split_once('/').unwrap();
                 let ratio = contrast(&palette, text, ground);
                 assert!(ratio >= LEAST_CONTRAST, "{text} on {ground}: {ratio:.2}");
             }
@@ -177,10 +160,8 @@ mod tests {
     #[test]
     fn any_brand_colour_is_legible_in_both_palettes() {
         let steps = [0x00, 0x33, 0x5a, 0x77, 0x99, 0xc0, 0xff];
-        for color in steps
-            .iter()
-            .flat_map(|red| steps.iter().flat_map(move |green| steps.map(|blue| Color([*red, *green, blue]))))
-        {
+        let colors = steps.map(|red| steps.map(|green| steps.map(|blue| Color([red, green, blue])))).into_iter();
+        for color in colors.flatten().flatten() {
             let css = branded(&color.css()).expect("a colour");
             for (brand, fixed) in palettes(&css).iter().zip(palettes(STYLESHEET)) {
                 assert!(contrast(brand, "accent", "on-accent") >= LEAST_CONTRAST, "{css}");
@@ -201,22 +182,8 @@ mod tests {
 
     #[test]
     fn what_is_no_hex_colour_never_reaches_a_stylesheet() {
-        for odd in [
-            "",
-            "#",
-            "red",
-            "#12345",
-            "#1234567",
-            "123456",
-            "#12345g",
-            "#+12345",
-            "#fff",
-            "#12345\u{e9}",
-            "#12345}",
-            " #123456",
-            "#123456 ",
-            "#000000;}body{display:none",
-        ] {
+        let odd = "|#|red|#12345|#1234567|123456|#12345g|#+12345|#fff|#12345\u{e9}|#12345}| #123456|#123456 |";
+        for odd in odd.split('|').chain(["#000000;}body{display:none"]) {
             assert_eq!(branded(odd), None, "{odd:?}");
         }
         assert_eq!(brand_css(&Brand { name: "B", logo: None, color: None, privacy_url: None, terms_url: None }), None);

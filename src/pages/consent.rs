@@ -5,30 +5,21 @@ use maud::{Markup, html};
 use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_links, client_logo, document};
 use crate::pages::texts::Texts;
 
-/// Everything the consent page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct ConsentView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
     /// Where the forms go: path and query of ours, with the sealed request.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
-    /// Who asks.
     pub client: Client<'a>,
-    /// Who is asked.
     pub account: Account<'a>,
-    /// What is asked for, in the order shown.
     pub scopes: &'a [ConsentScope<'a>],
-    /// Claim names asked for one by one by the `claims` parameter.
     pub claims: &'a [&'a str],
-    /// Whether the client lets the decision be remembered.
     pub may_remember: bool,
     /// The session changed since the page was drawn: it is drawn again and says so.
     pub drawn_again: bool,
 }
 
-/// One scope to decide about.
 #[derive(Clone, Copy, Debug)]
 pub struct ConsentScope<'a> {
     /// The wire name: the value of the checkbox.
@@ -39,7 +30,6 @@ pub struct ConsentScope<'a> {
     pub description: &'a str,
     /// Cannot be left out. Its checkbox is disabled, so browsers do not send it: the server adds it.
     pub required: bool,
-    /// Deserves a second thought.
     pub emphasize: bool,
 }
 
@@ -86,7 +76,6 @@ pub(crate) fn account(texts: &Texts, account: Account<'_>, action: &str, form_to
     }
 }
 
-/// What is asked for, each scope to be ticked or not.
 pub(crate) fn scope_choices(texts: &Texts, scopes: &[ConsentScope<'_>]) -> Markup {
     html! {
         fieldset {
@@ -124,7 +113,6 @@ fn scope_choice(texts: &Texts, scope: &ConsentScope<'_>, index: usize) -> Markup
     }
 }
 
-/// What a scope lets an application do, in a few words.
 pub(crate) fn scope_name<'a>(texts: &'a Texts, scope: &ConsentScope<'a>) -> &'a str {
     wording(texts, scope).0
 }

@@ -6,33 +6,25 @@ use crate::pages::consent::{ConsentScope, account, scope_choices};
 use crate::pages::frame::{Account, Chrome, Client, about, client_links, client_logo, document};
 use crate::pages::texts::Texts;
 
-/// Everything the page that asks for the code shows.
 #[derive(Clone, Copy, Debug)]
 pub struct UserCodeView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
     /// What the field starts with; empty for nothing.
     pub user_code: &'a str,
     /// The code came with the address: it must be held against the device.
     pub to_be_compared: bool,
-    /// What was wrong with the form sent before.
     pub problem: Option<UserCodeProblem>,
 }
 
-/// Why the page is shown again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserCodeProblem {
-    /// None was entered.
     Missing,
     /// No device waits under it: never, not any more, or not yet.
     Wrong,
     /// Too many wrong ones; whole minutes to wait, rounded up.
     TooMany {
-        /// At least 1.
         minutes: u32,
     },
     /// The form was of another browser, or too old.
@@ -83,22 +75,15 @@ fn summary(texts: &Texts, problem: UserCodeProblem) -> Markup {
     }
 }
 
-/// Everything the decision shows.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
     /// Where the forms go: path and query of ours, with the sealed request.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
-    /// Whose device it is.
     pub client: Client<'a>,
-    /// Who decides.
     pub account: Account<'a>,
-    /// The code that the device must show.
     pub user_code: &'a str,
-    /// What it asks for, in the order shown.
     pub scopes: &'a [ConsentScope<'a>],
     /// The session changed since the page was drawn: it is drawn again and says so.
     pub drawn_again: bool,
@@ -139,18 +124,13 @@ pub fn page(view: &DeviceView<'_>) -> Markup {
     )
 }
 
-/// What became of it.
 #[derive(Clone, Copy, Debug)]
 pub struct DecidedView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// Whose device it is.
     pub client: Client<'a>,
-    /// Whether it may go on.
     pub allowed: bool,
 }
 
-/// Says that it is done, or that nothing was given.
 pub fn decided_page(view: &DecidedView<'_>) -> Markup {
     let texts = view.chrome.texts;
     let (title, hint) = match view.allowed {

@@ -5,44 +5,30 @@ use maud::{Markup, html};
 use crate::pages::frame::{Chrome, document, given};
 use crate::pages::texts::Texts;
 
-/// Everything the error page shows. The request id comes from the frame.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// What happened.
     pub problem: Problem,
     /// The reason's stable code, as `GP1207`.
     pub reason_code: Option<&'a str>,
     /// The reason's fixed public description, in English, for the application's developers.
     pub reason_text: Option<&'a str>,
-    /// Where one can go from here: a path of ours.
     pub home: Option<&'a str>,
-    /// Where one can sign in another way: a path of ours.
     pub sign_in: Option<&'a str>,
 }
 
-/// What happened, as a person sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// 400
     BadRequest,
-    /// 403
     Forbidden,
-    /// 404
     NotFound,
-    /// 405
     MethodNotAllowed,
-    /// 413
     TooLarge,
-    /// 429
     TooManyRequests {
         /// Whole minutes to wait, rounded up; at least 1.
         minutes: u32,
     },
-    /// 500
     Internal,
-    /// 503
     Unavailable,
     /// 400: nobody in this browser is on that way upstream, or any more.
     RoundTripOver,
@@ -50,14 +36,12 @@ pub enum Problem {
     NotBelieved,
     /// 403: nobody here is who they are upstream.
     NotProvisioned,
-    /// 403: their account is disabled.
     AccountDisabled,
     /// 403: their account is of another tenant.
     AccountElsewhere,
 }
 
 impl Problem {
-    /// The HTTP status the page is sent with.
     pub const fn status(self) -> u16 {
         match self {
             Problem::BadRequest | Problem::RoundTripOver | Problem::NotBelieved => 400,
@@ -108,7 +92,6 @@ impl Problem {
     }
 }
 
-/// The error page.
 pub fn page(view: &ErrorView<'_>) -> Markup {
     let texts = view.chrome.texts;
     let heading = view.problem.heading(texts);

@@ -4,14 +4,11 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::pages::frame::{Chrome, asset, head};
 
-/// Everything the form_post page holds.
 #[derive(Clone, Copy, Debug)]
 pub struct FormPostView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
     /// The matched redirect URI, byte for byte.
     pub action: &'a str,
-    /// Response parameters in order.
     pub fields: &'a [(&'a str, &'a str)],
 }
 

@@ -4,26 +4,17 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{Account, Chrome, about, about_account, document, given};
 
-/// Everything the question shows.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
     /// Field `offer`: the account elsewhere, sealed.
     pub offer: &'a str,
-    /// Who is signed in here.
     pub account: Account<'a>,
-    /// Display name of the provider.
     pub provider: &'a str,
-    /// What a person knows the account there by.
     pub label: Option<&'a str>,
-    /// Its identifier there.
     pub subject: &'a str,
-    /// Where one goes who says no.
     pub back: &'a str,
 }
 

@@ -5,26 +5,19 @@ use maud::{Markup, html};
 use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_links, client_logo, document};
 use crate::pages::texts::Texts;
 
-/// Everything the sign-in page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct LoginView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
     /// Where the form goes: path and query of ours, with the sealed request.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
     /// Who asked for the sign-in; none where the person came for their own account.
     pub client: Option<Client<'a>>,
-    /// Display name of the tenant in which the sign-in happens.
     pub tenant: Option<&'a str>,
     /// What the user name field starts with: `login_hint`, or what was typed before; empty for nothing.
     pub username: &'a str,
-    /// What was wrong with the form sent before.
     pub problem: Option<LoginProblem>,
-    /// Whether there are fields for user name and password.
     pub password: bool,
-    /// The other services, in the order shown.
     pub providers: &'a [Provider<'a>],
     /// The person said that they are not whom this browser knows: the other service shall ask who they are.
     pub someone_else: bool,
@@ -32,36 +25,28 @@ pub struct LoginView<'a> {
     pub present_account: Option<Account<'a>>,
 }
 
-/// Another service to sign in with.
 #[derive(Clone, Copy, Debug)]
 pub struct Provider<'a> {
     /// As in `idp:<name>`.
     pub name: &'a str,
-    /// As people know it.
     pub display_name: &'a str,
 }
 
-/// Why the page is shown again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginProblem {
     /// Unknown user, wrong password, disabled account: one text for all.
     WrongCredentials,
     /// The throttle of this account or source; whole minutes to wait, rounded up.
     TooManyAttempts {
-        /// At least 1.
         minutes: u32,
     },
     /// The form token was of another page, or the session it was drawn for is gone: drawn again.
     PageExpired,
-    /// No user name was entered.
     UsernameMissing,
-    /// No password was entered.
     PasswordMissing,
-    /// Neither was entered.
     BothMissing,
     /// They cancelled with the other service, or were refused there.
     UpstreamCancelled,
-    /// The other service does not answer.
     UpstreamUnavailable,
     /// The other service cannot sign them in as asked.
     UpstreamLoginRequired,
@@ -153,7 +138,6 @@ fn providers(view: &LoginView<'_>) -> Markup {
     }
 }
 
-/// For whom and with which account one signs in.
 fn context(view: &LoginView<'_>) -> Markup {
     let texts = view.chrome.texts;
     html! {

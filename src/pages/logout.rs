@@ -4,33 +4,23 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document};
 
-/// Everything the sign-out question shows.
 #[derive(Clone, Copy, Debug)]
 pub struct LogoutView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// Where the form goes.
     pub action: &'a str,
-    /// Field `form_token`.
     pub form_token: &'a str,
-    /// Who is signed in.
     pub account: Account<'a>,
-    /// The application that sent the person here, where that is known.
     pub client: Option<Client<'a>>,
     /// The session changed since the page was drawn: it is drawn again and says so.
     pub drawn_again: bool,
 }
 
-/// Everything the page after a sign-out shows.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedOutView<'a> {
-    /// The frame.
     pub chrome: Chrome<'a>,
-    /// The application to go back to.
     pub back: Option<BackLink<'a>>,
     /// The application named an address to go back to, which nobody registered.
     pub unknown_way_back: bool,
-    /// The applications' own pages that end their parts of the sign-in.
     pub frames: &'a [ClientFrame<'a>],
     /// The identity provider that they go on to first, by itself, to be signed out there as well.
     pub provider: Option<BackLink<'a>>,
@@ -41,16 +31,12 @@ pub struct SignedOutView<'a> {
 /// A page of an application, loaded unseen (OpenID Connect Front-Channel Logout §2).
 #[derive(Clone, Copy, Debug)]
 pub struct ClientFrame<'a> {
-    /// The application.
     pub client_name: &'a str,
-    /// Its registered address, with what the standard adds.
     pub address: &'a str,
 }
 
-/// A link back to an application, or on to a provider.
 #[derive(Clone, Copy, Debug)]
 pub struct BackLink<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Where the link leads: an address that the application registered and the request matched, or the provider's own.
     pub uri: &'a str,
@@ -86,7 +72,6 @@ pub fn page(view: &LogoutView<'_>) -> Markup {
     )
 }
 
-/// Says that the sign-out is done.
 pub fn signed_out_page(view: &SignedOutView<'_>) -> Markup {
     let texts = view.chrome.texts;
     document(

@@ -30,32 +30,21 @@ pub(super) const PAYLOADS: [&str; 7] = [
     "{}{{0}}${x}\r\n\t\0",
 ];
 
-const PROBLEMS: [LoginProblem; 9] = [
-    LoginProblem::WrongCredentials,
-    LoginProblem::TooManyAttempts { minutes: 7 },
-    LoginProblem::PageExpired,
-    LoginProblem::UsernameMissing,
-    LoginProblem::PasswordMissing,
-    LoginProblem::BothMissing,
-    LoginProblem::UpstreamCancelled,
-    LoginProblem::UpstreamUnavailable,
-    LoginProblem::UpstreamLoginRequired,
-];
-
-pub(super) const FAILURES: [Problem; 13] = [
-    Problem::BadRequest,
-    Problem::Forbidden,
-    Problem::NotFound,
-    Problem::MethodNotAllowed,
-    Problem::TooLarge,
-    Problem::TooManyRequests { minutes: 1 },
-    Problem::Internal,
-    Problem::Unavailable,
-    Problem::RoundTripOver,
-    Problem::NotBelieved,
-    Problem::NotProvisioned,
-    Problem::AccountDisabled,
-    Problem::AccountElsewhere,
+/// With the status of each.
+pub(super) const FAILURES: [(Problem, u16); 13] = [
+    (Problem::BadRequest, 400),
+    (Problem::Forbidden, 403),
+    (Problem::NotFound, 404),
+    (Problem::MethodNotAllowed, 405),
+    (Problem::TooLarge, 413),
+    (Problem::TooManyRequests { minutes: 1 }, 429),
+    (Problem::Internal, 500),
+    (Problem::Unavailable, 503),
+    (Problem::RoundTripOver, 400),
+    (Problem::NotBelieved, 400),
+    (Problem::NotProvisioned, 403),
+    (Problem::AccountDisabled, 403),
+    (Problem::AccountElsewhere, 403),
 ];
 
 pub(super) struct Page {
@@ -65,30 +54,65 @@ pub(super) struct Page {
 
 /// Every page in one language, with `name` wherever a name from outside can stand.
 pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
-    let brand = Brand {
-        name,
-        logo: None,
-        color: Some("#884400"),
-        privacy_url: Some("https://brand.example/privacy"),
-        terms_url: Some("https://brand.example/terms"),
-    };
+    let (privacy, terms) = (Some("https://brand.example/privacy"), Some("https://brand.example/terms"));
+    let brand = Brand { name, logo: None, color: Some("#884400"), privacy_url: privacy, terms_url: terms };
     let logo_brand = Brand { logo: Some(name), color: None, privacy_url: Some(name), terms_url: None, ..brand };
-    let chrome =
-        Chrome { brand: &brand, texts: language.texts(), base_path: "/auth", assets_version: name, request_id: name };
-    let chromes = [("", chrome), (" with logo", Chrome { brand: &logo_brand, ..chrome })];
-    chromes.into_iter().flat_map(|(suffix, chrome)| pages_of(chrome, name, suffix)).collect()
+    let texts = language.texts();
+    let chrome = Chrome { brand: &brand, texts, base_path: "/auth", assets_version: name, request_id: name };
+    let mut pages = Vec::new();
+    for (suffix, chrome) in [("", chrome), (" with logo", Chrome { brand: &logo_brand, ..chrome })] {
+        let mut add = |page: &str, markup: maud::Markup| {
+            pages.push(Page { name: format!("{page}{suffix} ({language:?})"), html: markup.into_string() });
+        };
+        let scopes = scopes(name);
+        add_login_pages(chrome, name, &mut add);
+        add_account_pages(chrome, name, &scopes, &mut add);
+        add_device_pages(chrome, name, &scopes, &mut add);
+        add_logout_pages(chrome, name, &mut add);
+        let (client, account, claims) = (client(name), Account { name, username: "alice" }, ["birthdate", name]);
+        let (action, form_token, scopes) = (ACTION, "TOKEN", &scopes);
+        let (may_remember, drawn_again, claims) = (true, false, &claims);
+        let consent =
+            ConsentView { chrome, action, form_token, client, account, scopes, claims, may_remember, drawn_again };
+        add("consent", consent::page(&consent));
+        let again = ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent };
+        add("consent again", consent::page(&again));
+        for (problem, _) in FAILURES {
+            let (reason_code, reason_text) = (Some("GP1207"), Some(name));
+            let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
+            let view = ErrorView { chrome, problem, reason_code, reason_text, home, sign_in };
+            add(&format!("error {problem:?}"), error::page(&view));
+        }
+        let (action, fields) = ("https://client.example/cb?a=1&b='", &[("state", name), (name, "x"), ("code", "C")]);
+        add("form_post", form_post::page(&FormPostView { chrome, action, fields }));
+        add("home", home::page(chrome, "/auth/account?ui_locales=de"));
+    }
+    pages
 }
 
-fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
-    let mut pages = Vec::new();
-    let mut add = |page: &str, markup: maud::Markup| {
-        pages.push(Page { name: format!("{page}{suffix} ({:?})", chrome.texts.language), html: markup.into_string() });
+fn add_login_pages(chrome: Chrome<'_>, name: &str, add: &mut impl FnMut(&str, maud::Markup)) {
+    let login = LoginView {
+        chrome,
+        action: ACTION,
+        form_token: "TOKEN",
+        client: Some(client(name)),
+        tenant: Some(name),
+        username: name,
+        problem: None,
+        password: true,
+        providers: &[],
+        someone_else: false,
+        present_account: None,
     };
-    let login = login_view(chrome, name);
     add("login", login::page(&login));
     add("login without hint", login::page(&LoginView { username: "", tenant: None, ..login }));
     add("login for the account", login::page(&LoginView { client: None, ..login }));
-    for problem in PROBLEMS {
+    let missing = [LoginProblem::UsernameMissing, LoginProblem::PasswordMissing, LoginProblem::BothMissing];
+    let wrong =
+        [LoginProblem::WrongCredentials, LoginProblem::TooManyAttempts { minutes: 7 }, LoginProblem::PageExpired];
+    let cancelled = LoginProblem::UpstreamCancelled;
+    let upstream = [cancelled, LoginProblem::UpstreamUnavailable, LoginProblem::UpstreamLoginRequired];
+    for problem in missing.into_iter().chain(wrong).chain(upstream) {
         add(&format!("login {problem:?}"), login::page(&LoginView { problem: Some(problem), ..login }));
     }
     let providers = [Provider { name: "corp", display_name: name }, Provider { name, display_name: "Hub" }];
@@ -96,55 +120,26 @@ fn pages_of(chrome: Chrome<'_>, name: &str, suffix: &str) -> Vec<Page> {
     add("login with providers", login::page(&several));
     let alone = LoginView { password: false, someone_else: true, ..several };
     add("providers alone", login::page(&alone));
-    let cancelled = Some(LoginProblem::UpstreamCancelled);
-    add("providers after a problem", login::page(&LoginView { problem: cancelled, ..alone }));
+    add("providers after a problem", login::page(&LoginView { problem: Some(cancelled), ..alone }));
     let account = Account { name, username: name };
     add("chooser", login::page(&LoginView { present_account: Some(account), ..login }));
-    let scopes = scopes(name);
-    let claims = ["birthdate", name];
-    let consent = consent_view(chrome, name, &scopes, &claims);
-    add("consent", consent::page(&consent));
-    add(
-        "consent again",
-        consent::page(&ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent }),
-    );
-    add_account_pages(chrome, name, &scopes, &mut add);
-    for (page, markup) in device_pages(chrome, name, &scopes) {
-        add(&page, markup);
-    }
-    let client = Some(client(name));
+}
+
+fn add_logout_pages(chrome: Chrome<'_>, name: &str, add: &mut impl FnMut(&str, maud::Markup)) {
+    let (account, client) = (Account { name, username: name }, Some(client(name)));
     let logout = LogoutView { chrome, action: ACTION, form_token: "TOKEN", account, client, drawn_again: false };
     add("logout", logout::page(&logout));
     add("logout again", logout::page(&LogoutView { drawn_again: true, client: None, ..logout }));
     let back = Some(BackLink { name, uri: "https://client.example/" });
-    let signed_out =
-        SignedOutView { chrome, back, unknown_way_back: false, frames: &[], provider: None, goes_on: false };
-    add("signed out", logout::signed_out_page(&signed_out));
-    let stranded = SignedOutView { back: None, unknown_way_back: true, ..signed_out };
-    add("signed out, unknown way back", logout::signed_out_page(&stranded));
     let frames = [ClientFrame { client_name: name, address: "https://client.example/out?iss=i&sid=s" }];
-    add(
-        "signed out with frames",
-        logout::signed_out_page(&SignedOutView { frames: &frames, goes_on: true, ..signed_out }),
-    );
+    let ended = SignedOutView { chrome, back, unknown_way_back: false, frames: &[], provider: None, goes_on: false };
+    add("signed out", logout::signed_out_page(&ended));
+    let stranded = SignedOutView { back: None, unknown_way_back: true, ..ended };
+    add("signed out, unknown way back", logout::signed_out_page(&stranded));
+    let framed = SignedOutView { frames: &frames, goes_on: true, ..ended };
+    add("signed out with frames", logout::signed_out_page(&framed));
     let provider = Some(BackLink { name, uri: "https://client.example/upstream" });
-    add(
-        "signed out with frames, going upstream",
-        logout::signed_out_page(&SignedOutView { frames: &frames, provider, goes_on: true, ..signed_out }),
-    );
-    for problem in FAILURES {
-        let (reason_code, reason_text) = (Some("GP1207"), Some(name));
-        let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
-        let view = ErrorView { chrome, problem, reason_code, reason_text, home, sign_in };
-        add(&format!("error {problem:?}"), error::page(&view));
-    }
-    let fields = [("state", name), (name, "x"), ("code", "C")];
-    add(
-        "form_post",
-        form_post::page(&FormPostView { chrome, action: "https://client.example/cb?a=1&b='", fields: &fields }),
-    );
-    add("home", home::page(chrome, "/auth/account?ui_locales=de"));
-    pages
+    add("signed out with frames, upstream", logout::signed_out_page(&SignedOutView { provider, ..framed }));
 }
 
 const ACCOUNT_PROBLEMS: [AccountProblem; 13] = [
@@ -173,16 +168,17 @@ fn add_account_pages(
     let session = SessionItem { sid: "SID", since: NOW, until, provider: None, is_this: true };
     let sessions = [session, SessionItem { sid: name, provider: Some(name), is_this: false, ..session }];
     let applications = [ApplicationItem { client_id: name, client: client(name), scopes, since: NOW }];
-    let identity =
-        IdentityItem { form_name: "IDENTITY", provider: name, known_as: Some(name), subject: name, since: NOW };
+    let (form_name, known_as, subject) = ("IDENTITY", Some(name), name);
+    let identity = IdentityItem { form_name, provider: name, known_as, subject, since: NOW };
     let identities = [identity, IdentityItem { known_as: None, ..identity }];
     let linkable = [ProviderItem { name: "corp", display_name: name }, ProviderItem { name, display_name: "Other" }];
+    let account = Account { name, username: name };
     let view = AccountView {
         chrome,
         action: ACTION,
         form_token: "TOKEN",
         sign_out: "/auth/logout",
-        account: Account { name, username: name },
+        account,
         tenant: Some(name),
         outcome: None,
         sessions: &sessions,
@@ -196,106 +192,46 @@ fn add_account_pages(
     add("linkable account", account::page(&AccountView { identities: &[], ..bare }));
     add("linked account", account::page(&AccountView { linkable: &[], ..bare }));
     add("an empty account", account::page(&AccountView { identities: &[], linkable: &[], ..bare }));
-    let done = [
-        Outcome::SessionEnded,
-        Outcome::OtherSessionsEnded,
-        Outcome::AccessWithdrawn(name),
-        Outcome::PasswordChanged,
-        Outcome::SignedInAnew,
-        Outcome::IdentityLinked(name),
-        Outcome::IdentityLinkedAlready(name),
-        Outcome::IdentityUnlinked(name),
-    ];
-    for (index, outcome) in done.into_iter().enumerate() {
-        add(&format!("account done {index}"), account::page(&AccountView { outcome: Some(outcome), ..view }));
+    let ended = [Outcome::SessionEnded, Outcome::OtherSessionsEnded, Outcome::AccessWithdrawn(name)];
+    let linked = [Outcome::IdentityLinked(name), Outcome::IdentityLinkedAlready(name), Outcome::IdentityUnlinked(name)];
+    let done = ended.into_iter().chain(linked).chain([Outcome::PasswordChanged, Outcome::SignedInAnew]);
+    let done = done.map(|outcome| (format!("done {outcome:?}"), outcome));
+    let problems = ACCOUNT_PROBLEMS.map(|problem| (format!("{problem:?}"), Outcome::Problem(problem)));
+    for (what, outcome) in done.chain(problems) {
+        add(&format!("account {what}"), account::page(&AccountView { outcome: Some(outcome), ..view }));
     }
-    for problem in ACCOUNT_PROBLEMS {
-        let outcome = Some(Outcome::Problem(problem));
-        add(&format!("account {problem:?}"), account::page(&AccountView { outcome, ..view }));
-    }
-    let link = LinkView {
-        chrome,
-        action: ACTION,
-        form_token: "TOKEN",
-        offer: "OFFER",
-        account: view.account,
-        provider: name,
-        label: Some(name),
-        subject: name,
-        back: "/auth/account",
-    };
+    let (action, form_token, offer, label, back) = (ACTION, "TOKEN", "OFFER", Some(name), "/auth/account");
+    let link = LinkView { chrome, action, form_token, offer, account, provider: name, label, subject: name, back };
     add("link", link::page(&link));
     add("link without a label", link::page(&LinkView { label: None, ..link }));
 }
 
-fn client(name: &str) -> Client<'_> {
-    Client {
-        name,
-        logo: Some("/auth/static/logos/x"),
-        home: Some("https://client.example/"),
-        policy: Some("https://client.example/policy?a&b"),
-        terms: Some(name),
-    }
-}
-
-const CODE_PROBLEMS: [UserCodeProblem; 4] = [
-    UserCodeProblem::Missing,
-    UserCodeProblem::Wrong,
-    UserCodeProblem::TooMany { minutes: 1 },
-    UserCodeProblem::PageExpired,
-];
-
-fn device_pages(chrome: Chrome<'_>, name: &str, scopes: &[ConsentScope<'_>]) -> Vec<(String, maud::Markup)> {
-    let code = UserCodeView {
-        chrome,
-        action: ACTION,
-        form_token: "TOKEN",
-        user_code: name,
-        to_be_compared: true,
-        problem: None,
-    };
-    let device = DeviceView {
-        chrome,
-        action: ACTION,
-        form_token: "TOKEN",
-        client: client(name),
-        account: Account { name, username: "alice" },
-        user_code: "BCDF-GHJK",
-        scopes,
-        drawn_again: false,
-    };
+fn add_device_pages(
+    chrome: Chrome<'_>,
+    name: &str,
+    scopes: &[ConsentScope<'_>],
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let (action, form_token, user_code) = (ACTION, "TOKEN", "BCDF-GHJK");
+    let code = UserCodeView { chrome, action, form_token, user_code: name, to_be_compared: true, problem: None };
+    add("device code from the link", device::user_code_page(&code));
     let typed = UserCodeView { user_code: "", to_be_compared: false, ..code };
-    let mut pages = vec![
-        (String::from("device code from the link"), device::user_code_page(&code)),
-        (String::from("device code"), device::user_code_page(&typed)),
-        (String::from("device"), device::page(&device)),
-        (String::from("device again"), device::page(&DeviceView { drawn_again: true, ..device })),
-    ];
-    for problem in CODE_PROBLEMS {
-        let view = UserCodeView { problem: Some(problem), ..typed };
-        pages.push((format!("device code {problem:?}"), device::user_code_page(&view)));
+    let seen = [UserCodeProblem::Missing, UserCodeProblem::Wrong, UserCodeProblem::PageExpired].map(Some);
+    for problem in seen.into_iter().chain([None, Some(UserCodeProblem::TooMany { minutes: 1 })]) {
+        add(&format!("device code {problem:?}"), device::user_code_page(&UserCodeView { problem, ..typed }));
     }
+    let (client, account, drawn_again) = (client(name), Account { name, username: "alice" }, false);
+    let device = DeviceView { chrome, action, form_token, client, account, user_code, scopes, drawn_again };
+    add("device", device::page(&device));
+    add("device again", device::page(&DeviceView { drawn_again: true, ..device }));
     for allowed in [true, false] {
-        let view = DecidedView { chrome, client: client(name), allowed };
-        pages.push((format!("decided {allowed}"), device::decided_page(&view)));
+        add(&format!("decided {allowed}"), device::decided_page(&DecidedView { chrome, client, allowed }));
     }
-    pages
 }
 
-fn login_view<'a>(chrome: Chrome<'a>, name: &'a str) -> LoginView<'a> {
-    LoginView {
-        chrome,
-        action: ACTION,
-        form_token: "TOKEN",
-        client: Some(client(name)),
-        tenant: Some(name),
-        username: name,
-        problem: None,
-        password: true,
-        providers: &[],
-        someone_else: false,
-        present_account: None,
-    }
+fn client(name: &str) -> Client<'_> {
+    let (home, policy) = (Some("https://client.example/"), Some("https://client.example/policy?a&b"));
+    Client { name, logo: Some("/auth/static/logos/x"), home, policy, terms: Some(name) }
 }
 
 fn scopes(name: &str) -> [ConsentScope<'_>; 4] {
@@ -308,25 +244,6 @@ fn scopes(name: &str) -> [ConsentScope<'_>; 4] {
     ]
 }
 
-fn consent_view<'a>(
-    chrome: Chrome<'a>,
-    name: &'a str,
-    scopes: &'a [ConsentScope<'a>],
-    claims: &'a [&'a str],
-) -> ConsentView<'a> {
-    ConsentView {
-        chrome,
-        action: ACTION,
-        form_token: "TOKEN",
-        client: client(name),
-        account: Account { name, username: "alice" },
-        scopes,
-        claims,
-        may_remember: true,
-        drawn_again: false,
-    }
-}
-
 /// One start tag: its name, and its attributes decoded.
 pub(super) struct Tag {
     pub(super) name: String,
@@ -336,6 +253,10 @@ pub(super) struct Tag {
 impl Tag {
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(attribute, _)| attribute == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn is(&self, attribute: &str, value: &str) -> bool {
+        self.attribute(attribute) == Some(value)
     }
 }
 

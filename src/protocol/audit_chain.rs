@@ -8,7 +8,6 @@ use sha2::{Digest, Sha256};
 use super::hex;
 use super::instant::{Day, Instant};
 
-/// A SHA-256 hash.
 pub type Hash = [u8; 32];
 
 /// What the first row of every chain repeats.
@@ -82,27 +81,17 @@ const DOMAIN: &[u8] = b"gatepost audit row 1";
 pub struct AuditRow {
     /// The day until which it is kept, the same for a whole chain.
     pub day: Day,
-    /// When.
     pub at: Instant,
-    /// The name of its chain.
     pub chain: String,
     /// Its place there, from 0.
     pub seq: i64,
-    /// The hash of the row before it.
     pub previous: Hash,
-    /// What happened.
     pub event: String,
-    /// The client concerned.
     pub client_id: Option<String>,
-    /// The user concerned.
     pub sub: Option<String>,
-    /// The session concerned.
     pub sid: Option<String>,
-    /// Where the request came from.
     pub source: Option<String>,
-    /// The request's id.
     pub request_id: Option<String>,
-    /// More: a JSON object, as text.
     pub detail: String,
 }
 
@@ -132,16 +121,11 @@ fn absorb(digest: &mut Sha256, text: Option<&str>) {
     digest.update(text.as_bytes());
 }
 
-/// How far a chain has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its name.
     pub chain: String,
-    /// The place of its last row.
     pub seq: i64,
-    /// That row's hash.
     pub hash: Hash,
-    /// The day until which the chain is kept.
     pub until: Day,
 }
 
@@ -176,7 +160,6 @@ pub fn from_hex(text: &str) -> Option<Hash> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A row that says something in every column.
     pub(crate) fn full() -> AuditRow {
         let some = |text: &str| Some(String::from(text));
         AuditRow {

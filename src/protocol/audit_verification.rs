@@ -6,16 +6,13 @@ use std::collections::BTreeMap;
 use super::audit_chain::{AuditRow, Hash, Head, NO_HASH};
 use super::instant::{Day, Instant};
 
-/// What is wrong at some place of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The row is not what was written there.
     Changed,
     /// A row was put in: the place is taken, or lies behind the end.
     Inserted,
     /// One row or several are gone, up to this place.
     Removed {
-        /// The last of them.
         to: i64,
     },
     /// The whole chain is gone, which had come this far.
@@ -24,24 +21,18 @@ pub enum Wrong {
     HeadsDiffer,
 }
 
-/// Something wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
     pub wrong: Wrong,
-    /// In which chain.
     pub chain: String,
-    /// At which place; of several, the first.
     pub seq: i64,
     /// The time that the row tells, or the one before those that are gone.
     pub at: Option<Instant>,
 }
 
-/// The verification under way.
 #[derive(Debug)]
 pub struct Verification {
     today: Day,
-    /// By chain.
     heads: BTreeMap<String, Expected>,
     /// Where each chain seen ends.
     ends: BTreeMap<String, End>,
@@ -53,9 +44,7 @@ pub struct Verification {
 /// What heads tell of a chain. Nothing told takes anything back that was told before.
 #[derive(Clone, Debug)]
 struct Expected {
-    /// The latest day that was told.
     until: Day,
-    /// By place; more than one where heads contradict one another.
     hashes: BTreeMap<i64, Vec<Hash>>,
 }
 
@@ -66,7 +55,6 @@ struct End {
     at: Instant,
 }
 
-/// The chain that rows are coming from.
 #[derive(Debug)]
 struct Present {
     day: Day,
@@ -78,14 +66,10 @@ struct Present {
     reported: bool,
 }
 
-/// What came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Rows read.
     pub rows: u64,
-    /// Chains read.
     pub chains: usize,
-    /// What is wrong, in the order it was found.
     pub findings: Vec<Finding>,
 }
 
@@ -250,15 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_found_where_it_was_made() {
-        for place in 0..5 {
-            let mut rows = chain(1, 5);
-            rows[place].0.sub = Some(String::from("mallory"));
-            assert_eq!(verify(&rows, &[]), [(Wrong::Changed, place as i64)]);
-        }
-    }
-
-    #[test]
     fn a_change_with_its_hash_made_anew_is_told_by_the_next_row_or_a_head() {
         let whole = chain(1, 5);
         let mut rows = whole.clone();
@@ -271,26 +246,6 @@ mod tests {
         // The last row of a chain is only held by a head that went elsewhere.
         assert_eq!(verify(&rows, &[]), []);
         assert_eq!(verify(&rows, &[head(&whole[4])]), [(Wrong::Changed, 4)]);
-    }
-
-    #[test]
-    fn what_is_removed_is_missed() {
-        let mut rows = chain(1, 6);
-        rows.drain(2..4);
-        assert_eq!(verify(&rows, &[]), [(Wrong::Removed { to: 3 }, 2)]);
-        let mut rows = chain(1, 6);
-        rows.remove(0);
-        assert_eq!(verify(&rows, &[]), [(Wrong::Removed { to: 0 }, 0)]);
-    }
-
-    #[test]
-    fn a_removed_tail_and_a_removed_chain_are_missed_by_heads_alone() {
-        let whole = [chain(1, 6), chain(2, 3)].concat();
-        let heads: Vec<Head> = whole.iter().map(head).collect();
-        let cut: Vec<Stored> =
-            whole.iter().filter(|(row, _)| row.chain.ends_with("/1") && row.seq < 4).cloned().collect();
-        assert_eq!(verify(&cut, &[]), []);
-        assert_eq!(verify(&cut, &heads), [(Wrong::Removed { to: 5 }, 4), (Wrong::ChainRemoved, 2)]);
     }
 
     #[test]

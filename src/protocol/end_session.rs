@@ -22,42 +22,33 @@ pub const FRAMES_SECONDS: u32 = 2;
 pub struct EndSessionRequest {
     /// Who asks: `client_id`, or whom the ID token was made for.
     pub client_id: Option<ClientId>,
-    /// The sign-in that a genuine `id_token_hint` speaks of.
     pub hinted: Option<HintedSignIn>,
     /// `post_logout_redirect_uri`; whether it may be followed is for [`EndSessionRequest::way_back`] to say.
     pub unmatched_redirect_uri: Option<String>,
-    /// `state`
     pub state: Option<String>,
-    /// `ui_locales`
     pub ui_locales: Option<String>,
 }
 
 /// Whose sign-in an ID token of ours was made for, and in which session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HintedSignIn {
-    /// `sub`
     pub subject: Subject,
     /// `sid`; tokens of grants without a browser have none.
     pub sid: Option<Sid>,
 }
 
-/// What a request to sign out leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignOutStep {
     /// The person is asked: anybody can send a browser here.
     Ask,
     /// The session ends at once: who sends the browser holds an ID token of it.
     End,
-    /// Nobody is signed in with this browser.
     NobodySignedIn,
 }
 
 impl EndSessionRequest {
     /// Reads the parameters. `verified` gives the claims of an ID token of ours, expired or not, and `None` for any other
-    /// text. `logout_hint` is tolerated: one browser has one session.
-    ///
-    /// # Errors
-    /// For a page: malformed or overlong parameters, a hint that is not ours or was made for another client.
+    /// text. `logout_hint` is tolerated: one browser has one session. Errors are for a page.
     pub fn read(
         parameters: &Parameters,
         verified: impl FnOnce(&SecretText) -> Option<Map<String, Value>>,
@@ -105,7 +96,6 @@ impl EndSessionRequest {
 pub struct UpstreamReturn {
     /// The provider's registered name: the browser must come back from that one.
     pub provider: String,
-    /// The request that was answered.
     pub request: EndSessionRequest,
 }
 
@@ -245,16 +235,5 @@ mod tests {
             assert_eq!(back(other, Some("s")), None, "{other}");
         }
         assert_eq!(EndSessionRequest::default().way_back(&client()), None);
-    }
-
-    #[test]
-    fn a_frame_says_whose_session_ended() {
-        let sid = Sid::new("sid-1");
-        let address = |uri: &str| front_channel_address(uri, "https://op.example/a", &sid);
-        assert_eq!(
-            address("https://rp.example/out"),
-            "https://rp.example/out?iss=https%3A%2F%2Fop.example%2Fa&sid=sid-1"
-        );
-        assert!(address("https://rp.example/out?x=%20").starts_with("https://rp.example/out?x=%20&iss="));
     }
 }

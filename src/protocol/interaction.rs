@@ -18,16 +18,11 @@ use super::scope::{Catalogue, OPENID, ScopeSet};
 use super::session::Session;
 use super::upstream::choices::Place;
 
-/// Everything the decision depends on.
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
-    /// What the client asked for.
     pub request: &'a AuthorizeRequest,
-    /// Who asked.
     pub client: &'a Client,
-    /// What is registered.
     pub catalogue: &'a Catalogue,
-    /// Who is signed in with this browser.
     pub session: Option<&'a Session>,
     /// What that user allowed this client before.
     pub consent: Option<&'a Consent>,
@@ -35,7 +30,6 @@ pub struct Situation<'a> {
     pub hinted_subject: Option<&'a Subject>,
     /// Where the user comes from.
     pub step: Step,
-    /// The time.
     pub now: Instant,
 }
 
@@ -45,50 +39,38 @@ pub struct Situation<'a> {
 pub enum Step {
     /// None: the client sent the user here.
     Arrival,
-    /// The sign-in went well; the session is the new one.
     AfterSignIn,
-    /// The user chose to go on with the account of this session.
     AfterAccountChosen,
-    /// The user agreed.
     AfterConsent {
         /// To these scopes: what [`narrow`] made of the ticks.
         granted: ScopeSet,
     },
 }
 
-/// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Interaction {
-    /// The sign-in page.
     Login {
         /// Why the session, if any, will not do.
         cause: LoginCause,
     },
-    /// The page that asks whether to go on as the session's user.
     SelectAccount,
     /// The consent page, for everything in the request.
     Consent {
         /// Whether agreeing may be remembered.
         may_remember: bool,
     },
-    /// Issue what was asked for.
     Proceed {
-        /// The scopes granted.
         scope: ScopeSet,
     },
-    /// Tell the client no.
     Refuse(Refusal),
 }
 
-/// Why somebody has to sign in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginCause {
     /// Nobody is signed in, or the session ran out.
     NoSession,
-    /// `prompt=login`
     Prompt,
-    /// `max_age`
     TooOld,
     /// The session is of another tenant, or of none.
     OtherTenant,

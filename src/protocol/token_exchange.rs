@@ -85,6 +85,7 @@ pub struct Circumstances<'a> {
     pub issuer: &'a str,
 }
 
+/// Whether the client may exchange anything at all: a confidential one that is registered for it.
 pub fn check_client(client: &Client) -> Result<(), TokenError> {
     if client.is_confidential() && client.token_exchange.is_some() {
         return Ok(());

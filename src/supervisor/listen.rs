@@ -17,20 +17,15 @@ use crate::server::BACKLOG;
 /// Only the owner and the group (the proxy's) may connect.
 const SOCKET_MODE: u32 = 0o660;
 
-/// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// A TCP address and port.
     Tcp(SocketAddr),
-    /// A Unix socket's path.
     Unix(PathBuf),
 }
 
 impl Listen {
     /// Reads `127.0.0.1:8080`, `[::1]:8080` or `unix:/run/gatepost/http.sock`.
-    ///
-    /// # Errors
-    /// A sentence that says which of the two forms was missed, and how. It does not repeat the text.
+    /// The error does not repeat the text.
     pub fn parse(text: &str) -> Result<Listen, &'static str> {
         let Some(path) = text.strip_prefix("unix:") else {
             return text.parse().map(Listen::Tcp).map_err(
@@ -74,9 +69,7 @@ struct OwnedPath {
 
 impl Listening {
     /// Takes standard input when that is a listening socket, as systemd hands one over; else binds.
-    ///
-    /// # Errors
-    /// When the address cannot be bound, or a Unix socket's path is taken by a living process or by another kind of file.
+    /// A Unix socket's path that a living process or another kind of file has is left to it.
     pub fn open(listen: &Listen) -> io::Result<Listening> {
         if SockRef::from(&io::stdin()).is_listener().unwrap_or(false) {
             let socket = io::stdin().as_fd().try_clone_to_owned()?;
@@ -93,10 +86,6 @@ impl Listening {
         if self.is_handed_over { String::from("the socket handed over as standard input") } else { listen.to_string() }
     }
 
-    /// A further handle on the same socket.
-    ///
-    /// # Errors
-    /// When no descriptor is left.
     pub fn handle(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
     }
@@ -111,13 +100,9 @@ impl Listening {
     }
 }
 
-/// Claims the admin address for this supervisor, for as long as what is returned lives. Its server processes share the
-/// address while one follows another (`SO_REUSEPORT`), which the kernel grants to other supervisors' as well. An abstract
-/// name is had by one process alone, is seen where the address is, and ends with its process. It names the port alone,
-/// since an address can stand for all of a machine's.
-///
-/// # Errors
-/// When another supervisor has it.
+/// Claims the admin address for this supervisor, for as long as what is returned lives; an error where another has it. Its
+/// server processes share the address (`SO_REUSEPORT`), which the kernel grants to other supervisors' as well; an abstract
+/// name is had by one process alone. It names the port alone, since an address can stand for all of a machine's.
 pub fn claim_admin(address: SocketAddr) -> io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!("gatepost-admin-{}", address.port()))?)
 }

@@ -27,21 +27,15 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(12);
 const NOT_INHERITED: [&str; 6] =
     ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
-/// Where a server process is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Started; has not yet answered a probe.
     Starting,
-    /// Answers.
     Serving,
-    /// Was told to end.
     Draining,
 }
 
-/// A server process.
 #[derive(Debug)]
 pub struct ServerProcess {
-    /// Its number among the processes this supervisor started.
     pub number: u64,
     /// Where it is in its life, and since when.
     pub stage: Stage,
@@ -59,9 +53,6 @@ pub struct ServerProcess {
 
 impl ServerProcess {
     /// Starts one. Its reports come in as events.
-    ///
-    /// # Errors
-    /// When the program cannot be executed, or descriptors or processes are short.
     pub fn start(
         settings: &SupervisorSettings,
         number: u64,
@@ -94,17 +85,14 @@ impl ServerProcess {
         })
     }
 
-    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Takes note of a sign of life.
     pub fn has_beaten(&mut self) {
         self.last_beat = Instant::now();
     }
 
-    /// Takes note that it serves.
     pub fn has_become_ready(&mut self) {
         self.has_beaten();
         self.enter(Stage::Serving);
@@ -134,7 +122,6 @@ impl ServerProcess {
         self.drain();
     }
 
-    /// Tells it to finish and end.
     pub fn drain(&mut self) {
         if self.stage == Stage::Draining {
             return;
@@ -170,7 +157,6 @@ impl ServerProcess {
         }
     }
 
-    /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap_or(None)
     }

@@ -7,16 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// A message to systemd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Requests are served.
     Ready,
-    /// A new server process takes over.
     Reloading,
-    /// The service is ending.
     Stopping,
-    /// The supervisor is alive.
     Watchdog,
 }
 

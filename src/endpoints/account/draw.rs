@@ -32,7 +32,6 @@ const MOST_SESSIONS: i64 = 100;
 /// Grants looked at: the latest ones.
 const MOST_GRANTS: i64 = 500;
 
-/// An application that has something of this person.
 struct Application {
     client: Arc<RegisteredClient>,
     logo: Option<String>,
@@ -66,7 +65,6 @@ fn applications(app: &App, present: &PresentSession) -> Result<Vec<Application>,
     Ok(applications)
 }
 
-/// Draws the page for this session.
 pub(super) fn draw(
     app: &App,
     request: &Request,

@@ -1,6 +1,5 @@
-//! Accounts elsewhere that a person signs in with: which they are, how one more is linked, how one is unlinked. Linking begins
-//! with a post from the account page, soon after a sign-in; it goes upstream and comes back to a question that names the
-//! account there; only the answer to that links. Nothing here signs anybody in, or changes a session's sign-in.
+//! Accounts elsewhere that a person signs in with. Linking begins with a post from the account page, soon after a sign-in,
+//! goes upstream and comes back to a question that names the account there: only the answer links. Nothing here signs in.
 
 use serde_json::json;
 
@@ -61,7 +60,6 @@ fn provider_of<'a>(snapshot: &'a Snapshot, identity: &LinkedIdentity) -> Option<
     snapshot.catalogue.identity_providers.values().find(|provider| provider.authority() == identity.issuer)
 }
 
-/// What the page calls the provider of an identity.
 pub(super) fn provider_name<'a>(snapshot: &'a Snapshot, identity: &'a LinkedIdentity) -> &'a str {
     let registered = provider_of(snapshot, identity).map(|provider| provider.display_name.as_str());
     registered.or(identity.provider.as_deref()).unwrap_or(&identity.issuer)

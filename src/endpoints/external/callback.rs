@@ -30,13 +30,10 @@ use crate::protocol::upstream::round_trip::RoundTrip;
 use crate::protocol::upstream::{Ask, UpstreamIdentity, UpstreamProblem};
 use crate::registry::Snapshot;
 
-/// Somebody who is back.
 struct Return<'a> {
     app: &'a App,
     request: &'a Request,
-    /// What upstream sent along.
     parameters: &'a Parameters,
-    /// What they left with.
     trip: &'a RoundTrip,
     /// The page's `r`; empty for a link.
     sealed: &'a str,
@@ -89,7 +86,6 @@ pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
 }
 
 impl Return<'_> {
-    /// What they left for goes on.
     fn go_on(&self) -> Result<Response, Failure> {
         if let Some(sid) = &self.trip.linking {
             return self.link(sid);

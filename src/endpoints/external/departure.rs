@@ -82,7 +82,6 @@ fn seal(app: &App, trip: &RoundTrip) -> String {
 }
 
 impl Purpose<'_> {
-    /// What of the request goes on.
     pub(super) fn ask(self) -> Ask {
         match self {
             Purpose::SignIn(errand) => errand.ask_upstream(),

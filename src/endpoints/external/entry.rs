@@ -34,19 +34,16 @@ use crate::store::users::UserRow;
 /// somebody signs in anew than that a sign-out is missed.
 const CLOCKS_APART: Duration = Duration::from_millis(50);
 
-/// Somebody at the door.
 pub(super) struct Entry<'a> {
     pub(super) app: &'a App,
     pub(super) request: &'a Request,
     pub(super) errand: Errand<'a>,
     pub(super) provider: &'a IdentityProvider,
     pub(super) identity: &'a UpstreamIdentity,
-    /// The way they came.
     pub(super) trip: &'a RoundTrip,
 }
 
 impl Entry<'_> {
-    /// Signs them in, or says why not.
     pub(super) fn enter(&self, present: Option<&PresentSession>) -> Result<Response, Failure> {
         self.tell_of_what_was_left_out();
         let claims = possible_claims(&self.identity.claims);

@@ -21,7 +21,6 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// The way that began then.
     pub(super) fn new(begun_at: Instant, random: [u8; 8]) -> Flow {
         Flow { begun_millis: begun_at.millis(), random }
     }
@@ -43,7 +42,6 @@ impl Flow {
     }
 }
 
-/// The value that this browser has for that way.
 pub(super) fn find<'a>(config: &Config, request: &'a Request, flow: Flow) -> Option<&'a str> {
     request.cookie(&flow.cookie_name(config))
 }
@@ -58,12 +56,10 @@ pub(super) fn begin(config: &Config, request: &Request, response: Response, flow
     response.header("Set-Cookie", format!("{name}={value}; Max-Age={seconds}; {}", attributes(config)))
 }
 
-/// Takes the cookie of that way from the browser.
 pub(super) fn end(config: &Config, response: Response, flow: Flow) -> Response {
     response.header("Set-Cookie", removal(config, flow))
 }
 
-/// `Set-Cookie` that takes the cookie of that way from the browser.
 pub(super) fn removal(config: &Config, flow: Flow) -> String {
     format!("{}=; Max-Age=0; {}", flow.cookie_name(config), attributes(config))
 }

@@ -41,7 +41,6 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     Ok(Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache"))
 }
 
-/// What the token says.
 fn verified(app: &App, request: &Request, provider: &IdentityProvider, token: &str) -> Result<LogoutNotice, Failure> {
     match federation::logout_token(app, provider, token) {
         Ok(notice) => Ok(notice),

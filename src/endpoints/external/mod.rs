@@ -17,13 +17,10 @@ pub use departure::depart;
 /// The audit event of a way upstream that led nowhere.
 pub const FAILED: &str = "external_sign_in_failed";
 
-/// What somebody goes upstream for.
 #[derive(Clone, Copy)]
 pub enum Purpose<'a> {
-    /// To sign in.
     SignIn(Errand<'a>),
     /// To sign in as somebody else than this browser is known to be, there or here: they shall be asked who they are.
     SignInAsSomeoneElse(Errand<'a>),
-    /// To link an account there to the account of this session.
     Link(&'a PresentSession),
 }

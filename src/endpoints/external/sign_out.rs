@@ -1,6 +1,5 @@
-//! Signing out at the identity provider as well (OpenID Connect RP-Initiated Logout 1.0), where its registration says so: on
-//! the way there once the session here is over, and back. Where the browser goes in the end travels sealed as `state`; nothing
-//! else that comes back is followed.
+//! Signing out at the identity provider as well (OpenID Connect RP-Initiated Logout 1.0), once the session here is over.
+//! Where the browser goes in the end travels sealed as `state`; nothing else that comes back is followed.
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -21,7 +20,6 @@ use crate::protocol::secret::SecretText;
 use crate::protocol::upstream::authorization::signed_out_url;
 use crate::store::upstream_sessions;
 
-/// What is needed to sign somebody out upstream.
 pub struct UpstreamSignOut {
     provider: IdentityProvider,
     id_token: Option<SecretText>,
@@ -35,7 +33,6 @@ pub struct Onward {
 }
 
 impl Onward {
-    /// As a link on a page.
     pub fn link(&self) -> BackLink<'_> {
         BackLink { name: &self.provider, uri: &self.address }
     }

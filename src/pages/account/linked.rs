@@ -9,24 +9,16 @@ use crate::protocol::instant::Instant;
 /// An account elsewhere that is linked.
 #[derive(Clone, Copy, Debug)]
 pub struct IdentityItem<'a> {
-    /// What its form calls it.
     pub form_name: &'a str,
-    /// Display name of its provider.
     pub provider: &'a str,
-    /// What the person knows it by, as its provider says.
     pub known_as: Option<&'a str>,
-    /// Its identifier there.
     pub subject: &'a str,
-    /// Since when it is linked.
     pub since: Instant,
 }
 
-/// A provider at which one could link an account.
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderItem<'a> {
-    /// Its registered name.
     pub name: &'a str,
-    /// Its display name.
     pub display_name: &'a str,
 }
 

@@ -14,11 +14,9 @@ use super::super::response_type::ResponseType;
 use super::super::scope::*;
 use super::{AuthorizeError, AuthorizeRequest, validate};
 
-/// The redirect URI of [`client`].
 pub const REDIRECT_URI: &str = "https://rp1.example/cb";
 /// RFC 7636 appendix B.
 pub const CODE_CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-/// When fixture requests arrive.
 pub const RECEIVED_AT: Instant = Instant::from_seconds(1_800_000_000);
 
 /// A confidential client that may use everything.
@@ -115,14 +113,12 @@ pub fn catalogue() -> Catalogue {
     }
 }
 
-/// A provider of `https://login.<name>.example`.
 pub fn identity_provider(name: &str, enabled: bool) -> IdentityProvider {
     let issuer = format!("https://login.{name}.example");
     let document = json!({"name": name, "enabled": enabled, "issuer": issuer, "client_id": "gatepost"});
     provider::from_json(&document, "identity_provider").unwrap()
 }
 
-/// The same with two tenants.
 pub fn catalogue_with_tenants() -> Catalogue {
     let tenant =
         |name: &str| (name.to_owned(), RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() });
@@ -154,7 +150,6 @@ fn resource(name: &str) -> RegisteredResource {
     }
 }
 
-/// A request in the making.
 #[derive(Clone, Debug)]
 pub struct Asking(Vec<(String, String)>);
 
@@ -174,7 +169,6 @@ pub fn asking() -> Asking {
 }
 
 impl Asking {
-    /// Without a parameter.
     pub fn without(mut self, name: &str) -> Asking {
         self.0.retain(|(known, _)| known != name);
         self
@@ -186,22 +180,18 @@ impl Asking {
         self
     }
 
-    /// With this value only.
     pub fn with(self, name: &str, value: &str) -> Asking {
         self.without(name).also(name, value)
     }
 
-    /// As an endpoint would hand it over.
     pub fn parameters(&self) -> Parameters {
         Parameters::from_pairs(self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// Judged for a client.
     pub fn judged_for(&self, client: &Client) -> Result<AuthorizeRequest, AuthorizeError> {
         validate(&self.parameters(), client, &catalogue(), RECEIVED_AT)
     }
 
-    /// Judged for [`client`].
     pub fn judged(&self) -> Result<AuthorizeRequest, AuthorizeError> {
         self.judged_for(&client())
     }

@@ -1,8 +1,6 @@
 //! The authorization request (OpenID Connect Core §3.1.2.1, RFC 6749 §4.1.1), from parameters to a value that every later
-//! step can rely on, or to an error that knows whether and how it may be delivered.
-//!
-//! What is sealed into pages is [`known`]: the parameters themselves. Each later step parses and validates them again
-//! with the functions here, so that what changed in the meantime counts.
+//! step can rely on, or to an error that knows whether and how it may be delivered. Pages seal the parameters themselves
+//! ([`known`]): each later step validates them again, so that what changed in the meantime counts.
 
 mod details;
 #[cfg(test)]
@@ -59,15 +57,12 @@ const RESOURCE: &str = "resource";
 /// A request that may go on: everything in it was checked against the client's registration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuthorizeRequest {
-    /// `client_id`
     pub client_id: ClientId,
     /// `redirect_uri`, matched.
     pub redirect: RedirectTarget,
-    /// `response_type`
     pub response_type: ResponseType,
     /// `response_mode`, or the default that applies.
     pub response_mode: ResponseMode,
-    /// `scope`
     pub scope: ScopeSet,
     /// `state`, to be given back byte for byte.
     pub state: Option<String>,
@@ -75,19 +70,14 @@ pub struct AuthorizeRequest {
     pub nonce: Option<String>,
     /// `code_challenge` with its method; `None` also where the response type has no code.
     pub code_challenge: Option<CodeChallenge>,
-    /// `prompt`
     pub prompt: Prompts,
     /// `max_age` in seconds, or the client's `default_max_age`.
     pub max_age: Option<u64>,
-    /// `login_hint`
     pub login_hint: Option<String>,
-    /// `ui_locales`, as sent.
     pub ui_locales: Option<String>,
-    /// `acr_values`
     pub acr_values: AcrValues,
     /// `id_token_hint`, unverified: whoever holds the keys checks it and hands its subject to the decision.
     pub unverified_id_token_hint: Option<SecretText>,
-    /// `claims`
     pub claims: RequestedClaims,
     /// `resource`, without duplicates.
     pub resources: Vec<String>,
@@ -97,33 +87,26 @@ pub struct AuthorizeRequest {
     pub received_at: Instant,
 }
 
-/// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthorizeError {
     /// Nowhere to redirect to: an error page, HTTP 400.
     Page {
         /// Whom the request says it is from, where that is a registered client.
         client_id: Option<ClientId>,
-        /// Why.
         reason: Reason,
         /// What the log may know beyond that.
         detail: Option<String>,
     },
-    /// Goes to the client.
     Redirect {
-        /// Whom it goes to.
         client_id: ClientId,
         /// Where to.
         to: RedirectTarget,
-        /// How.
         mode: ResponseMode,
         /// `state`, if it can be given back.
         state: Option<String>,
         /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
         silent: bool,
-        /// Whether `iss` goes along.
         with_iss: bool,
-        /// `error`
         code: AuthorizeErrorCode,
         /// Why; its description goes out.
         reason: Reason,
@@ -135,9 +118,7 @@ pub enum AuthorizeError {
 /// Why a request that can be answered by redirect is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// `error`
     pub code: AuthorizeErrorCode,
-    /// Why.
     pub reason: Reason,
     /// What the log may know beyond that.
     pub detail: Option<String>,
@@ -290,7 +271,6 @@ fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, Refusal>
     Ok(single(parameters, name)?.map(str::to_owned))
 }
 
-/// Whether an essential `acr` can be reached at all here.
 fn is_reachable(claims: &RequestedClaims, catalogue: &Catalogue) -> bool {
     acr_values::supported(catalogue).into_iter().any(|acr| claims.is_met_by(acr))
 }

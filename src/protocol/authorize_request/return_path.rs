@@ -12,7 +12,6 @@ use super::super::response_type::ResponseType;
 use super::request_object::{self, UnverifiedWayBack};
 use super::{AuthorizeError, Refusal};
 
-/// The way back to the client.
 pub(super) struct ReturnPath {
     pub(super) client_id: ClientId,
     pub(super) to: RedirectTarget,
@@ -32,7 +31,6 @@ impl ReturnPath {
         ReturnPath { client_id, mode, state: state(parameters, unverified), silent, with_iss, to }
     }
 
-    /// Sends a refusal along this way.
     pub(super) fn refuse(self, refusal: Refusal) -> AuthorizeError {
         let Refusal { code, reason, detail } = refusal;
         let ReturnPath { client_id, to, mode, state, silent, with_iss } = self;
@@ -99,13 +97,15 @@ fn mode_of_unknown_type(asked: Option<&str>, words: &str, to: &RedirectTarget) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::errors::AuthorizeErrorCode;
-    use super::super::fixtures::*;
-    use super::*;
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-    type Answer = (AuthorizeErrorCode, Reason, ResponseMode, Option<String>);
+    use super::super::super::errors::AuthorizeErrorCode as Code;
+    use super::super::fixtures::*;
+    use super::ResponseMode::*;
+    use super::*;
+
+    type Answer = (Code, Reason, ResponseMode, Option<String>);
 
     fn answer_for(asked: &Asking, client: &Client) -> Answer {
         match asked.judged_for(client) {
@@ -123,113 +123,60 @@ mod tests {
     }
 
     #[test]
-    fn success_takes_the_mode_asked_for_or_the_default() {
-        let client = client();
-        for (response_type, response_mode, expected) in [
-            ("code", "", ResponseMode::Query),
-            ("code", "query", ResponseMode::Query),
-            ("code", "fragment", ResponseMode::Fragment),
-            ("code", "form_post", ResponseMode::FormPost),
-            ("code id_token", "", ResponseMode::Fragment),
-            ("code token", "fragment", ResponseMode::Fragment),
-            ("id_token", "form_post", ResponseMode::FormPost),
-        ] {
-            let request = type_and_mode(response_type, response_mode).judged_for(&client).unwrap();
-            assert_eq!(request.response_mode, expected, "{response_type} {response_mode}");
-        }
-    }
-
-    #[test]
-    fn a_clients_default_mode_counts_only_where_it_is_legal() {
-        let prefers = |mode| Client { default_response_mode: Some(mode), ..client() };
-        let mode = |asked: Asking, client: &Client| asked.judged_for(client).unwrap().response_mode;
-        assert_eq!(mode(type_and_mode("code", ""), &prefers(ResponseMode::Fragment)), ResponseMode::Fragment);
-        assert_eq!(mode(type_and_mode("id_token", ""), &prefers(ResponseMode::FormPost)), ResponseMode::FormPost);
-        assert_eq!(mode(type_and_mode("id_token", ""), &prefers(ResponseMode::Query)), ResponseMode::Fragment);
-        assert_eq!(mode(type_and_mode("code", "query"), &prefers(ResponseMode::Fragment)), ResponseMode::Query);
-    }
-
-    #[test]
-    fn a_missing_type_is_answered_in_the_mode_sent_or_in_the_query() {
-        for (response_mode, expected) in [
-            ("", ResponseMode::Query),
-            ("query", ResponseMode::Query),
-            ("fragment", ResponseMode::Fragment),
-            ("form_post", ResponseMode::FormPost),
-            ("web_message", ResponseMode::Query),
-        ] {
-            let (code, reason, mode, state) = answer(&type_and_mode("", response_mode));
-            assert_eq!((code, reason), (AuthorizeErrorCode::InvalidRequest, Reason::MissingResponseType));
-            assert_eq!((mode, state.as_deref()), (expected, Some("s-1")), "{response_mode}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_type_that_names_a_token_is_not_answered_in_the_query() {
-        for (response_type, response_mode, expected) in [
-            ("none", "", ResponseMode::Query),
-            ("none", "fragment", ResponseMode::Fragment),
-            ("none", "form_post", ResponseMode::FormPost),
-            ("none", "jwt", ResponseMode::Query),
-            ("code code", "", ResponseMode::Query),
-            ("tokens", "", ResponseMode::Query),
-            ("token none", "", ResponseMode::Fragment),
-            ("token none", "query", ResponseMode::Fragment),
-            ("id_token id_token", "", ResponseMode::Fragment),
-            ("id_token  token", "form_post", ResponseMode::FormPost),
-            ("id_token x", "jwt", ResponseMode::Fragment),
-        ] {
-            let (code, _, mode, _) = answer(&type_and_mode(response_type, response_mode));
-            assert_eq!(
-                (code, mode),
-                (AuthorizeErrorCode::UnsupportedResponseType, expected),
-                "{response_type} {response_mode}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_illegal_mode_is_answered_in_the_types_own() {
+    fn every_error_has_a_mode_and_none_about_tokens_goes_in_the_query() {
+        let (missing, unknown_type) = (Reason::MissingResponseType, Reason::UnsupportedResponseType);
+        let (unknown, illegal) = (Reason::UnknownResponseMode, Reason::IllegalResponseMode);
         for (response_type, response_mode, reason, expected) in [
-            ("code", "web_message", Reason::UnknownResponseMode, ResponseMode::Query),
-            ("code", "QUERY", Reason::UnknownResponseMode, ResponseMode::Query),
-            ("code", "query.jwt", Reason::UnknownResponseMode, ResponseMode::Query),
-            ("token", "web_message", Reason::UnknownResponseMode, ResponseMode::Fragment),
-            ("token", "query", Reason::IllegalResponseMode, ResponseMode::Fragment),
-            ("id_token", "query", Reason::IllegalResponseMode, ResponseMode::Fragment),
-            ("code id_token", "query", Reason::IllegalResponseMode, ResponseMode::Fragment),
-            ("code token", "query", Reason::IllegalResponseMode, ResponseMode::Fragment),
+            ("", "", missing, Query),
+            ("", "query", missing, Query),
+            ("", "fragment", missing, Fragment),
+            ("", "form_post", missing, FormPost),
+            ("", "web_message", missing, Query),
+            ("none", "", unknown_type, Query),
+            ("none", "fragment", unknown_type, Fragment),
+            ("none", "form_post", unknown_type, FormPost),
+            ("none", "jwt", unknown_type, Query),
+            ("code code", "", unknown_type, Query),
+            ("tokens", "", unknown_type, Query),
+            ("token none", "", unknown_type, Fragment),
+            ("token none", "query", unknown_type, Fragment),
+            ("id_token id_token", "", unknown_type, Fragment),
+            ("id_token  token", "form_post", unknown_type, FormPost),
+            ("id_token x", "jwt", unknown_type, Fragment),
+            ("code", "web_message", unknown, Query),
+            ("code", "QUERY", unknown, Query),
+            ("code", "query.jwt", unknown, Query),
+            ("token", "web_message", unknown, Fragment),
+            ("token", "query", illegal, Fragment),
+            ("id_token", "query", illegal, Fragment),
+            ("code id_token", "query", illegal, Fragment),
+            ("code token", "query", illegal, Fragment),
         ] {
-            let (code, told, mode, _) = answer(&type_and_mode(response_type, response_mode));
-            assert_eq!(code, AuthorizeErrorCode::InvalidRequest);
-            assert_eq!((told, mode), (reason, expected), "{response_type} {response_mode}");
+            let (code, told, mode, state) = answer(&type_and_mode(response_type, response_mode));
+            let expected_code =
+                if reason == unknown_type { Code::UnsupportedResponseType } else { Code::InvalidRequest };
+            let case = format!("{response_type} {response_mode}");
+            assert_eq!((code, told, mode, state.as_deref()), (expected_code, reason, expected, Some("s-1")), "{case}");
         }
     }
 
     #[test]
-    fn repeated_type_or_mode_is_answered_in_the_query() {
+    fn what_is_repeated_is_answered_in_the_query_and_no_odd_state_given_back() {
         for asked in [
             asking().also("response_type", "token"),
             type_and_mode("token", "").also("response_type", "id_token"),
             type_and_mode("code", "form_post").also("response_mode", "form_post"),
             type_and_mode("code", "form_post").also("response_type", "code"),
         ] {
-            let (code, reason, mode, state) = answer(&asked);
-            assert_eq!((code, reason), (AuthorizeErrorCode::InvalidRequest, Reason::RepeatedParameter));
-            assert_eq!((mode, state.as_deref()), (ResponseMode::Query, Some("s-1")), "{asked:?}");
+            let repeated = (Code::InvalidRequest, Reason::RepeatedParameter, Query, Some(String::from("s-1")));
+            assert_eq!(answer(&asked), repeated, "{asked:?}");
         }
-    }
-
-    #[test]
-    fn a_repeated_or_overlong_state_is_not_given_back() {
-        for asked in
-            [asking().also("state", "s-2"), asking().also("state", "s-1"), asking().with("state", &"s".repeat(4097))]
-        {
+        let states = [asking().also("state", "s-2"), asking().also("state", "s-1")];
+        for asked in states.into_iter().chain([asking().with("state", &"s".repeat(4097))]) {
             let (code, _, _, state) = answer(&asked.with("response_mode", "fragment"));
-            assert_eq!((code, state), (AuthorizeErrorCode::InvalidRequest, None));
+            assert_eq!((code, state), (Code::InvalidRequest, None));
         }
         assert_eq!(answer(&asking().without("state").with("scope", "nope")).3, None);
-        assert_eq!(answer(&asking().with("scope", "nope")).3.as_deref(), Some("s-1"));
     }
 
     #[test]
@@ -237,16 +184,10 @@ mod tests {
         let app = public_client(&["com.example.app:/cb"]);
         let asked = type_and_mode("code", "form_post").with("redirect_uri", "com.example.app:/cb");
         let (code, reason, mode, _) = answer_for(&asked, &app);
-        assert_eq!(
-            (code, reason, mode),
-            (AuthorizeErrorCode::InvalidRequest, Reason::IllegalResponseMode, ResponseMode::Query)
-        );
-        assert_eq!(answer_for(&asked.clone().without("response_type"), &app).2, ResponseMode::Query);
-        let prefers_forms = Client { default_response_mode: Some(ResponseMode::FormPost), ..app };
-        assert_eq!(
-            asked.without("response_mode").judged_for(&prefers_forms).unwrap().response_mode,
-            ResponseMode::Query
-        );
+        assert_eq!((code, reason, mode), (Code::InvalidRequest, Reason::IllegalResponseMode, Query));
+        assert_eq!(answer_for(&asked.clone().without("response_type"), &app).2, Query);
+        let prefers_forms = Client { default_response_mode: Some(FormPost), ..app };
+        assert_eq!(asked.without("response_mode").judged_for(&prefers_forms).unwrap().response_mode, Query);
     }
 
     fn jws(payload: &str) -> String {
@@ -261,16 +202,13 @@ mod tests {
             r#"{"state":"inside","response_mode":"form_post","redirect_uri":"https://evil.example/","response_type":"token"}"#,
         );
         let (code, _, mode, state) = answer(&bare.clone().with("request", &object));
-        assert_eq!(
-            (code, mode, state.as_deref()),
-            (AuthorizeErrorCode::RequestNotSupported, ResponseMode::FormPost, Some("inside"))
-        );
+        assert_eq!((code, mode, state.as_deref()), (Code::RequestNotSupported, FormPost, Some("inside")));
         // What the query says wins, and nothing but these two is read.
         let (_, _, mode, state) = answer(&asking().with("response_mode", "fragment").with("request", &object));
-        assert_eq!((mode, state.as_deref()), (ResponseMode::Fragment, Some("s-1")));
-        let (code, _, mode, _) =
-            answer(&bare.clone().without("response_type").with("request", &jws(r#"{"response_type":"token"}"#)));
-        assert_eq!((code, mode), (AuthorizeErrorCode::RequestNotSupported, ResponseMode::Query));
+        assert_eq!((mode, state.as_deref()), (Fragment, Some("s-1")));
+        let typed = bare.without("response_type").with("request", &jws(r#"{"response_type":"token"}"#));
+        let (code, _, mode, _) = answer(&typed);
+        assert_eq!((code, mode), (Code::RequestNotSupported, Query));
         assert_eq!(answer(&asking().also("state", "s-2").with("request", &object)).3, None);
     }
 
@@ -278,43 +216,18 @@ mod tests {
     fn a_request_that_is_no_jws_says_nothing() {
         let bare = asking().without("state");
         let valid = jws(r#"{"state":"inside"}"#);
-        let overlong_state = jws(&format!(r#"{{"state":"{}"}}"#, "s".repeat(4097)));
+        let of_state = |json: &str| jws(&format!(r#"{{"state":{json}}}"#));
+        let odd = ["x", "..", "a.b.c"].map(String::from).into_iter();
+        let around = [valid.replace('.', ""), format!("{valid}.x"), format!("{valid}!"), format!("x{valid}")];
+        let inside = [of_state("5"), of_state(r#""a\u0000b""#), of_state(&format!(r#""{}""#, "s".repeat(4097)))];
         let large = jws(&format!(r#"{{"state":"inside","x":"{}"}}"#, "x".repeat(16 * 1024)));
-        for object in [
-            "x",
-            "..",
-            "a.b.c",
-            &valid.replace('.', ""),
-            &format!("{valid}.x"),
-            &format!("{valid}!"),
-            &format!("x{valid}"),
-            &jws("[]"),
-            &jws(r#"{"state":5}"#),
-            &jws(r#"{"state":"a\u0000b"}"#),
-            &overlong_state,
-            &large,
-        ] {
-            let (code, _, mode, state) = answer(&bare.clone().with("request", object));
-            assert_eq!(
-                (code, mode, state),
-                (AuthorizeErrorCode::RequestNotSupported, ResponseMode::Query, None),
-                "{object}"
-            );
+        for object in odd.chain(around).chain(inside).chain([jws("[]"), large]) {
+            let (code, _, mode, state) = answer(&bare.clone().with("request", &object));
+            assert_eq!((code, mode, state), (Code::RequestNotSupported, Query, None), "{object}");
         }
         // Two objects contradict each other; one that is not refused for itself is never read.
         assert_eq!(answer(&bare.clone().with("request", &valid).also("request", "x")).3, None);
         let (code, _, _, state) = answer(&bare.with("request_uri", "https://rp1.example/r#x"));
-        assert_eq!((code, state), (AuthorizeErrorCode::RequestUriNotSupported, None));
-    }
-
-    #[test]
-    fn request_objects_come_before_every_other_fault() {
-        let broken = asking().without("response_type").without("scope").also("nonce", "n-2");
-        assert_eq!(answer(&broken.clone().with("request", "x")).0, AuthorizeErrorCode::RequestNotSupported);
-        assert_eq!(answer(&broken.clone().with("request_uri", "x")).0, AuthorizeErrorCode::RequestUriNotSupported);
-        assert_eq!(
-            answer(&broken.with("request_uri", "x").with("request", "x")).0,
-            AuthorizeErrorCode::RequestNotSupported
-        );
+        assert_eq!((code, state), (Code::RequestUriNotSupported, None));
     }
 }

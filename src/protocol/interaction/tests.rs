@@ -57,13 +57,6 @@ fn a_sign_in_upstream_that_is_still_too_old_is_refused_and_not_asked_for_again()
 }
 
 #[test]
-fn who_comes_from_a_sign_in_has_chosen_their_account_however_long_ago_it_was() {
-    let asked = asking_for("prompt", "select_account");
-    asked.clone().at(Step::AfterSignIn).proceeds("openid");
-    asked.with("prompt", "select_account consent").at(Step::AfterSignIn).needs_consent(true);
-}
-
-#[test]
 fn max_age_counts_from_the_last_sign_in() {
     // The session is 103 s old.
     for (max_age, good) in
@@ -77,31 +70,20 @@ fn max_age_counts_from_the_last_sign_in() {
         }
         asked.of(fresh()).proceeds("openid");
     }
-    let a_millisecond_later =
-        Case { now: NOW.plus(std::time::Duration::from_millis(1)), ..asking_for("max_age", "103") };
-    a_millisecond_later.needs_sign_in(LoginCause::TooOld);
-}
-
-#[test]
-fn a_clock_that_runs_behind_does_not_make_an_old_session_fresh() {
-    let before = Instant::from_seconds(RECEIVED_AT.seconds() - 1);
-    let asked = Case { now: before, ..asking_for("max_age", "0") };
-    asked.of(Session { auth_time: before, ..session() }).needs_sign_in(LoginCause::TooOld);
-}
-
-#[test]
-fn a_clients_default_max_age_counts_too() {
+    let later = NOW.plus(std::time::Duration::from_millis(1));
+    Case { now: later, ..asking_for("max_age", "103") }.needs_sign_in(LoginCause::TooOld);
+    // A clock that runs behind does not make an old session fresh.
+    let now = Instant::from_seconds(RECEIVED_AT.seconds() - 1);
+    let behind = Case { now, ..asking_for("max_age", "0") };
+    behind.of(Session { auth_time: now, ..session() }).needs_sign_in(LoginCause::TooOld);
+    // A sign-in answers its own request, however long its pages stay open.
+    let now = Instant::from_seconds(RECEIVED_AT.seconds() + 3000);
+    let asked = Case { now, ..asking_for("max_age", "0") }.of(fresh());
+    asked.clone().proceeds("openid");
+    asked.at(agreed("openid")).proceeds("openid");
     let client = Client { default_max_age: Some(60), ..client() };
     Case { client: client.clone(), ..case() }.needs_sign_in(LoginCause::TooOld);
     Case { client, ..case() }.with("max_age", "600").proceeds("openid");
-}
-
-#[test]
-fn a_sign_in_answers_its_own_request_however_long_its_pages_stay_open() {
-    let late = Instant::from_seconds(RECEIVED_AT.seconds() + 3000);
-    let asked = Case { now: late, ..asking_for("max_age", "0") }.of(fresh());
-    asked.clone().proceeds("openid");
-    asked.at(agreed("openid")).proceeds("openid");
 }
 
 #[test]
@@ -199,6 +181,9 @@ fn an_essential_acr_is_asked_for_once_and_then_refused() {
 fn an_account_is_chosen_on_the_chooser_or_by_signing_in() {
     let asked = asking_for("prompt", "select_account");
     assert_eq!(asked.decided(), Interaction::SelectAccount);
+    // However long ago somebody signed in upstream, who comes from there has chosen.
+    asked.clone().at(Step::AfterSignIn).proceeds("openid");
+    asked.clone().with("prompt", "select_account consent").at(Step::AfterSignIn).needs_consent(true);
     asked.clone().at(Step::AfterAccountChosen).proceeds("openid");
     asked.clone().of(fresh()).at(Step::AfterSignIn).proceeds("openid");
     asked.clone().at(agreed("openid")).proceeds("openid");
@@ -334,13 +319,6 @@ proptest! {
     fn prompt_none_never_shows_a_page(any_case in any_case()) {
         let shown = any_case.with("prompt", "none").decided();
         prop_assert!(matches!(shown, Interaction::Proceed { .. } | Interaction::Refuse(_)), "{:?}", shown);
-    }
-
-    #[test]
-    fn a_sign_in_is_never_asked_for_twice(any_case in any_case()) {
-        let subject = any_case.session.as_ref().map_or(Subject::new("alice"), |session| session.subject.clone());
-        let shown = any_case.of(Session { subject, ..fresh() }).at(Step::AfterSignIn).decided();
-        prop_assert!(!matches!(shown, Interaction::Login { .. } | Interaction::SelectAccount), "{:?}", shown);
     }
 
     #[test]

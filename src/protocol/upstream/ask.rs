@@ -7,24 +7,18 @@ use super::super::authorize_request::AuthorizeRequest;
 /// What goes on to the upstream provider of what was asked here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// `prompt` has `login`.
     pub login: bool,
     /// They shall show that they are there: by a new sign-in, or by choosing their account where `login` is not taken.
     pub presence: bool,
-    /// `prompt` has `select_account`.
     pub select_account: bool,
-    /// `max_age`, seconds.
     pub max_age: Option<u64>,
-    /// `login_hint`
     pub login_hint: Option<String>,
-    /// `ui_locales`
     pub ui_locales: Option<String>,
     /// The essential `acr` of which one must be reached.
     pub acr: BTreeSet<String>,
 }
 
 impl Ask {
-    /// What of an authorization request concerns the sign-in upstream.
     pub fn of(request: &AuthorizeRequest) -> Ask {
         Ask {
             login: request.prompt.login,
@@ -53,7 +47,6 @@ impl Ask {
         is_met.then(|| Ask { login: login && taken.login, select_account, ..self.clone() })
     }
 
-    /// Whether it matters how long ago they signed in.
     pub fn asks_for_age(&self) -> bool {
         self.login || self.presence || self.max_age.is_some()
     }
@@ -62,9 +55,7 @@ impl Ask {
 /// Which values of `prompt` a provider takes, of those that are sent. Some answer another one with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptValues {
-    /// `login`
     pub login: bool,
-    /// `select_account`
     pub select_account: bool,
 }
 
@@ -79,35 +70,7 @@ impl PromptValues {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::authorize_request::fixtures::{asking, client};
-    use super::super::super::client::Client;
     use super::*;
-
-    #[test]
-    fn what_concerns_the_sign_in_goes_along() {
-        let request = asking()
-            .with("prompt", "login consent")
-            .with("max_age", "60")
-            .with("login_hint", "alice@example.com")
-            .with("ui_locales", "fr de")
-            .with("claims", r#"{"id_token": {"acr": {"essential": true, "values": ["1", "7"]}}}"#)
-            .judged()
-            .unwrap();
-        let ask = Ask {
-            login: true,
-            presence: false,
-            select_account: false,
-            max_age: Some(60),
-            login_hint: Some(String::from("alice@example.com")),
-            ui_locales: Some(String::from("fr de")),
-            acr: BTreeSet::from([String::from("1"), String::from("7")]),
-        };
-        assert_eq!(Ask::of(&request), ask);
-        assert!(Ask::of(&asking().with("prompt", "select_account").judged().unwrap()).select_account);
-        assert_eq!(Ask::of(&asking().judged().unwrap()), Ask::default());
-        let patient = Client { default_max_age: Some(900), ..client() };
-        assert_eq!(Ask::of(&asking().judged_for(&patient).unwrap()).max_age, Some(900));
-    }
 
     #[test]
     fn what_is_registered_goes_before_what_is_announced() {
@@ -159,18 +122,5 @@ mod tests {
             assert_eq!(asked.as_far_as(PromptValues { login, select_account }), left, "{login} {select_account}");
         }
         assert!(asked.asks_for_age());
-    }
-
-    #[test]
-    fn who_links_is_asked_who_they_are() {
-        assert_eq!(Ask::for_linking(), Ask { select_account: true, ..Ask::default() });
-        assert!(!Ask::for_linking().asks_for_age());
-    }
-
-    #[test]
-    fn whoever_must_sign_in_anew_or_lately_is_asked_for_the_age_of_a_sign_in() {
-        let age = |ask: Ask| ask.asks_for_age();
-        assert!(age(Ask { login: true, ..Ask::default() }) && age(Ask { max_age: Some(0), ..Ask::default() }));
-        assert!(!age(Ask { select_account: true, ..Ask::default() }));
     }
 }

@@ -13,26 +13,19 @@ use super::super::scope::ScopeSet;
 use super::super::secret::SecretText;
 use super::Ask;
 
-/// What a browser is sent upstream with.
 #[derive(Clone, Copy, Debug)]
 pub struct AuthorizationRequest<'a> {
     /// `authorization_endpoint`; a query of its own stays.
     pub endpoint: &'a str,
-    /// `client_id`: ours there.
     pub client_id: &'a str,
-    /// `redirect_uri`
     pub redirect_uri: &'a str,
-    /// `scope`
     pub scope: &'a ScopeSet,
-    /// `state`
     pub state: &'a str,
     /// `nonce`; `None` where there will be no ID token to carry it.
     pub nonce: Option<&'a str>,
     /// What `code_challenge` is the hash of.
     pub code_verifier: &'a SecretText,
-    /// What its `acr` mean here.
     pub acr_map: &'a BTreeMap<String, String>,
-    /// What goes on of the request that was made here.
     pub ask: &'a Ask,
 }
 
@@ -52,7 +45,6 @@ pub fn signed_out_url(base_url: &str, provider: &str) -> String {
 }
 
 impl AuthorizationRequest<'_> {
-    /// The address to send the browser to.
     pub fn address(&self) -> String {
         with_query(self.endpoint, &self.parameters())
     }
@@ -158,13 +150,6 @@ mod tests {
         let told = address("https://up.example/auth?p=b2c_1&x=%20", "", None, &Ask::default());
         assert!(told.starts_with("https://up.example/auth?p=b2c_1&x=%20&response_type=code&client_id="), "{told}");
         assert!(!told.contains("scope=") && !told.contains("nonce="), "{told}");
-    }
-
-    #[test]
-    fn our_addresses_stand_below_the_base_url() {
-        assert_eq!(callback_url("https://op.example/auth/", "corp"), "https://op.example/auth/external/corp/callback");
-        assert_eq!(logout_url("https://op.example", "corp"), "https://op.example/external/corp/logout");
-        assert_eq!(signed_out_url("https://op.example", "corp"), "https://op.example/external/corp/signed-out");
     }
 
     proptest! {

@@ -9,7 +9,6 @@ use super::{UpstreamProblem, shown};
 /// Which issuer the answer must be from; `None` for a provider that has none.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedIssuer<'a> {
-    /// `issuer` as registered.
     pub issuer: &'a str,
     /// Whether its metadata says that every answer names it.
     pub announced: bool,

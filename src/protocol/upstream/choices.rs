@@ -1,10 +1,7 @@
 //! Which ways to sign in somebody has: by what the client allows, what the request names, and the tenant it is within.
-//!
-//! A provider that is bound to a tenant is offered for sign-ins within that tenant alone. One without a tenant is offered
-//! everywhere: whom it may sign in is settled by the account that its answer leads to, which must be of the right tenant.
-//!
-//! The account page is everybody's, so it names fewer: none that is registered to be kept from it, and none that leads to no
-//! client.
+//! A provider that is bound to a tenant is offered within that tenant alone; one without is offered everywhere, as the account
+//! that its answer leads to must be of the right tenant. The account page is everybody's: it names none that is kept from
+//! it, and none that leads to no client.
 
 use super::super::client::Client;
 use super::super::identifiers::TenantName;
@@ -12,14 +9,11 @@ use super::super::registration::provider::IdentityProvider;
 use super::super::scope::Catalogue;
 use super::super::session::{LOCAL, Session};
 
-/// Where somebody signs in.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// For whom; `None` where the person came for their own account.
     pub client: Option<&'a Client>,
-    /// Within which tenant.
     pub tenant: Option<&'a TenantName>,
-    /// What is registered.
     pub catalogue: &'a Catalogue,
 }
 
@@ -62,10 +56,8 @@ impl Place<'_> {
     }
 }
 
-/// What the person may choose from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// The password form.
     pub password: bool,
     /// Names of identity providers, in the order shown: by display name.
     pub providers: Vec<String>,
@@ -90,17 +82,14 @@ impl Choices {
         }
     }
 
-    /// Whether there is no way to sign in at all.
     pub fn is_empty(&self) -> bool {
         !self.password && self.providers.is_empty()
     }
 
-    /// Whether that provider is among them.
     pub fn offers(&self, provider: &str) -> bool {
         self.providers.iter().any(|offered| offered == provider)
     }
 
-    /// Whether there is another way than that provider.
     pub fn has_other_than(&self, provider: &str) -> bool {
         self.password || self.providers.iter().any(|offered| offered != provider)
     }
@@ -108,8 +97,6 @@ impl Choices {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::super::super::authorize_request::fixtures::{catalogue_with_tenants, client, identity_provider};
     use super::super::super::identifiers::{Sid, Subject};
     use super::super::super::samples::NOW;
@@ -147,32 +134,50 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_says_nothing_allows_all_that_is_enabled() {
-        assert_eq!(shown(Some(&client()), None, None), "local corp a-hub", "by display name, whatever its case");
-        assert_eq!(shown(None, None, None), "local corp a-hub");
-    }
-
-    #[test]
-    fn a_client_is_shown_what_it_allows_and_nothing_else() {
-        for (allowed, expected) in [
-            (&["local"][..], "local"),
-            (&["corp"], "corp"),
-            (&["a-hub", "corp"], "corp a-hub"),
-            (&["local", "corp", "former", "gone"], "local corp"),
-            (&["former"], ""),
-            (&["gone"], ""),
-            (&["acme-ad"], ""),
+    fn who_is_shown_which_ways_in() {
+        let (anybody, acme) = (None::<&[&str]>, Some("acme"));
+        for (allowed, tenant, wanted, expected) in [
+            // By display name, whatever its case.
+            (anybody, None, None, "local corp a-hub"),
+            (Some(&["local"][..]), None, None, "local"),
+            (Some(&["corp"]), None, None, "corp"),
+            (Some(&["a-hub", "corp"]), None, None, "corp a-hub"),
+            (Some(&["local", "corp", "former", "gone"]), None, None, "local corp"),
+            (Some(&["former"]), None, None, ""),
+            (Some(&["gone"]), None, None, ""),
+            (Some(&["acme-ad"]), None, None, ""),
+            (anybody, acme, None, "local acme-ad corp a-hub"),
+            (anybody, Some("globex"), None, "local corp globex-ad a-hub"),
+            (Some(&["acme-ad", "globex-ad"]), acme, None, "acme-ad"),
+            // A wanted provider leaves itself alone.
+            (anybody, None, Some("corp"), "corp"),
+            (anybody, None, Some("local"), "local"),
+            (Some(&["corp"]), None, Some("local"), ""),
+            (anybody, None, Some("former"), ""),
+            (anybody, None, Some("acme-ad"), ""),
+            (anybody, acme, Some("acme-ad"), "acme-ad"),
         ] {
-            assert_eq!(shown(Some(&allowing(allowed)), None, None), expected, "{allowed:?}");
+            let client = allowed.map_or_else(client, allowing);
+            assert_eq!(shown(Some(&client), tenant, wanted), expected, "{allowed:?} {tenant:?} {wanted:?}");
         }
+        assert_eq!(shown(None, None, None), "local corp a-hub", "the account page");
+        assert_eq!(shown(None, acme, None), "local acme-ad corp a-hub");
     }
 
     #[test]
-    fn a_provider_of_a_tenant_is_offered_within_that_tenant_alone() {
-        assert_eq!(shown(Some(&client()), Some("acme"), None), "local acme-ad corp a-hub");
-        assert_eq!(shown(Some(&client()), Some("globex"), None), "local corp globex-ad a-hub");
-        assert_eq!(shown(None, Some("acme"), None), "local acme-ad corp a-hub");
-        assert_eq!(shown(Some(&allowing(&["acme-ad", "globex-ad"])), Some("acme"), None), "acme-ad");
+    fn one_goes_straight_where_there_is_nothing_to_choose() {
+        for (password, providers, only, has_other_than_corp) in [
+            (false, &["corp"][..], Some("corp"), false),
+            (true, &["corp"], None, true),
+            (false, &["corp", "hub"], None, true),
+            (true, &[], None, true),
+            (false, &[], None, false),
+        ] {
+            let choices = Choices { password, providers: providers.iter().map(|name| (*name).to_owned()).collect() };
+            assert_eq!((choices.only(), choices.has_other_than("corp")), (only, has_other_than_corp), "{choices:?}");
+            assert_eq!(choices.is_empty(), !password && providers.is_empty());
+            assert!(choices.offers("corp") == providers.contains(&"corp") && !choices.offers(LOCAL));
+        }
     }
 
     #[test]
@@ -190,46 +195,6 @@ mod tests {
         assert!(place.allows("corp") && place.is_way_in("corp"), "whoever came by it may look at their account");
         assert!(place.allows("a-hub") && !place.is_way_in("a-hub"));
         assert!(place.is_way_in(LOCAL) && !place.is_way_in("former"));
-    }
-
-    #[test]
-    fn a_wanted_provider_leaves_itself_alone() {
-        assert_eq!(shown(Some(&client()), None, Some("corp")), "corp");
-        assert_eq!(shown(Some(&client()), None, Some("local")), "local");
-        assert_eq!(shown(Some(&allowing(&["corp"])), None, Some("local")), "");
-        assert_eq!(shown(Some(&client()), None, Some("former")), "");
-        assert_eq!(shown(Some(&client()), None, Some("acme-ad")), "");
-        assert_eq!(shown(Some(&client()), Some("acme"), Some("acme-ad")), "acme-ad");
-    }
-
-    #[test]
-    fn one_goes_straight_where_there_is_nothing_to_choose() {
-        let choices = |password: bool, providers: &[&str]| Choices {
-            password,
-            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        assert_eq!(choices(false, &["corp"]).only(), Some("corp"));
-        for several in
-            [choices(true, &["corp"]), choices(false, &["corp", "hub"]), choices(true, &[]), choices(false, &[])]
-        {
-            assert_eq!(several.only(), None, "{several:?}");
-        }
-        assert!(
-            choices(false, &[]).is_empty() && !choices(true, &[]).is_empty() && !choices(false, &["corp"]).is_empty()
-        );
-    }
-
-    #[test]
-    fn another_way_is_the_password_form_or_another_provider() {
-        let choices = |password: bool, providers: &[&str]| Choices {
-            password,
-            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        assert!(!choices(false, &["corp"]).has_other_than("corp"));
-        assert!(choices(true, &["corp"]).has_other_than("corp"));
-        assert!(choices(false, &["corp", "hub"]).has_other_than("corp"));
-        assert!(!choices(false, &[]).has_other_than("corp"));
-        assert!(choices(false, &["corp"]).offers("corp") && !choices(true, &["corp"]).offers(LOCAL));
     }
 
     #[test]
@@ -264,17 +229,5 @@ mod tests {
         assert!(!place.accepts(&of(Some("corp"), Some("https://former.example"))));
         assert!(!place.accepts(&of(Some("corp"), Some(&format!("{issuer}/")))));
         assert!(!place.accepts(&of(Some("former"), Some(issuer))), "disabled");
-    }
-
-    #[test]
-    fn names_are_unique_so_the_order_is_stable() {
-        let same =
-            |name: &str| IdentityProvider { display_name: String::from("Same"), ..identity_provider(name, true) };
-        let all = ["b", "c", "a"].map(|name| (name.to_owned(), same(name)));
-        let catalogue = Catalogue { identity_providers: all.into(), ..catalogue() };
-        let place = Place { client: None, tenant: None, catalogue: &catalogue };
-        assert_eq!(Choices::of(&place, None).providers, ["a", "b", "c"]);
-        let unique: BTreeSet<_> = Choices::of(&place, None).providers.into_iter().collect();
-        assert_eq!(unique.len(), 3);
     }
 }

@@ -20,7 +20,6 @@ const LONGEST_TOGETHER: usize = 32_768;
 const PUNCTUATION: usize = 4;
 /// How deeply a value may be nested: whoever reads it within something else must still be able to.
 const DEEPEST_VALUE: usize = 20;
-/// How many roles one person can get.
 const MOST_ROLES: usize = 200;
 
 /// The claim that `role_map` is about.
@@ -95,10 +94,8 @@ pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Valu
     merged
 }
 
-/// What is taken over.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TakenOver {
-    /// Claims under our names, each in the shape that is its own.
     pub claims: Map<String, Value>,
     /// Our names of what was left out because it was too much, for the log.
     pub left_out: Vec<String>,
@@ -180,7 +177,6 @@ fn is_storable(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// What a person recognizes the account by.
 pub fn label(upstream: &Map<String, Value>) -> Option<String> {
     one_line(upstream, &LABELS).map(str::to_owned)
 }

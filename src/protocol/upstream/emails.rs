@@ -10,7 +10,6 @@ use super::token_exchange::{Answer, check_status, unavailable};
 /// The address that somebody chose as the one to be written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrimaryEmail {
-    /// `email`
     pub email: String,
     /// `verified`; `None` where the provider does not say.
     pub verified: Option<bool>,
@@ -124,16 +123,6 @@ mod tests {
         for (status, body) in [(404, "[]"), (302, "[]"), (200, "{}"), (200, "[1]"), (200, "null"), (200, "<html>")] {
             assert!(matches!(read(status, body), Err(UpstreamProblem::Unavailable(_))), "{status} {body}");
         }
-    }
-
-    #[test]
-    fn an_address_comes_with_its_own_flag() {
-        let shown = || members(json!({"id": 7, "email": "shown@b.example", "email_verified": true}));
-        let with = |primary| Value::Object(added(shown(), primary));
-        assert_eq!(with(None), Value::Object(shown()));
-        assert_eq!(with(is("a@b.example", None)), json!({"id": 7, "email": "a@b.example"}));
-        let unverified = json!({"id": 7, "email": "a@b.example", "email_verified": false});
-        assert_eq!(with(is("a@b.example", Some(false))), unverified);
     }
 
     proptest! {

@@ -15,18 +15,14 @@ use super::{OLDEST, SKEW, identifier};
 const MOST_AMR: usize = 10;
 const LONGEST_AMR: usize = 40;
 
-/// What an ID token must say.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedIdToken<'a> {
-    /// `iss`
     pub issuer: &'a str,
     /// Our `client_id` there: in `aud`, and `azp` where there is one.
     pub client_id: &'a str,
-    /// `nonce`
     pub nonce: &'a str,
     /// The access token that came with it, for `at_hash`.
     pub access_token: &'a SecretText,
-    /// What it was signed with.
     pub alg: SigningAlgorithm,
     /// `max_age` was sent, so `auth_time` must be there.
     pub needs_auth_time: bool,
@@ -35,15 +31,11 @@ pub struct ExpectedIdToken<'a> {
 /// What a good one said, beside the claims about the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdTokenFacts {
-    /// `sub`
     pub subject: String,
-    /// `auth_time`
     pub auth_time: Option<Instant>,
     /// `acr`, where it is a text.
     pub acr: Option<String>,
-    /// `amr`
     pub amr: Vec<String>,
-    /// `sid`
     pub sid: Option<String>,
 }
 

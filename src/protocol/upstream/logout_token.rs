@@ -13,9 +13,7 @@ use super::{OLDEST, SKEW, UpstreamLogout, identifier};
 /// A logout token that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutNotice {
-    /// Whom it is about.
     pub whom: UpstreamLogout,
-    /// `jti`
     pub jti: String,
     /// When it would not be taken any more anyway.
     pub forgotten_at: Instant,

@@ -11,18 +11,12 @@ use super::super::discovery::{CONFIGURATION_PATH, endpoint_url};
 use super::super::web_url::WebUrl;
 use super::shown;
 
-/// What its discovery document says of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamMetadata {
-    /// `authorization_endpoint`
     pub authorization_endpoint: String,
-    /// `token_endpoint`
     pub token_endpoint: String,
-    /// `jwks_uri`
     pub jwks_uri: String,
-    /// `userinfo_endpoint`
     pub userinfo_endpoint: Option<String>,
-    /// `end_session_endpoint`
     pub end_session_endpoint: Option<String>,
     /// `token_endpoint_auth_methods_supported`: how a client_secret goes there; `None` where none can.
     pub authentication: Option<SecretTransport>,
@@ -36,39 +30,29 @@ pub struct UpstreamMetadata {
     pub prompt_values: Option<BTreeSet<String>>,
 }
 
-/// The member that says how clients authenticate.
 const AUTH_METHODS: &str = "token_endpoint_auth_methods_supported";
 
 /// How a client_secret goes to the token endpoint (RFC 6749 §2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretTransport {
-    /// `client_secret_basic`
     Basic,
-    /// `client_secret_post`
     Post,
 }
 
 /// What is wrong with a document. `Display` is for the log and for operators; what the document says is escaped in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetadataProblem {
-    /// It is no JSON object.
     NoObject,
-    /// A member that must be there is not.
     Missing(&'static str),
-    /// A member is not of the kind that it must be.
     Malformed(&'static str),
-    /// `issuer` is another one.
     OtherIssuer {
-        /// As registered.
         registered: String,
-        /// As the document says.
         found: String,
     },
     /// A member is no address that is spoken to; the rule it breaks.
     Address(&'static str, &'static str),
     /// No algorithm of theirs is one of ours.
     NoAlgorithm,
-    /// The code flow is not served.
     NoCodeFlow,
     /// PKCE is served, but not with S256.
     NoS256,
@@ -232,15 +216,6 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_prompt_are_read_as_they_are() {
-        let read = |values: Value| read_with("prompt_values_supported", values).map(|metadata| metadata.prompt_values);
-        let both = BTreeSet::from([String::from("login"), String::from("none")]);
-        assert_eq!(read(json!(["none", "login", "login"])), Ok(Some(both)));
-        assert_eq!(read(json!([])), Ok(Some(BTreeSet::new())));
-        assert_eq!(read(json!(null)), Ok(None));
-    }
-
-    #[test]
     fn the_document_is_below_the_issuer() {
         let expected = "https://login.example.com/realms/corp/.well-known/openid-configuration";
         assert_eq!(address(ISSUER), expected);
@@ -272,9 +247,7 @@ mod tests {
     #[test]
     fn what_is_missing_or_malformed_is_named() {
         for name in ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"] {
-            for absent in [json!(null), Value::Null] {
-                assert_eq!(read_with(name, absent), Err(MetadataProblem::Missing(name)));
-            }
+            assert_eq!(read_with(name, json!(null)), Err(MetadataProblem::Missing(name)));
             let mut without = document();
             without.as_object_mut().unwrap().remove(name);
             assert_eq!(read(&without, ISSUER), Err(MetadataProblem::Missing(name)));
@@ -302,19 +275,12 @@ mod tests {
         for name in
             ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "end_session_endpoint"]
         {
-            for url in [
-                "http://login.example.com/x",
-                "http://10.0.0.1/x",
-                "http://127.0.0.1.evil.example/x",
-                "//login.example.com/x",
-                "/token",
-                "file:///etc/passwd",
-                "javascript:alert(1)",
-                "https://user@login.example.com/x",
-                "https://login.example.com/x#y",
-                "https://login.example.com\\x",
-                "",
-            ] {
+            for url in
+                "http://login.example.com/x|http://10.0.0.1/x|http://127.0.0.1.evil.example/x|//login.example.com/x|\
+                /token|file:///etc/passwd|javascript:alert(1)|https://user@login.example.com/x|\
+                https://login.example.com/x#y|https://login.example.com\\x|"
+                    .split('|')
+            {
                 let problem = read_with(name, json!(url)).unwrap_err();
                 assert!(matches!(problem, MetadataProblem::Address(named, _) if named == name), "{name} {url}");
             }

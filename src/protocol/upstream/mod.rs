@@ -25,7 +25,6 @@ use super::secret::SecretText;
 
 pub use ask::{Ask, PromptValues};
 
-/// Who somebody is upstream, verified in full.
 #[derive(Clone, Debug)]
 pub struct UpstreamIdentity {
     /// Half of the account's key: the issuer; for a provider without one, its `userinfo_endpoint`.
@@ -74,13 +73,11 @@ fn identifier(members: &Map<String, Value>, name: &str) -> Option<String> {
     members.get(name)?.as_str().filter(|text| is_identifier(text)).map(str::to_owned)
 }
 
-/// Something of theirs for the log: escaped and cut.
 fn shown(text: &str) -> String {
     let cut: String = text.chars().take(200).collect();
     format!("\"{}\"", cut.escape_debug())
 }
 
-/// Why nobody came back from upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamProblem {
     /// They cancelled there, or were refused there.

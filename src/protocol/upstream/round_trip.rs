@@ -31,12 +31,9 @@ pub struct RoundTrip {
     pub flow: [u8; 8],
     /// SHA-256 of that cookie's value.
     pub cookie_hash: [u8; 32],
-    /// `nonce`
     pub nonce: String,
-    /// `code_verifier`
     #[serde(with = "exposed")]
     pub code_verifier: SecretText,
-    /// When they left.
     pub begun_at: Instant,
     /// `max_age`, as upstream was asked.
     pub max_age: Option<u64>,

@@ -11,23 +11,17 @@ use super::super::secret::SecretText;
 use super::metadata::SecretTransport;
 use super::{UpstreamProblem, shown};
 
-/// What is sent to the token endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenRequest<'a> {
-    /// `code`
     pub code: &'a SecretText,
-    /// `redirect_uri`, as in the authorization request.
     pub redirect_uri: &'a str,
-    /// `code_verifier`
     pub code_verifier: &'a SecretText,
-    /// `client_id`
     pub client_id: &'a str,
     /// `client_secret` and how it travels; without one we are a public client there.
     pub secret: Option<(&'a SecretText, SecretTransport)>,
 }
 
 impl TokenRequest<'_> {
-    /// The form.
     pub fn fields(&self) -> Vec<(&'static str, &str)> {
         let mut fields = vec![
             ("grant_type", "authorization_code"),
@@ -54,23 +48,17 @@ impl TokenRequest<'_> {
     }
 }
 
-/// An answer as it came.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// The HTTP status.
     pub status: u16,
-    /// `Content-Type`
     pub content_type: Option<&'a str>,
-    /// The body.
     pub body: &'a [u8],
 }
 
-/// What the code was exchanged for.
 #[derive(Clone, Debug)]
 pub struct UpstreamTokens {
     /// `access_token`: fit for an `Authorization` header.
     pub access_token: SecretText,
-    /// `id_token`
     pub id_token: Option<SecretText>,
 }
 
@@ -262,16 +250,10 @@ mod tests {
             user_info(&Answer { status, content_type: Some("application/json"), body: body.as_bytes() })
         };
         assert_eq!(read(200, r#"{"sub": "u"}"#).unwrap().get("sub"), Some(&json!("u")));
-        for (status, body, words) in [
-            (200, "eyJhbGciOiJSUzI1NiJ9.e30.AA", "no JSON object"),
-            (200, "[]", "no JSON object"),
-            (200, "", "no JSON object"),
-            (301, "{}", "redirects"),
-            (401, "{}", "status 401"),
-            (204, "", "status 204"),
-        ] {
-            let Err(UpstreamProblem::Unavailable(cause)) = read(status, body) else { panic!("{status} {body}") };
-            assert!(cause.contains(words), "{cause}");
+        for (status, body) in
+            [(200, "eyJhbGciOiJSUzI1NiJ9.e30.AA"), (200, "[]"), (200, ""), (301, "{}"), (401, "{}"), (204, "")]
+        {
+            assert!(matches!(read(status, body), Err(UpstreamProblem::Unavailable(_))), "{status} {body}");
         }
     }
 

@@ -7,19 +7,16 @@ use super::super::reason::Reason;
 use super::UpstreamProblem;
 use super::choices::Choices;
 
-/// Where somebody goes on who did not get in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WayOut {
     /// The login page, which says what happened. Nobody is sent straight upstream from there.
     ChooseAgain,
-    /// The client is told.
     TellClient(Refusal),
     /// A page that tells them, with the way back to the login page: whoever answered so, the client shall not hear of it.
     Page,
 }
 
 impl UpstreamProblem {
-    /// The reason that goes with it.
     pub fn reason(&self) -> Reason {
         match self {
             UpstreamProblem::Cancelled => Reason::UpstreamCancelled,
@@ -69,48 +66,29 @@ pub fn way_out(problem: &UpstreamProblem, provider: &str, choices: &Choices, has
 mod tests {
     use super::*;
 
-    fn choices(password: bool, providers: &[&str]) -> Choices {
-        Choices { password, providers: providers.iter().map(|name| (*name).to_owned()).collect() }
-    }
-
-    fn problems() -> [(UpstreamProblem, AuthorizeErrorCode); 4] {
-        [
+    #[test]
+    fn whoever_has_another_way_may_choose_it_and_else_the_client_is_told() {
+        let choices = |password: bool, providers: &[&str]| {
+            let others = Choices { password, providers: providers.iter().map(|name| (*name).to_owned()).collect() };
+            move |problem: &UpstreamProblem, has_client| way_out(problem, "corp", &others, has_client)
+        };
+        let several = [choices(true, &["corp"]), choices(false, &["corp", "hub"]), choices(true, &[])];
+        let alone = [choices(false, &["corp"]), choices(false, &[])];
+        let away = UpstreamProblem::Unavailable(String::from("no route"));
+        for (problem, code) in [
             (UpstreamProblem::Cancelled, AuthorizeErrorCode::AccessDenied),
             (UpstreamProblem::LoginRequired, AuthorizeErrorCode::LoginRequired),
             (UpstreamProblem::Busy, AuthorizeErrorCode::TemporarilyUnavailable),
-            (UpstreamProblem::Unavailable(String::from("no route")), AuthorizeErrorCode::TemporarilyUnavailable),
-        ]
-    }
-
-    #[test]
-    fn who_has_another_way_may_choose_it() {
-        for (problem, _) in problems() {
-            for choices in [choices(true, &["corp"]), choices(false, &["corp", "hub"]), choices(true, &[])] {
-                assert_eq!(way_out(&problem, "corp", &choices, true), WayOut::ChooseAgain, "{problem:?} {choices:?}");
-            }
+            (away, AuthorizeErrorCode::TemporarilyUnavailable),
+        ] {
+            assert!(several.iter().all(|out| out(&problem, true) == WayOut::ChooseAgain), "{problem:?}");
+            let told = WayOut::TellClient(Refusal::new(code, problem.reason()));
+            assert!(alone.iter().all(|out| out(&problem, true) == told), "{problem:?}");
+            assert!(alone.iter().all(|out| out(&problem, false) == WayOut::ChooseAgain), "nobody to tell");
         }
-    }
-
-    #[test]
-    fn where_there_is_no_other_way_the_client_is_told() {
-        for (problem, code) in problems() {
-            for choices in [choices(false, &["corp"]), choices(false, &[])] {
-                let WayOut::TellClient(refusal) = way_out(&problem, "corp", &choices, true) else {
-                    panic!("{problem:?} is told to nobody")
-                };
-                assert_eq!((refusal.code, refusal.reason), (code, problem.reason()));
-                assert_eq!(way_out(&problem, "corp", &choices, false), WayOut::ChooseAgain, "nobody to tell");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_not_believed_is_told_to_the_person_alone() {
-        let problem = UpstreamProblem::NotBelieved(String::from("the nonce is another one"));
-        for choices in [choices(true, &["corp"]), choices(false, &["corp"]), choices(false, &[])] {
-            for has_client in [true, false] {
-                assert_eq!(way_out(&problem, "corp", &choices, has_client), WayOut::Page);
-            }
-        }
+        // What is not believed is told to the person alone.
+        let forged = UpstreamProblem::NotBelieved(String::from("the nonce is another one"));
+        let all = several.iter().chain(&alone);
+        assert!(all.clone().all(|out| out(&forged, true) == WayOut::Page && out(&forged, false) == WayOut::Page));
     }
 }

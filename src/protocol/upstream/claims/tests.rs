@@ -1,3 +1,5 @@
+//! What becomes of another provider's claims, table by table.
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -168,19 +170,6 @@ fn the_longest_of_too_much_is_left_out_and_named() {
     );
     assert_eq!(taken.left_out, ["email"]);
     assert_eq!(taken.claims.keys().collect::<Vec<_>>(), ["a", "b", "c", "role"]);
-}
-
-#[test]
-fn an_account_is_known_by_what_was_taken_over_of_it() {
-    for (claims, expected) in [
-        (json!({"email": "a@b.example", "name": "A"}), Some("a@b.example")),
-        (json!({"email": 7, "preferred_username": "alice", "nickname": "al"}), Some("alice")),
-        (json!({"email": "x".repeat(201), "nickname": "a\u{202e}l", "name": "Alice"}), Some("Alice")),
-        (json!({"name": " "}), None),
-        (json!({"role": ["admin"]}), None),
-    ] {
-        assert_eq!(known_as(&members(claims.clone())), expected, "{claims}");
-    }
 }
 
 #[test]
