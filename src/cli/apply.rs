@@ -13,12 +13,11 @@ use super::operator::Operator;
 use super::output;
 use crate::crypto::master::Purpose;
 use crate::crypto::sealing::Sealer;
-use crate::protocol::registration::plan::{Plan, Verb};
+use crate::protocol::registration::plan::{Change, Plan, Verb};
 use comparison::Comparison;
 use enact::Enactment;
 use functions::Functions;
 
-/// `--prune`, for `plan` and `apply`.
 pub(super) const PRUNE: CommandOption = CommandOption {
     name: "--prune",
     value: None,
@@ -58,11 +57,16 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&report)
 }
 
-/// A line for each object that changed, and the numbers.
 fn report(plan: &Plan<'_>) -> String {
-    let line = |verb: Verb, kind: &str, name: &str| format!("{} {kind} {}", done(verb), name.escape_debug());
-    let mut lines: Vec<String> =
-        plan.changes.iter().map(|change| line(change.verb, change.step.kind(), change.step.name())).collect();
+    let line = |change: &Change<'_>| {
+        let done = match change.verb {
+            Verb::Add => "added",
+            Verb::Change => "changed",
+            Verb::Remove => "removed",
+        };
+        format!("{done} {} {}", change.step.kind(), change.step.name().escape_debug())
+    };
+    let mut lines: Vec<String> = plan.changes.iter().map(line).collect();
     let (added, changed) = (plan.count(Verb::Add), plan.count(Verb::Change));
     let mut numbers = format!("{added} added, {changed} changed, {} unchanged", plan.unchanged);
     let removed = plan.count(Verb::Remove);
@@ -71,12 +75,4 @@ fn report(plan: &Plan<'_>) -> String {
     }
     lines.push(numbers);
     lines.join("\n")
-}
-
-fn done(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Add => "added",
-        Verb::Change => "changed",
-        Verb::Remove => "removed",
-    }
 }

@@ -14,20 +14,16 @@ use crate::protocol::nearest::{hint, nearest};
 use super::command::{Command, is_flag};
 use super::failure::Failure;
 
-/// A command as typed.
 pub(super) struct Invocation {
     pub(super) command: &'static Command,
     values: Vec<String>,
     options: BTreeMap<String, Vec<String>>,
     pub(super) env_file: Option<PathBuf>,
     settings: Vec<(&'static str, String)>,
-    /// All of it, as typed.
     pub(super) arguments: Vec<OsString>,
-    /// What this binary adds to the grants.
     pub(super) extension_grants: &'static [ExtensionGrant],
 }
 
-/// What the arguments ask for.
 pub(super) enum Wanted {
     Command(Invocation),
     /// Help on these words: none, a group of commands, or a command.
@@ -45,7 +41,6 @@ struct Typed {
     version: bool,
 }
 
-/// Reads the arguments that follow the program's name.
 pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Wanted, Failure> {
     let typed = read(arguments.clone(), commands)?;
     if typed.version {
@@ -65,13 +60,11 @@ pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> 
 
 /// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
 pub(super) fn named(words: &[String], commands: &[&'static Command]) -> Option<&'static Command> {
-    let fitting = commands.iter().copied().filter(|command| is_named(command, words));
-    fitting.max_by_key(|command| command.name.len())
-}
-
-fn is_named(command: &Command, words: &[String]) -> bool {
-    let name: Vec<&str> = command.name.split(' ').collect();
-    name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
+    let begins = |command: &&Command| {
+        let name: Vec<&str> = command.name.split(' ').collect();
+        name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
+    };
+    commands.iter().copied().filter(|command| begins(command)).max_by_key(|command| command.name.len())
 }
 
 fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed, Failure> {
@@ -143,37 +136,32 @@ impl Typed {
 }
 
 impl Invocation {
-    /// The value at that place after the command; `check_values` has seen that it is there.
+    /// `check_values` has seen that it is there.
     pub(super) fn value(&self, index: usize) -> &str {
         self.values.get(index).map(String::as_str).unwrap_or_default()
     }
 
-    /// The values from that place on, where the command takes any number of them.
     pub(super) fn values_from(&self, index: usize) -> Vec<&str> {
         self.values.iter().skip(index).map(String::as_str).collect()
     }
 
-    /// The value of an option, if it was typed; the last, if it was typed several times.
+    /// The last, if it was typed several times.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name)?.last().map(String::as_str)
     }
 
-    /// Every value of an option that may be repeated.
     pub(super) fn every(&self, name: &str) -> Vec<&str> {
         self.options.get(name).into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// Whether an option was typed.
     pub(super) fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
 
-    /// The texts of the settings.
     pub(super) fn source(&self) -> Result<Source, Failure> {
         Ok(Source::from_environment(self.env_file.as_deref(), &self.settings)?)
     }
 
-    /// The settings.
     pub(super) fn config(&self) -> Result<Config, Failure> {
         Ok(Config::load(&self.source()?)?)
     }

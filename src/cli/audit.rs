@@ -44,7 +44,6 @@ pub(super) const LIST: Command = Command {
     run: Run::Once(list),
 };
 
-/// Listed unless told otherwise.
 const LIMIT: i64 = 100;
 /// Listed at most: all of it is held at once.
 const MOST: i64 = 100_000;

@@ -167,7 +167,6 @@ fn secret(invocation: &Invocation) -> Result<(), Failure> {
     })
 }
 
-/// What the audit log tells of a secret.
 fn told_secret(secret: &SecretRow) -> Value {
     json!({"description": secret.description, "expires_at": secret.expires_at.map(timestamp::format)})
 }

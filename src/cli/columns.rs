@@ -2,7 +2,6 @@
 
 use std::iter::repeat_n;
 
-/// As wide as help is.
 const COLUMNS: usize = 80;
 
 /// `first`, and the words behind it with a space between two. What does not fit on a line goes on in the next, behind `indent`

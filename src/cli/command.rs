@@ -8,50 +8,37 @@ use super::arguments::Invocation;
 use super::columns::fill;
 use super::failure::Failure;
 
-/// A command: its line in the table.
 pub(super) struct Command {
     /// As typed: `user add`.
     pub(super) name: &'static str,
     /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do without. The last may end in
     /// `...`: one or more of them.
     pub(super) values: &'static [&'static str],
-    /// Options of its own.
     pub(super) options: &'static [CommandOption],
-    /// One sentence.
     pub(super) summary: &'static str,
-    /// What somebody would type.
     pub(super) example: &'static str,
-    /// Does it.
     pub(super) run: Run,
 }
 
-/// How a command is run.
 pub(super) enum Run {
-    /// It does its work and is done.
     Once(fn(&Invocation) -> Result<(), Failure>),
-    /// It stays, and ends with an exit code of its own.
+    /// With an exit code of its own.
     Stays(fn(&Invocation) -> Result<ExitCode, Failure>),
 }
 
-/// An option of a command.
 pub(super) struct CommandOption {
-    /// With its dashes.
     pub(super) name: &'static str,
-    /// What its value is called; `None` takes none.
     pub(super) value: Option<&'static str>,
     /// A clause; empty for what only this program itself passes on.
     pub(super) meaning: &'static str,
 }
 
-/// `--json`, on every list.
 pub(super) const JSON: CommandOption =
     CommandOption { name: "--json", value: None, meaning: "print JSON instead of a table" };
 
-/// `--tenant`, wherever a user is named.
 pub(super) const TENANT: CommandOption =
     CommandOption { name: "--tenant", value: Some("NAME"), meaning: "the tenant the user belongs to" };
 
-/// `--user`, where a list can be of one user.
 pub(super) const OF_USER: CommandOption =
     CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those of this user alone" };
 
@@ -70,12 +57,10 @@ impl Command {
         [format!("gatepost {}", self.name)].into_iter().chain(parts).collect()
     }
 
-    /// Its options, but those that only this program itself passes on.
     pub(super) fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
         self.options.iter().filter(|option| !option.meaning.is_empty())
     }
 
-    /// What `--help` prints.
     pub(super) fn help(&self) -> String {
         let usage = self.usage_parts();
         let usage = fill("Usage: ", usage.iter().map(String::as_str), "Usage: gatepost ".len());
@@ -93,7 +78,6 @@ impl Command {
     }
 }
 
-/// Whether what must follow a command is an option of it.
 pub(super) fn is_flag(value: &str) -> bool {
     value.starts_with("--")
 }
@@ -112,11 +96,9 @@ const SETTINGS_HINT: &str = "\
 Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
 the same names, as --base-url; `gatepost --help` lists them.";
 
-/// What the exit codes mean.
 pub(super) const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
 
-/// What `gatepost --help` prints.
 pub(super) fn overview(commands: &[&Command]) -> String {
     let mut text = String::from("Usage: gatepost COMMAND [--env-file FILE] [--SETTING VALUE]...\n\nCommands:\n");
     text.push_str(&list(commands));
@@ -133,7 +115,6 @@ pub(super) fn overview(commands: &[&Command]) -> String {
     text
 }
 
-/// What `gatepost user --help` prints: the commands that begin with that word.
 pub(super) fn group(word: &str, commands: &[&Command]) -> String {
     let example = commands.first().map_or("", |command| command.example);
     format!(

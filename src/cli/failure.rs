@@ -8,17 +8,14 @@ use crate::config::ConfigError;
 use crate::protocol::registration::Problem;
 use crate::store::StoreError;
 
-/// How many problems of a document are told at once.
 const MOST_SHOWN: usize = 100;
 
 /// A command's failure. `Display` is what the person reads; no secret stands in it.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Exit code 1.
     Refused(String),
-    /// Exit code 2: what was typed is no command; names the nearest where there is one.
+    /// Names the nearest where there is one.
     Usage(String),
-    /// Exit code 78.
     Configuration(String),
 }
 
@@ -31,7 +28,6 @@ impl Failure {
         })
     }
 
-    /// A refused document: every problem on a line of its own.
     pub(super) fn of_document(problems: &[Problem]) -> Failure {
         let mut lines: Vec<String> = problems.iter().take(MOST_SHOWN).map(Problem::to_string).collect();
         if problems.len() > MOST_SHOWN {

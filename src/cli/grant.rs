@@ -37,7 +37,6 @@ pub(super) const REVOKE: Command = Command {
     run: Run::Once(revoke),
 };
 
-/// How many grants are read at once.
 const PAGE: i64 = 1_000;
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {

@@ -45,10 +45,8 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     }
 }
 
-/// What a server answered.
 struct Answer {
     status: String,
-    /// The first line of the body.
     said: String,
 }
 
@@ -84,7 +82,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The answer; at most four kilobytes are waited for.
+/// At most four kilobytes are waited for.
 fn ask(mut stream: impl Read + Write, path: &str) -> std::io::Result<Answer> {
     // In one piece: a server may answer, and close, once it has seen the beginning.
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

@@ -67,7 +67,6 @@ fn row(provider: &IdentityProvider, has_secret: bool) -> (Vec<String>, Value) {
     (cells, value)
 }
 
-/// Those that are served.
 pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failure> {
     Ok(registered(operator)?.iter().filter_map(|row| read(row).ok()).collect())
 }
@@ -77,7 +76,6 @@ fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
     Ok(entries.into_iter().filter(|entry| entry.kind == CatalogueKind::IdentityProvider).collect())
 }
 
-/// The provider of that name.
 fn named(operator: &Operator, name: &str) -> Result<CatalogueRow, Failure> {
     let mut all = registered(operator)?;
     match all.iter().position(|entry| entry.name == name) {

@@ -79,7 +79,6 @@ fn words(state: KeyState) -> (&'static str, &'static str) {
     }
 }
 
-/// `--algorithm`; all where there is none.
 fn algorithms(invocation: &Invocation) -> Result<Vec<SigningAlgorithm>, Failure> {
     let Some(name) = invocation.option("--algorithm") else { return Ok(SigningAlgorithm::ALL.to_vec()) };
     let unknown =

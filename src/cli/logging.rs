@@ -47,7 +47,7 @@ pub fn start(config: &Config) {
     start_with(config.log_format, config.log_level, true, writer.is_ok().then_some(queue));
 }
 
-/// Starts logging for a command that says its few lines to whoever typed it.
+/// For a command that says its few lines to whoever typed it.
 pub fn start_plainly() {
     start_with(LogFormat::Text, LevelFilter::Info, false, None);
 }
@@ -114,7 +114,6 @@ pub fn dropped_lines() -> u64 {
 
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Lines between those who log and the thread that writes.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -221,7 +220,6 @@ impl StandardError {
     }
 }
 
-/// Takes a record's fields over into a JSON object.
 struct Members<'a>(&'a mut Map<String, Value>);
 
 impl<'kvs> VisitSource<'kvs> for Members<'_> {

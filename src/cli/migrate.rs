@@ -68,7 +68,6 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&format!("The database is ready for {issuer}."))
 }
 
-/// Tells what `migrate` would do, how long that takes here, and who would have to wait for it.
 fn rehearse(operator: &Operator) -> Result<(), Failure> {
     let rehearsed = operator.store.administer(|client| migrate::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, locks } in rehearsed {

@@ -40,7 +40,7 @@ use arguments::{Invocation, Wanted, named, parse};
 use command::{Command, Run, group, overview};
 use failure::Failure;
 
-/// Every command, in the order of `--help`.
+/// In the order of `--help`.
 const COMMANDS: &[&Command] = &[
     &serve::COMMAND,
     &migrate::COMMAND,

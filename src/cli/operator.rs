@@ -22,14 +22,13 @@ use crate::store::{DatabaseSettings, Store, migrate};
 use super::arguments::Invocation;
 use super::failure::Failure;
 
-/// Settings and database.
 pub(super) struct Operator {
     pub(super) config: Config,
     pub(super) store: Store,
 }
 
 impl Operator {
-    /// Reads the settings; connects to nothing yet.
+    /// Connects to nothing yet.
     pub(super) fn open(invocation: &Invocation) -> Result<Operator, Failure> {
         let config = invocation.config()?;
         let settings = DatabaseSettings {
@@ -45,7 +44,7 @@ impl Operator {
         Ok(Operator { config, store })
     }
 
-    /// The same, for a database that this program and these settings fit.
+    /// For a database that this program and these settings fit.
     pub(super) fn open_installed(invocation: &Invocation) -> Result<(Operator, Installation), Failure> {
         let operator = Operator::open(invocation)?;
         migrate::check_level(&operator.store)?;
@@ -57,7 +56,6 @@ impl Operator {
         Ok((operator, found))
     }
 
-    /// The keys derived from the master secret for this installation.
     pub(super) fn derived_keys(&self, installation: &Installation) -> Result<DerivedKeys, Failure> {
         let derived = self.master_secret()?.derive(&installation.id, &installation.issuer);
         let sealer = Sealer::new(&derived, Purpose::SigningKey);
@@ -76,7 +74,6 @@ impl Operator {
         }
     }
 
-    /// The master secret.
     pub(super) fn master_secret(&self) -> Result<MasterSecret, Failure> {
         let missing =
             "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, readable by its owner only";
@@ -84,23 +81,19 @@ impl Operator {
         MasterSecret::read(path).map_err(Failure::Configuration)
     }
 
-    /// Password hashing at the configured cost.
     pub(super) fn password_hashing(&self) -> Result<PasswordHashing, Failure> {
         PasswordHashing::new(app::cost(&self.config)).map_err(Failure::Configuration)
     }
 
-    /// How far ahead partitions must reach, given the longest lifetimes that clients register.
     pub(super) fn horizons(&self, registered: LongestLifetimes) -> Horizons {
         app::horizons(&self.config, &registered)
     }
 
-    /// The database's clock.
     pub(super) fn now(&self) -> Result<Instant, Failure> {
         Ok(installation::read(&self.store)?.now)
     }
 }
 
-/// An event of a command.
 pub(super) fn audit_event(event: &str, detail: Value) -> AuditEvent<'_> {
     AuditEvent { event, detail, ..AuditEvent::default() }
 }

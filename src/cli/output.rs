@@ -10,7 +10,7 @@ use crate::protocol::registration::timestamp;
 
 use super::failure::Failure;
 
-/// Prints a line, or several. A reader that closed its end early is no failure.
+/// A reader that closed its end early is no failure.
 pub(super) fn line(text: &str) -> Result<(), Failure> {
     match write(text) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
@@ -40,7 +40,6 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// JSON, laid out for people.
 pub(super) fn pretty(value: &Value) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
 }
@@ -77,7 +76,6 @@ fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Prints a list: as JSON, or as a table with these headings.
 pub(super) fn list(json: bool, headings: &[&str], rows: &[(Vec<String>, Value)]) -> Result<(), Failure> {
     if json {
         let values: Vec<&Value> = rows.iter().map(|(_, value)| value).collect();
@@ -110,7 +108,6 @@ pub(super) fn printable(cell: &str) -> String {
         .collect()
 }
 
-/// An instant as people and programs read it.
 pub(super) fn time(instant: Instant) -> String {
     timestamp::format(instant)
 }

@@ -3,10 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Between two looks of the line.
 const PACE: Duration = Duration::from_millis(100);
 
-/// The line. Dropped, it leaves nothing behind.
+/// Dropped, it leaves nothing behind.
 pub(super) struct Progress {
     total: usize,
     done: usize,
@@ -15,12 +14,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Work of so many steps.
     pub(super) fn of(total: usize) -> Progress {
         Progress { total, done: 0, shown_at: None, is_seen: total > 1 && io::stderr().is_terminal() }
     }
 
-    /// So many more are done.
     pub(super) fn advance(&mut self, steps: usize) {
         self.done += steps;
         let is_due = self.shown_at.is_none_or(|shown_at| shown_at.elapsed() >= PACE) || self.done == self.total;

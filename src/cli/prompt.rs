@@ -11,21 +11,17 @@ use super::command::CommandOption;
 use super::failure::Failure;
 use super::output;
 
-/// `--yes`, on what asks before it acts.
 pub(super) const YES: CommandOption =
     CommandOption { name: "--yes", value: None, meaning: "do not ask, at a terminal, whether this is meant" };
 
 /// Asks twice at a terminal; otherwise takes the first line of standard input.
 pub(super) fn new_password() -> Result<SecretText, Failure> {
-    let password = if io::stdin().is_terminal() { typed_twice()? } else { piped()? };
+    let password = secret("Password: ")?;
+    if io::stdin().is_terminal() && secret("Once more: ")? != password {
+        return Err(Failure::Refused(String::from("the two passwords differ")));
+    }
     check_new(password.expose()).map_err(|rule| Failure::Refused(format!("the password {rule}")))?;
     Ok(password)
-}
-
-fn typed_twice() -> Result<SecretText, Failure> {
-    let first = SecretText::new(rpassword::prompt_password("Password: ")?);
-    let second = SecretText::new(rpassword::prompt_password("Once more: ")?);
-    if first == second { Ok(first) } else { Err(Failure::Refused(String::from("the two passwords differ"))) }
 }
 
 /// Asks once, without echo; otherwise takes the first line of standard input.

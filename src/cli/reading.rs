@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind};
 
 use super::failure::Failure;
 
-/// Says which file, and what is the matter with it.
 pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
     let kind = error.kind();
     let known = [
@@ -17,7 +16,7 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
     Failure::Refused(format!("{name} cannot be read: {reason}"))
 }
 
-/// Its text; the failure says where it stops being one.
+/// The failure says where it stops being text.
 pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(Failure::Refused(format!("{name} is UTF-16: save it as UTF-8")));

@@ -11,7 +11,6 @@ use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::SigningKeyRow;
 
-/// One sealed thing, with the row it stands in.
 pub(super) enum Sealed {
     Key(SigningKeyRow, SecretBytes),
     ClientSecret(ClientId, SecretRow),
@@ -20,7 +19,6 @@ pub(super) enum Sealed {
 }
 
 impl Sealed {
-    /// Everything there is, as it stands within this change.
     pub(super) fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>, StoreError> {
         let mut all = Vec::new();
         for row in writer.signing_keys()? {
@@ -41,7 +39,6 @@ impl Sealed {
         Ok(all)
     }
 
-    /// As people read it.
     pub(super) fn name(&self) -> String {
         match self {
             Sealed::Key(row, _) => format!("signing key {}", row.kid),
@@ -103,10 +100,8 @@ impl Sealed {
     }
 }
 
-/// What became of everything.
 #[derive(Debug, Default)]
 pub(super) struct Resealed {
-    /// Sealed anew.
     pub(super) moved: usize,
     /// Sealed just so already.
     pub(super) current: usize,

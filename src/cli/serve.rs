@@ -85,17 +85,15 @@ fn without_env_file(arguments: Vec<OsString>) -> Vec<OsString> {
 const EXIT_CONFIGURATION: i32 = 78;
 /// How often the registry asks the database for its version.
 const REFRESH: Duration = Duration::from_millis(900);
-/// How often partitions and counters are looked after.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How long a server process that nobody else serves beside waits for the house before it answers without: callers
 /// rather wait a moment than be turned away.
 const LOAD_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a successor waits. It takes over with the house open or not at all, and its predecessor goes on serving.
 const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
-/// Between two tries to load the house.
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
-/// Runs the supervisor. `arguments` and `environment` are for the server process.
+/// `arguments` and `environment` are for the server process.
 pub fn supervise(config: &Config, mut arguments: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> ExitCode {
     let Some(program) = env::args_os().next().map(PathBuf::from).and_then(installed_path) else {
         log::error!("this program's own path cannot be told");
@@ -126,7 +124,6 @@ fn installed_path(argument: PathBuf) -> Option<PathBuf> {
     env::current_exe().ok()
 }
 
-/// Runs the server process.
 fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
     logging::start(&config);
     let (master, store, extensions) = match prepare(&config, table) {
@@ -173,7 +170,7 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
     )
 }
 
-/// Starts a thread that runs as long as the process, which is nothing without it.
+/// The process is nothing without it.
 fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
     if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(move || work(app)) {
         log::error!("a thread cannot be started: {error}");
@@ -206,7 +203,6 @@ fn prepare(config: &Config, table: &'static [ExtensionGrant]) -> Result<(MasterS
     Ok((master, store, Extensions { table, functions: functions? }))
 }
 
-/// How `serve` and the commands use the database.
 pub fn database_settings(config: &Config) -> DatabaseSettings {
     DatabaseSettings {
         url: config.database_url.clone(),
@@ -246,7 +242,6 @@ fn keep(app: &App) -> ! {
     }
 }
 
-/// Says what the database does not do, and when that is over.
 fn tell_denial(store: &Store, told: &mut BTreeSet<String>) {
     let denied = store.denied_lately();
     denied.difference(told).for_each(|cause| log::error!("the database does not do everything: {cause}"));
@@ -256,7 +251,6 @@ fn tell_denial(store: &Store, told: &mut BTreeSet<String>) {
     *told = denied;
 }
 
-/// Says at start what is weak, and again when that changes.
 fn tell_weak_settings(app: &App, told: &mut Option<String>) {
     let in_frames = app.config.cookie_same_site == SameSite::None;
     let line = weak_settings::line(&app.registry.snapshot().weak_settings, in_frames);
@@ -346,32 +340,28 @@ fn remove_expired_events(app: &App) {
 /// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
-        housekeep(app);
-        thread::sleep(HOUSEKEEPING);
-    }
-}
-
-fn housekeep(app: &App) {
-    app.release_hashing_memory();
-    match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
-        Ok(maintained) => {
-            if !maintained.left_to_another {
-                remove_expired_events(app);
-                remove_old_devices(app);
+        app.release_hashing_memory();
+        match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
+            Ok(maintained) => {
+                if !maintained.left_to_another {
+                    remove_expired_events(app);
+                    remove_old_devices(app);
+                }
+                for name in maintained.made.iter().chain(&maintained.dropped) {
+                    log::info!("partition made or dropped: {name}");
+                }
             }
-            for name in maintained.made.iter().chain(&maintained.dropped) {
-                log::info!("partition made or dropped: {name}");
-            }
+            Err(error) => log::warn!("partitions could not be looked after: {error}"),
         }
-        Err(error) => log::warn!("partitions could not be looked after: {error}"),
-    }
-    match app.keep_keys() {
-        Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
-        Err(error) => log::warn!("signing keys could not be looked after: {error}"),
-    }
-    let most = i64::from(app.config.limits.tracked);
-    if let Err(error) = sign_in_failures::clean(&app.store, most) {
-        log::warn!("old sign-in failures could not be removed: {error}");
+        match app.keep_keys() {
+            Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
+            Err(error) => log::warn!("signing keys could not be looked after: {error}"),
+        }
+        let most = i64::from(app.config.limits.tracked);
+        if let Err(error) = sign_in_failures::clean(&app.store, most) {
+            log::warn!("old sign-in failures could not be removed: {error}");
+        }
+        thread::sleep(HOUSEKEEPING);
     }
 }
 

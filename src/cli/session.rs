@@ -30,7 +30,6 @@ pub(super) const END: Command = Command {
     run: Run::Once(end),
 };
 
-/// How many sessions are read at once.
 const PAGE: i64 = 1_000;
 
 fn list(invocation: &Invocation) -> Result<(), Failure> {

@@ -70,7 +70,6 @@ pub(super) const REVOKE: Command = Command {
     run: Run::Once(revoke),
 };
 
-/// How many users are read at once.
 const PAGE: i64 = 1_000;
 
 fn add(invocation: &Invocation) -> Result<(), Failure> {
@@ -92,7 +91,6 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
 }
 
-/// A user as a document has them, if its rules hold.
 fn judged(described: &Value) -> Result<UserEntry, Failure> {
     registration::user::from_json(described, "").map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -161,7 +159,7 @@ fn password(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&format!("{} has a new password; what was signed in before is over", user.designation()))
 }
 
-/// The user of that name, in the tenant that `--tenant` names; one without a name by their subject.
+/// In the tenant that `--tenant` names; one without a name by their subject.
 pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str) -> Result<UserRow, Failure> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username)?.user;
@@ -173,7 +171,6 @@ pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str
     found.ok_or_else(|| missing(username))
 }
 
-/// The subject of the user that `--user` names, if it names one.
 pub(super) fn chosen(operator: &Operator, invocation: &Invocation) -> Result<Option<Subject>, Failure> {
     let username = invocation.option("--user");
     username.map(|username| named(operator, invocation, username).map(|user| user.sub)).transpose()

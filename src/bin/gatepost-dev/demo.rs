@@ -16,10 +16,9 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use authorization::{Attempt, SignInRequest};
-use back_channel::{Metadata, TokenResponse};
+use back_channel::Metadata;
 use id_token::{Expected, Parties};
 use maud::Markup;
-use serde_json::Value;
 use visitors::{SignedIn, Visitors};
 use web::{Incoming, Method, Outgoing};
 
@@ -32,7 +31,7 @@ const WORKERS: usize = 4;
 /// One answer from the provider takes at most this long.
 const PROVIDER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the demo application knows of itself: its registration at the provider. Its secret is public.
+/// Its registration at the provider. The secret is public.
 #[derive(Clone, Debug)]
 pub(super) struct RelyingParty {
     pub(super) issuer: String,
@@ -53,7 +52,6 @@ impl RelyingParty {
     }
 }
 
-/// Why a sign-in came to nothing: a heading and a sentence, for the page.
 #[derive(Debug, PartialEq, Eq)]
 struct Setback {
     heading: String,
@@ -73,7 +71,7 @@ struct Demo {
     visitors: Mutex<Visitors>,
 }
 
-/// Serves the demo application on the socket, in threads that end with the process.
+/// In threads that end with the process.
 pub(super) fn start(listener: TcpListener, relying_party: RelyingParty) -> Result<(), Trouble> {
     let failed = |error: &dyn std::fmt::Display| Trouble::new(format!("the demo application cannot start: {error}"));
     let server = tiny_http::Server::from_listener(listener, None).map_err(|error| failed(&error))?;
@@ -135,20 +133,16 @@ impl Demo {
     }
 
     fn sign_in(&self, incoming: &Incoming) -> Outgoing {
-        match self.authorization_url(incoming) {
-            Ok((location, handle)) => Outgoing::redirect(&location).with_cookie(&self.cookie_name(), &handle),
-            Err(setback) => page(502, views::setback(&setback)),
-        }
-    }
-
-    /// Where to send the browser, and the handle under which we remember that we did.
-    fn authorization_url(&self, incoming: &Incoming) -> Result<(String, String), Setback> {
-        let metadata = self.metadata()?;
-        let attempt = Attempt::new(random)?;
-        let request = SignInRequest::from_query(&incoming.query);
-        let location = authorization::url(&metadata.authorization_endpoint, &self.relying_party, &attempt, &request);
-        let handle = self.visitors().remember(incoming.cookie.as_deref(), attempt, random()?);
-        Ok((location, handle))
+        let begun = || -> Result<Outgoing, Setback> {
+            let metadata = self.metadata()?;
+            let attempt = Attempt::new(random)?;
+            let request = SignInRequest::from_query(&incoming.query);
+            let location =
+                authorization::url(&metadata.authorization_endpoint, &self.relying_party, &attempt, &request);
+            let handle = self.visitors().remember(incoming.cookie.as_deref(), attempt, random()?);
+            Ok(Outgoing::redirect(&location).with_cookie(&self.cookie_name(), &handle))
+        };
+        begun().unwrap_or_else(|setback| page(502, views::setback(&setback)))
     }
 
     fn callback(&self, incoming: &Incoming) -> Outgoing {
@@ -172,7 +166,10 @@ impl Demo {
 
         let metadata = self.metadata()?;
         let tokens = back_channel::redeem(&self.agent, &metadata, &self.relying_party, &code, &attempt.code_verifier)?;
-        let id_token_claims = self.verified(&metadata, &tokens, &attempt)?;
+        let keys = back_channel::keys(&self.agent, &metadata)?;
+        let expected = Expected { nonce: &attempt.nonce, access_token: &tokens.access_token };
+        let id_token_claims = id_token::verify(&tokens.id_token, &keys, &self.parties(), &expected)
+            .map_err(|refusal| Setback::new("The ID token was refused", refusal.to_string()))?;
         let claims = back_channel::userinfo(&self.agent, &metadata, &tokens.access_token)?;
         if claims.get("sub") != id_token_claims.get("sub") {
             return Err(Setback::new(
@@ -182,13 +179,6 @@ impl Demo {
         }
         let signed_in = SignedIn::new(claims, &tokens);
         self.visitors().sign_in(handle, signed_in, random()?).ok_or_else(unknown_attempt)
-    }
-
-    fn verified(&self, metadata: &Metadata, tokens: &TokenResponse, attempt: &Attempt) -> Result<Value, Setback> {
-        let keys = back_channel::keys(&self.agent, metadata)?;
-        let expected = Expected { nonce: &attempt.nonce, access_token: &tokens.access_token };
-        id_token::verify(&tokens.id_token, &keys, &self.parties(), &expected)
-            .map_err(|refusal| Setback::new("The ID token was refused", refusal.to_string()))
     }
 
     fn parties(&self) -> Parties<'_> {
@@ -218,7 +208,6 @@ impl Demo {
         }
     }
 
-    /// The provider says that a session is over, however that came.
     fn back_channel_logout(&self, incoming: &Incoming) -> Outgoing {
         let mut form = form_urlencoded::parse(incoming.body.as_bytes());
         let token = form.find(|(name, _)| name == "logout_token").map(|(_, value)| value).unwrap_or_default();

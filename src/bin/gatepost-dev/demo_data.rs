@@ -8,29 +8,25 @@ use super::demo::RelyingParty;
 
 const DOCUMENT: &str = include_str!("demo.json");
 
-/// Where the document says the demo application is; replaced by where it really is.
+/// In the document; replaced by where it really is.
 const DOCUMENTED_DEMO: &str = "http://localhost:8081";
 
-/// The client that the demo application is.
 const DEMO_CLIENT: &str = "demo";
 
-/// The demo's users and clients, and the document they stand in.
 #[derive(Debug)]
 pub(super) struct DemoData {
-    /// For `apply`.
     pub(super) document: String,
     pub(super) users: Vec<DemoUser>,
     pub(super) clients: Vec<DemoClient>,
 }
 
-/// Somebody to sign in as. The password is public, so it is plain text here.
+/// The password is public, so it is plain text here.
 #[derive(Debug, Deserialize)]
 pub(super) struct DemoUser {
     pub(super) username: String,
     pub(super) password: String,
 }
 
-/// A registered client.
 #[derive(Debug, Deserialize)]
 pub(super) struct DemoClient {
     client_id: String,
@@ -55,7 +51,6 @@ struct Registered {
 }
 
 impl DemoData {
-    /// The document with the demo application at `demo_base_url`.
     pub(super) fn following(demo_base_url: &str) -> Result<DemoData, Trouble> {
         let document = DOCUMENT.replace(DOCUMENTED_DEMO, demo_base_url);
         let registered: Registered =
@@ -63,7 +58,6 @@ impl DemoData {
         Ok(DemoData { document, users: registered.users, clients: registered.clients })
     }
 
-    /// The demo application's registration, as it knows it itself.
     pub(super) fn relying_party(&self, issuer: &str, demo_base_url: &str) -> Result<RelyingParty, Trouble> {
         let client = self.clients.iter().find(|client| client.client_id == DEMO_CLIENT);
         let secret = client.and_then(|client| client.secrets.first());
@@ -81,7 +75,6 @@ impl DemoData {
 }
 
 impl DemoClient {
-    /// One line for the terminal.
     pub(super) fn summary(&self) -> String {
         let secret = self.secrets.first().map_or("no secret", |secret| secret.value.as_str());
         let redirects = self.redirect_uris.join(" ");

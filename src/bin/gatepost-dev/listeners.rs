@@ -9,13 +9,11 @@ use socket2::SockRef;
 use super::Trouble;
 use super::options::loopback;
 
-/// A bound socket and the URL under which browsers reach it.
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) listener: TcpListener,
-    /// With the port that was really taken.
     pub(super) address: SocketAddr,
-    /// Scheme, host and port, without a slash at the end.
+    /// Without a slash at the end.
     pub(super) base_url: String,
 }
 
@@ -28,7 +26,7 @@ impl Listening {
         found.map_or_else(|| Listening::bind(loopback(0), "any port"), Ok)
     }
 
-    /// Takes the address; `flag` is named where it is taken already.
+    /// `flag` is named where it is taken already.
     pub(super) fn bind(address: SocketAddr, flag: &str) -> Result<Listening, Trouble> {
         let listener = TcpListener::bind(address).map_err(|error| refusal(address, flag, &error))?;
         // Inherited by accepted sockets; without it an answer over 1 KiB waits 40 ms for the peer's acknowledgement.

@@ -31,7 +31,6 @@ use project::Project;
 use provider::{Provider, ServeProcess};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// How often the command looks whether it was interrupted, or whether something it started has ended.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why the command ended before it was asked to: one sentence for the person who typed it, with what to do about it.
@@ -77,7 +76,11 @@ fn main() -> ExitCode {
 /// the reverse order.
 fn play(options: &Options) -> Result<(), Trouble> {
     let settings = Source::from_environment(None, &[]).map_err(|error| Trouble::new(error.to_string()))?;
-    let interrupted = interruption()?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .map_err(|error| Trouble::new(format!("signals cannot be caught: {error}")))?;
+    }
     let project = Project::open()?;
     provider::end_left_over(&project)?;
     // Those that somebody asked for come first: nobody else takes them then.
@@ -104,15 +107,6 @@ fn play(options: &Options) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn interruption() -> Result<Arc<AtomicBool>, Trouble> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))
-            .map_err(|error| Trouble::new(format!("signals cannot be caught: {error}")))?;
-    }
-    Ok(interrupted)
-}
-
 fn private_database(
     project: &Project,
     settings: &Source,
@@ -135,7 +129,6 @@ fn is_provided(settings: &Source, names: &[&str], credential: &str) -> bool {
         || settings.credential(credential).is_some()
 }
 
-/// Returns when the command was asked to end; an error when a part ended by itself.
 fn watch(
     serving: &mut ServeProcess,
     mut database: Option<&mut PrivatePostgres>,
@@ -163,24 +156,19 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData, env_file: &Path) -> 
         text.push_str(&format!("  Client           {}\n", client.summary()));
     }
     text.push_str(&format!("  Other commands   gatepost user list --env-file {}\n", env_file.display()));
-    text.push_str(&device_to_try(provider));
+    text.push_str(&format!(
+        "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
+         curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \
+         curl -d client_id=demo-device -d grant_type={} -d device_code=CODE {provider}/connect/token\n",
+        GrantType::DeviceCode.as_str()
+    ));
     text.push_str(
         "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends everything.",
     );
     text
 }
 
-/// A device of one's own, in two lines for a shell.
-fn device_to_try(provider: &str) -> String {
-    format!(
-        "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
-         curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \
-         curl -d client_id=demo-device -d grant_type={} -d device_code=CODE {provider}/connect/token\n",
-        GrantType::DeviceCode.as_str()
-    )
-}
-
-/// Prints a line for the person at the terminal. A closed pipe is no reason to stop.
+/// A closed pipe is no reason to stop.
 fn say(text: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());

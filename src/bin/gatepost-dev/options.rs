@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::Trouble;
 
-/// What `gatepost-dev --help` prints.
 pub(super) const USAGE: &str = "\
 Usage: gatepost-dev [--listen ADDRESS] [--demo-listen ADDRESS]
 
@@ -21,14 +20,13 @@ With GATEPOST_DATABASE_URL set, that database is used instead of a private one.
 Example:
   gatepost-dev --listen 9000";
 
-/// Where the two servers listen; `None` where nobody said.
+/// `None` where nobody said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) listen: Option<SocketAddr>,
     pub(super) demo_listen: Option<SocketAddr>,
 }
 
-/// What the arguments ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Start(Options),

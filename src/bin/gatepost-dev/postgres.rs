@@ -24,18 +24,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The database role; the socket lies in a directory that only its owner and we can enter, so it needs no password.
 const ROLE: &str = "gatepost";
 
-/// A running Postgres. Dropping it stops it.
+/// Dropping it stops it.
 #[derive(Debug)]
 pub(super) struct PrivatePostgres {
     cluster: Cluster,
     programs: Programs,
     server: Child,
-    /// Which database the provider uses.
     database: String,
 }
 
 impl PrivatePostgres {
-    /// Starts the project's Postgres, making its cluster first where there is none.
     pub(super) fn start(project: &Project) -> Result<PrivatePostgres, Trouble> {
         let cluster = Cluster::of(project)?;
         let programs = Programs::find(cluster.major_version().as_deref())?;
@@ -132,7 +130,6 @@ fn failed(what: &str, error: &postgres::Error) -> Trouble {
     Trouble::new(format!("the private Postgres refused to {what}: {error}"))
 }
 
-/// Runs a Postgres tool to its end; what it said becomes the error when it failed.
 fn complete(mut command: Command, what: &str) -> Result<(), Trouble> {
     let output: Output =
         command.output().map_err(|error| Trouble::new(format!("{what} could not be started: {error}")))?;
@@ -143,7 +140,6 @@ fn complete(mut command: Command, what: &str) -> Result<(), Trouble> {
     Err(Trouble::new(format!("{what} failed:\n{}", said.trim_end())))
 }
 
-/// The last lines of a file, for an error text.
 fn tail(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();

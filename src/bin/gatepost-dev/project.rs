@@ -16,36 +16,34 @@ const DIRECTORY: &str = ".gatepost";
 
 const LOCK: &str = "lock";
 
-/// The directory, held by this process alone.
 #[derive(Debug)]
 pub(super) struct Project {
-    /// Absolute path of `.gatepost`.
     pub(super) directory: PathBuf,
-    /// The user id this command runs as.
     pub(super) owner: u32,
     /// Listening as long as this process lives, whichever way it ends; nobody ever speaks through it.
     _lock: UnixListener,
 }
 
 impl Project {
-    /// Opens, and makes where it is missing, the directory below the current one.
     pub(super) fn open() -> Result<Project, Trouble> {
         let here = std::env::current_dir()
             .map_err(|error| Trouble::new(format!("the current directory cannot be read: {error}")))?;
         Project::open_in(&here)
     }
 
-    /// The same below `parent`.
     pub(super) fn open_in(parent: &Path) -> Result<Project, Trouble> {
         let directory = parent.join(DIRECTORY);
-        make_private_directory(&directory)?;
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(trouble_with(&directory, &error)),
+            Ok(()) | Err(_) => {}
+        }
         let lock = lock(&directory)?;
         let made = fs::symlink_metadata(directory.join(LOCK)).map_err(|error| trouble_with(&directory, &error))?;
         let owner = made.uid();
         Ok(Project { directory, owner, _lock: lock })
     }
 
-    /// The file with the master secret; made with 32 random bytes, base64, mode 0600, where there is none yet.
+    /// Made with 32 random bytes, base64, mode 0600, where there is none yet.
     pub(super) fn secret_file(&self) -> Result<PathBuf, Trouble> {
         let path = self.directory.join("secret");
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -58,15 +56,7 @@ impl Project {
     }
 }
 
-/// Makes the directory for this user alone, unless it exists.
-fn make_private_directory(path: &Path) -> Result<(), Trouble> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(trouble_with(path, &error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-/// Lets other users pass through a directory without listing it.
+/// Through it, without listing it.
 pub(super) fn let_others_pass(path: &Path) -> Result<(), Trouble> {
     fs::set_permissions(path, Permissions::from_mode(0o711)).map_err(|error| trouble_with(path, &error))
 }
@@ -80,27 +70,22 @@ fn write_secret(mut file: File) -> io::Result<()> {
 
 /// A socket is a lock that ends with its process, also when that is killed: a path nobody listens on is a left-over.
 fn lock(directory: &Path) -> Result<UnixListener, Trouble> {
-    let path = short_socket_path(directory, LOCK);
-    if UnixStream::connect(&path).is_ok() {
+    // A socket's path holds at most 107 bytes: a relative one where the directory lies below the current one.
+    let absolute = directory.join(LOCK);
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = absolute.strip_prefix(&here).unwrap_or(&absolute);
+    if UnixStream::connect(path).is_ok() {
         return Err(Trouble::new(format!("another `gatepost-dev` is running in {}", directory.display())));
     }
-    match fs::symlink_metadata(&path) {
+    match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => {
-            fs::remove_file(&path).map_err(|error| trouble_with(&path, &error))?;
+            fs::remove_file(path).map_err(|error| trouble_with(path, &error))?;
         }
         Ok(_) | Err(_) => {}
     }
-    UnixListener::bind(&path).map_err(|error| trouble_with(&path, &error))
+    UnixListener::bind(path).map_err(|error| trouble_with(path, &error))
 }
 
-/// A socket's path holds at most 107 bytes: a relative one where the directory lies below the current one.
-fn short_socket_path(directory: &Path, name: &str) -> PathBuf {
-    let absolute = directory.join(name);
-    let here = std::env::current_dir().unwrap_or_default();
-    absolute.strip_prefix(&here).map(Path::to_path_buf).unwrap_or(absolute)
-}
-
-/// One sentence for a file-system error.
 pub(super) fn trouble_with(path: &Path, error: &io::Error) -> Trouble {
     Trouble::new(format!("{}: {error}", path.display()))
 }

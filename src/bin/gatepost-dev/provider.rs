@@ -20,9 +20,7 @@ use super::postgres::PrivatePostgres;
 use super::project::{Project, trouble_with};
 use super::{Trouble, is_provided, say};
 
-/// In `.gatepost/`: the number of the running `serve`.
 const PID_FILE: &str = "serve.pid";
-/// There, too: the settings, for other commands.
 const ENV_FILE: &str = "env";
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -32,7 +30,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Longer: each question stands in the log that the newcomer reads.
 const READY_INTERVAL: Duration = Duration::from_millis(400);
 
-/// The binary and the settings it is run with.
 #[derive(Debug)]
 pub(super) struct Provider {
     binary: PathBuf,
@@ -40,7 +37,7 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// Settles the settings; what the environment provides is left as it is.
+    /// What the environment provides is left as it is.
     pub(super) fn new(
         project: &Project,
         socket: &Listening,
@@ -66,12 +63,10 @@ impl Provider {
         Ok(Provider { binary, settings })
     }
 
-    /// Brings the database's schema up to date.
     pub(super) fn migrate(&self) -> Result<(), Trouble> {
         self.complete("migrate", &["migrate"], "")
     }
 
-    /// Registers what the document says.
     pub(super) fn apply(&self, document: &str) -> Result<(), Trouble> {
         self.complete("apply", &["apply", "-"], document)
     }
@@ -90,7 +85,7 @@ impl Provider {
         Ok(process)
     }
 
-    /// Leaves the settings in a file with which the other commands work on this database.
+    /// So that the other commands work on this database.
     pub(super) fn write_env_file(&self, project: &Project) -> Result<PathBuf, Trouble> {
         let path = project.directory.join(ENV_FILE);
         let lines = self.settings.iter().map(|(name, value)| format!("{name}={}\n", value.to_string_lossy()));
@@ -109,7 +104,7 @@ impl Provider {
         command
     }
 
-    /// Runs a command of ours to its end; what it printed is shown only when it failed.
+    /// What it printed is shown only when it failed.
     fn complete(&self, name: &str, arguments: &[&str], input: &str) -> Result<(), Trouble> {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -127,7 +122,7 @@ impl Provider {
     }
 }
 
-/// The running `serve`. Dropping it lets it drain, and ends it.
+/// Dropping it lets it drain, and ends it.
 #[derive(Debug)]
 pub(super) struct ServeProcess {
     child: Child,
@@ -144,7 +139,6 @@ impl ServeProcess {
         }
     }
 
-    /// Returns when discovery is answered, or the command was asked to end.
     pub(super) fn wait_until_ready(&mut self, base_url: &str, interrupted: &AtomicBool) -> Result<(), Trouble> {
         let agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(2))).build().new_agent();
         let discovery = format!("{base_url}/.well-known/openid-configuration");

@@ -7,24 +7,19 @@ use std::process::{Command, Stdio};
 
 use super::Trouble;
 
-/// A user of this machine, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SystemUser {
     pub(super) uid: u32,
     pub(super) gid: u32,
 }
 
-/// Who runs Postgres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunAs {
-    /// The user who typed the command.
     Ourselves,
-    /// Somebody else, because we are root.
     Another(SystemUser),
 }
 
 impl RunAs {
-    /// Decides for a command that runs as `uid`.
     pub(super) fn for_user(uid: u32) -> Result<RunAs, Trouble> {
         if uid != 0 {
             return Ok(RunAs::Ourselves);
@@ -35,7 +30,7 @@ impl RunAs {
         })
     }
 
-    /// A command that this user will run; with no access to the terminal's input.
+    /// With no access to the terminal's input.
     pub(super) fn command(self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.stdin(Stdio::null());

@@ -23,7 +23,6 @@ use crate::store::registry_batches::DescribedUser;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 
-/// Both sides, read within one change.
 pub(in crate::cli) struct Comparison {
     document: Document,
     given: GivenSecrets,
@@ -33,7 +32,7 @@ pub(in crate::cli) struct Comparison {
 }
 
 impl Comparison {
-    /// Judges the document, fetches its secrets, and reads what is registered. `prune` also names what is left out.
+    /// Judges the document and fetches its secrets. `prune` also names what is left out.
     pub(in crate::cli) fn read(
         writer: &mut RegistryWriter<'_>,
         value: &Value,
@@ -53,7 +52,6 @@ impl Comparison {
         Ok(Comparison { document, given, registered, users, pruning })
     }
 
-    /// What would change.
     pub(in crate::cli) fn plan(&self) -> Result<Plan<'_>, Failure> {
         plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
             .map_err(|problems| Failure::of_document(&problems))
@@ -130,7 +128,6 @@ fn users_of(
     Ok(users)
 }
 
-/// Every user, by subject.
 pub(in crate::cli) fn all_users(
     writer: &mut RegistryWriter<'_>,
 ) -> Result<BTreeMap<Subject, RegisteredUser>, StoreError> {

@@ -23,17 +23,14 @@ use crate::store::registry_batches::PutClient;
 use crate::store::registry_writer::{RegistryWriter, UserChange};
 use crate::store::users::NewUser;
 
-/// How many clients are written or removed at once.
 const BATCH: usize = 500;
 
-/// What the work needs besides the plan.
 pub(super) struct Enactment<'a> {
     pub(super) sealer: &'a Sealer,
     pub(super) hashing: &'a PasswordHashing,
 }
 
 impl Enactment<'_> {
-    /// Does everything, in the plan's order.
     pub(super) fn perform(&self, writer: &mut RegistryWriter<'_>, plan: &Plan<'_>) -> Result<(), Failure> {
         let mut progress = Progress::of(plan.changes.len());
         for group in plan.changes.chunk_by(go_together) {
@@ -156,7 +153,6 @@ fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
     }
 }
 
-/// Why a user could not be written.
 enum Trouble {
     Taken,
     Failed(Failure),
@@ -206,7 +202,6 @@ fn remove_entry(writer: &mut RegistryWriter<'_>, kind: CatalogueKind, name: &str
     Ok(writer.audit(&audit_event("registration_removed", detail))?)
 }
 
-/// Removes clients, with an event for each that says so.
 pub(in crate::cli) fn remove_clients(writer: &mut RegistryWriter<'_>, clients: &[&ClientId]) -> Result<(), Failure> {
     if clients.is_empty() {
         return Ok(());
@@ -220,7 +215,6 @@ pub(in crate::cli) fn remove_clients(writer: &mut RegistryWriter<'_>, clients: &
     Ok(writer.audit_all(&events)?)
 }
 
-/// Removes a user, with the event that says so.
 pub(in crate::cli) fn remove_user(writer: &mut RegistryWriter<'_>, subject: &Subject) -> Result<(), Failure> {
     let Some(old) = writer.user(subject)? else { return Ok(()) };
     writer.remove_user(subject)?;

@@ -11,10 +11,8 @@ use crate::protocol::registration::document::Document;
 use crate::store::Store;
 use crate::store::grant_functions::{Found, look_up};
 
-/// Both kinds.
 pub(in crate::cli) struct Functions {
     compiled_in: &'static [ExtensionGrant],
-    /// The connection that will call the others.
     store: Store,
 }
 
@@ -30,7 +28,6 @@ impl Functions {
         self.compiled_in.iter().map(|grant| grant.name.to_owned())
     }
 
-    /// Notes grants whose SQL function is not there, or not to be executed.
     pub(super) fn check(&self, document: &Document) -> Result<(), Failure> {
         let mut problems = Vec::new();
         for (index, entry) in document.extension_grants.iter().enumerate() {

@@ -13,7 +13,10 @@ use crate::protocol::registration::json;
 pub(in crate::cli) fn read(file: &str) -> Result<Value, Failure> {
     let (name, bytes) = match file {
         "" => return Err(Failure::Usage(String::from("FILE is an empty name; - is standard input"))),
-        "-" => (String::from("standard input"), from_standard_input()),
+        "-" => {
+            let mut bytes = Vec::new();
+            (String::from("standard input"), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+        }
         file => (file.escape_debug().to_string(), fs::read(file)),
     };
     let bytes = bytes.map_err(|error| unread(&name, &error))?;
@@ -24,10 +27,4 @@ pub(in crate::cli) fn read(file: &str) -> Result<Value, Failure> {
     }
     let begins = if text.trim_start().starts_with('{') { "" } else { "; a document is an object, and begins with {" };
     json::parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
-}
-
-fn from_standard_input() -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -16,7 +16,7 @@ use crate::protocol::registration::plan::{GivenSecret, GivenSecrets};
 use crate::protocol::secret::{SecretBytes, SecretText};
 use crate::store::clients::SecretRow;
 
-/// Fetches and hashes all secrets of a document; the error holds every one that cannot be had.
+/// The error holds every one that cannot be had.
 pub(super) fn gather(document: &Document) -> Result<GivenSecrets, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut given = GivenSecrets::default();
@@ -86,7 +86,6 @@ fn sha256(text: &SecretText) -> SecretBytes {
     SecretBytes::new(Sha256::digest(text.expose()).to_vec())
 }
 
-/// The row of a secret that was just made.
 pub(in crate::cli) fn sealed_text(
     text: &SecretText,
     description: &str,
@@ -97,7 +96,7 @@ pub(in crate::cli) fn sealed_text(
     sealed(&GivenSecret { digest, description: description.to_owned() }, sealer)
 }
 
-/// The row of a secret, under an id of its own.
+/// Under an id of its own.
 pub(super) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
     SecretRow {
         id: random::bytes(),
@@ -107,7 +106,7 @@ pub(super) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
     }
 }
 
-/// The digest in a row; `None` when it does not open under the master secret.
+/// `None` when it does not open under the master secret.
 pub(in crate::cli) fn opened(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
     SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
 }

@@ -13,7 +13,6 @@ use crate::protocol::instant::Instant;
 use crate::store::audit_events::{self, EventFilter};
 use crate::store::{Store, StoreError, installation};
 
-/// Between two looks for what has come.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Events are dated a moment before their transaction shows that it writes any.
 const LATE: Duration = Duration::from_secs(15);

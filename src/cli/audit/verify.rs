@@ -76,20 +76,15 @@ fn report(verdict: &Verdict, is_held: bool) -> Result<(), Failure> {
     }
     let ends =
         if is_held { "and so are the ends that the heads name" } else { "as far as chains tell; ends need --heads" };
+    let empty = if is_held {
+        "the audit log is empty, and the heads name no row that should be there"
+    } else {
+        "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; --heads tells which"
+    };
     output::line(&match rows {
-        0 => empty(is_held).to_owned(),
+        0 => empty.to_owned(),
         _ => format!("every row is as it was written, {ends}; rows: {rows}, chains: {chains}"),
     })
-}
-
-/// `migrate` is told of before all else.
-fn empty(is_held: bool) -> &'static str {
-    match is_held {
-        true => "the audit log is empty, and the heads name no row that should be there",
-        false => {
-            "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; --heads tells which"
-        }
-    }
 }
 
 fn sentence(finding: &Finding) -> String {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::cli::command::{Command, CommandOption};
 use crate::config::settings::SETTINGS;
 
-/// Options of every command.
 const GENERAL: [&str; 3] = ["--env-file", "--help", "--version"];
 
 /// What may follow some words: each with a description.
@@ -32,7 +31,6 @@ fn offer(offers: &mut Offers, before: &str, word: &str, meaning: &str) {
     }
 }
 
-/// Options by command.
 fn options(commands: &[&Command]) -> Offers {
     let shown = |option: &&CommandOption| !option.meaning.is_empty();
     let described = |option: &CommandOption| (option.name.to_owned(), option.meaning.to_owned());
@@ -40,7 +38,6 @@ fn options(commands: &[&Command]) -> Offers {
     commands.iter().map(|command| (command.name.to_owned(), of(command))).collect()
 }
 
-/// Flags that a value follows.
 fn flags_with_value(commands: &[&Command]) -> Vec<String> {
     let options = commands.iter().flat_map(|command| command.options);
     let mut flags: Vec<String> =
@@ -52,22 +49,19 @@ fn flags_with_value(commands: &[&Command]) -> Vec<String> {
     flags
 }
 
-/// General options and settings.
 fn flags_of_all() -> Vec<String> {
     GENERAL.iter().map(|flag| (*flag).to_owned()).chain(SETTINGS.iter().filter_map(|setting| setting.flag())).collect()
 }
 
-/// A pattern, for `case`, of the flags whose value is a file.
+/// A pattern, for `case`.
 fn flags_with_file(commands: &[&Command]) -> String {
     let options = commands.iter().flat_map(|command| command.options);
     let of_options = options.filter(|option| option.value == Some(FILE)).map(|option| option.name);
     std::iter::once("--*-file").chain(of_options).collect::<Vec<_>>().join("|")
 }
 
-/// What the value of a command or an option is called that is a file.
 const FILE: &str = "FILE";
 
-/// Commands whose value is a file.
 fn with_file(commands: &[&Command]) -> Vec<&'static str> {
     commands.iter().filter(|command| command.values.contains(&FILE)).map(|command| command.name).collect()
 }
@@ -76,7 +70,6 @@ fn joined(offered: &[(String, String)]) -> String {
     offered.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// A text in single quotes.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -193,7 +186,6 @@ pub(super) fn fish(commands: &[&Command]) -> String {
     script
 }
 
-/// How fish completes the value of a flag: files, or nothing.
 fn fish_value(flag: &str, value: &str) -> &'static str {
     if flag.ends_with("-file") || value == FILE { " -r -F" } else { " -x" }
 }

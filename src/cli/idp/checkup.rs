@@ -10,14 +10,12 @@ use crate::cli::failure::Failure;
 use crate::cli::findings;
 use crate::cli::operator::Operator;
 use crate::cli::output;
-use crate::crypto::sealing::Sealer;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use crate::protocol::finding::Finding;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::upstream::authorization::{callback_url, logout_url, signed_out_url};
 use crate::protocol::upstream::checkup::{Asked, SecretStanding, examine};
 use crate::registry::Sealers;
-use crate::store::catalogue::CatalogueRow;
 
 pub(in crate::cli) const TEST: Command = Command {
     name: "idp test",
@@ -35,18 +33,15 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let sealers = Sealers::new(&operator.master_secret()?.derive(&installation.id, &installation.issuer));
     let (allow, ca_file) = (&operator.config.outbound_allow, operator.config.ca_file.as_deref());
     let outbound = Outbound::new(allow, ca_file, 1).map_err(Failure::Configuration)?;
-    let secret = secret_standing(&row, &sealers.client_secrets);
-    let findings = examine(&provider, secret, &ask(&outbound, &provider));
-    print(invocation, &operator, &provider, &findings)?;
-    findings::require_working(&provider.name, &findings)
-}
-
-fn secret_standing(row: &CatalogueRow, sealer: &Sealer) -> SecretStanding {
-    match row.sealed_secret.as_ref().map(|sealed| sealer.open(sealed.expose()).is_some()) {
+    let sealed = row.sealed_secret.as_ref();
+    let secret = match sealed.map(|sealed| sealers.client_secrets.open(sealed.expose()).is_some()) {
         None => SecretStanding::Absent,
         Some(true) => SecretStanding::Opens,
         Some(false) => SecretStanding::Lost,
-    }
+    };
+    let findings = examine(&provider, secret, &ask(&outbound, &provider));
+    print(invocation, &operator, &provider, &findings)?;
+    findings::require_working(&provider.name, &findings)
 }
 
 /// Each question has the usual time: what is slow shall show as what it is.
@@ -95,7 +90,6 @@ fn print(
 
 /// An address of ours that the provider must know.
 struct Address {
-    /// Its registered name, as in OpenID registrations.
     name: &'static str,
     /// As providers' pages call it.
     words: &'static str,

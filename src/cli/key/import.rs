@@ -34,7 +34,6 @@ pub(in crate::cli) const IMPORT: Command = Command {
     run: Run::Once(run),
 };
 
-/// More than any key.
 const LONGEST: u64 = 65_536;
 
 fn run(invocation: &Invocation) -> Result<(), Failure> {
@@ -51,7 +50,6 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&line)
 }
 
-/// Announces it; answers its `kid`, and what to say.
 fn import(
     writer: &mut RegistryWriter<'_>,
     rotation: &Rotation,

@@ -61,7 +61,6 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 /// Every process reads once a second what is new.
 pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
 
-/// How keys follow each other here.
 pub(super) struct Rotation {
     pub(super) seasons: KeySeasons,
     pub(super) sealer: Sealer,
@@ -85,7 +84,6 @@ impl Rotation {
         Ok(())
     }
 
-    /// Announces the next key, or lets it take over: `kid`, or the one that is announced.
     pub(super) fn perform(
         &self,
         writer: &mut RegistryWriter<'_>,

@@ -6,7 +6,6 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{self, printable};
 use crate::protocol::registration::plan::{Change, FieldChange, Plan, SecretChanges, Step, Verb};
 
-/// Longest value that is shown whole, in characters.
 const LONGEST: usize = 300;
 
 const GREEN: &str = "\u{1b}[32m";
@@ -99,7 +98,6 @@ fn secrets(changes: &SecretChanges) -> Vec<String> {
     lines
 }
 
-/// For programs.
 pub(super) fn json(plan: &Plan<'_>) -> Result<String, Failure> {
     let changes: Vec<Value> = plan.changes.iter().map(change).collect();
     output::pretty(&json!({

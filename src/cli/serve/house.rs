@@ -41,7 +41,6 @@ impl House {
         }
     }
 
-    /// The house, waited for as long as it is near.
     pub(super) fn app(&self, patience: Duration) -> Option<&App> {
         let is_near = self.is_near.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |is_near: &mut bool| *is_near && self.app.get().is_none();
@@ -67,7 +66,6 @@ impl House {
     }
 }
 
-/// What the metrics tell of the server.
 pub(super) fn figures(stats: &ServerStats) -> ServerFigures {
     ServerFigures {
         connections: stats.connections.load(Ordering::Relaxed) as u64,

@@ -67,7 +67,6 @@ pub(in crate::cli) const REMOVE: Command = Command {
     run: Run::Once(remove),
 };
 
-/// Changes one user within a change; answers what `change` does.
 fn change<T>(
     invocation: &Invocation,
     change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> Result<T, Failure>,

@@ -41,7 +41,6 @@ pub(in crate::cli) const UNLINK: Command = Command {
     run: Run::Once(unlink),
 };
 
-/// Both options, or the usage error.
 fn identity(invocation: &Invocation) -> Result<(&str, &str), Failure> {
     let required = |option: &CommandOption| {
         let given = invocation.option(option.name).filter(|text| !text.is_empty() && is_possible_subject(text));
@@ -89,7 +88,6 @@ fn detail(issuer: &str, upstream_subject: &str) -> Value {
     json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject})
 }
 
-/// The names of the identity providers with that authority.
 fn providers_of<'a>(entries: &'a [CatalogueRow], authority: &str) -> impl Iterator<Item = &'a str> {
     let of_kind = entries.iter().filter(|entry| entry.kind == CatalogueKind::IdentityProvider);
     let is_its = move |entry: &&CatalogueRow| {
@@ -98,8 +96,7 @@ fn providers_of<'a>(entries: &'a [CatalogueRow], authority: &str) -> impl Iterat
     of_kind.filter(is_its).map(|entry| entry.name.as_str())
 }
 
-/// The name of the identity provider with that authority; none for an assertion issuer. Links to anybody else would only
-/// wait for a mistake.
+/// `None` for an assertion issuer. Links to anybody else would only wait for a mistake.
 fn provider_of(entries: &[CatalogueRow], issuer: &str) -> Result<Option<String>, Failure> {
     let mut assertion_issuers = entries.iter().filter(|entry| entry.kind == CatalogueKind::AssertionIssuer);
     let is_issuer = |entry: &CatalogueRow| entry.document.get("issuer").and_then(Value::as_str) == Some(issuer);

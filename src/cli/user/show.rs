@@ -21,7 +21,6 @@ pub(in crate::cli) const SHOW: Command = Command {
     run: Run::Once(run),
 };
 
-/// So many are counted.
 const MOST: i64 = 1_000;
 
 fn run(invocation: &Invocation) -> Result<(), Failure> {

@@ -8,22 +8,18 @@ use crate::protocol::identifiers::TenantName;
 use crate::protocol::registration::plan::FieldChange;
 use crate::store::users::{NewUser, UserRow};
 
-/// Stands for a value.
 const WITHHELD: &str = "(withheld)";
 
-/// One who is added.
 pub(in crate::cli) fn added(new: &NewUser) -> Value {
     let form = form(new.tenant.as_ref(), new.enabled, new.password_hash.is_some(), &new.claims);
     json!({"username": new.username, "new": form})
 }
 
-/// One who is removed.
 pub(in crate::cli) fn removed(old: &UserRow) -> Value {
     let form = form(old.tenant.as_ref(), old.enabled, old.password_hash.is_some(), &old.claims);
     json!({"username": old.username, "old": form})
 }
 
-/// Old and new of a member.
 pub(in crate::cli) fn field(change: &FieldChange) -> Value {
     let claim = change.key.strip_prefix("claims.").unwrap_or_default();
     let is_personal = is_personal(claim.split('.').next().unwrap_or_default());

@@ -10,7 +10,6 @@ use super::{RelyingParty, Setback};
 const PROMPTS: [&str; 4] = ["login", "consent", "select_account", "none"];
 const RESPONSE_MODES: [&str; 1] = ["form_post"];
 
-/// One sign-in that a browser began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub(super) state: String,
@@ -19,13 +18,12 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// Draws the three values that tie an answer to this browser and this sign-in.
+    /// The three values tie an answer to this browser and this sign-in.
     pub(super) fn new(random: impl Fn() -> Result<String, Setback>) -> Result<Attempt, Setback> {
         Ok(Attempt { state: random()?, nonce: random()?, code_verifier: random()? })
     }
 }
 
-/// How the visitor wants to sign in.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SignInRequest {
     prompt: Option<String>,
@@ -33,7 +31,6 @@ pub(super) struct SignInRequest {
 }
 
 impl SignInRequest {
-    /// Reads the demo's own `/sign-in` query.
     pub(super) fn from_query(query: &str) -> SignInRequest {
         let mut request = SignInRequest::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -49,7 +46,7 @@ impl SignInRequest {
     }
 }
 
-/// The authorization request (OpenID Connect Core §3.1.2.1) with a PKCE challenge (RFC 7636 §4.2).
+/// OpenID Connect Core §3.1.2.1, with a PKCE challenge (RFC 7636 §4.2).
 pub(super) fn url(
     authorization_endpoint: &str,
     relying_party: &RelyingParty,
@@ -74,7 +71,7 @@ pub(super) fn url(
     format!("{authorization_endpoint}?{}", query.finish())
 }
 
-/// The request to sign out (OpenID Connect RP-Initiated Logout §2), with the ID token as proof that it is the visitor's.
+/// OpenID Connect RP-Initiated Logout §2, with the ID token as proof that it is the visitor's.
 pub(super) fn end_session_url(end_session_endpoint: &str, relying_party: &RelyingParty, id_token: &str) -> String {
     let mut query = Serializer::new(String::new());
     query
@@ -94,7 +91,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Reads the response from a query or a form body; what is absent stays empty.
+    /// From a query or a form body; what is absent stays empty.
     pub(super) fn parse(parameters: &str) -> Answer {
         let mut answer = Answer::default();
         for (name, value) in form_urlencoded::parse(parameters.as_bytes()) {

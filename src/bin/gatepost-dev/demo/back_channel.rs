@@ -12,7 +12,7 @@ use super::{RelyingParty, Setback};
 
 const LONGEST_ANSWER: u64 = 256 * 1024;
 
-/// The part of the provider's metadata that the demo uses (OpenID Connect Discovery §3).
+/// OpenID Connect Discovery §3.
 #[derive(Debug, Deserialize)]
 pub(super) struct Metadata {
     issuer: String,
@@ -23,7 +23,7 @@ pub(super) struct Metadata {
     jwks_uri: String,
 }
 
-/// A successful token response (OpenID Connect Core §3.1.3.3).
+/// OpenID Connect Core §3.1.3.3.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct TokenResponse {
     pub(super) access_token: String,
@@ -32,7 +32,7 @@ pub(super) struct TokenResponse {
     pub(super) scope: Option<String>,
 }
 
-/// An error of the token endpoint (RFC 6749 §5.2).
+/// RFC 6749 §5.2.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TokenError {
@@ -40,7 +40,7 @@ struct TokenError {
     error_description: String,
 }
 
-/// Reads the provider's metadata; it must be about the issuer that was asked.
+/// It must be about the issuer that was asked.
 pub(super) fn discover(agent: &Agent, issuer: &str) -> Result<Metadata, Setback> {
     let url = format!("{issuer}/.well-known/openid-configuration");
     let metadata: Metadata = json(agent.get(&url).call(), "Discovery")?;
@@ -50,12 +50,10 @@ pub(super) fn discover(agent: &Agent, issuer: &str) -> Result<Metadata, Setback>
     Ok(metadata)
 }
 
-/// The provider's public keys.
 pub(super) fn keys(agent: &Agent, metadata: &Metadata) -> Result<Value, Setback> {
     json(agent.get(&metadata.jwks_uri).call(), "Fetching the keys")
 }
 
-/// Redeems a code, as the client, by `client_secret_basic` and with the PKCE verifier.
 pub(super) fn redeem(
     agent: &Agent,
     metadata: &Metadata,
@@ -74,7 +72,6 @@ pub(super) fn redeem(
     json(request.send_form(form), "The token endpoint")
 }
 
-/// The claims about the user.
 pub(super) fn userinfo(agent: &Agent, metadata: &Metadata, access_token: &str) -> Result<Value, Setback> {
     let request = agent.get(&metadata.userinfo_endpoint).header("Authorization", format!("Bearer {access_token}"));
     json(request.call(), "UserInfo")
@@ -87,7 +84,6 @@ fn basic_credentials(relying_party: &RelyingParty) -> String {
     format!("Basic {}", STANDARD.encode(pair))
 }
 
-/// The body of a 200, or a sentence about what came instead.
 fn json<T: DeserializeOwned>(outcome: Result<Response<ureq::Body>, ureq::Error>, step: &str) -> Result<T, Setback> {
     let heading = format!("{step} failed");
     let mut response = outcome.map_err(|error| Setback::new(&heading, error.to_string()))?;

@@ -9,26 +9,22 @@ use sha2::{Digest, Sha256};
 
 use super::json_web_token::{UnverifiedToken, base64url, decode, signed_part};
 
-/// Who must have made a token, for whom, and what time it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parties<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
-    /// Seconds since the Unix epoch.
     pub(super) now: u64,
 }
 
-/// What an ID token must say besides.
 #[derive(Debug)]
 pub(super) struct Expected<'a> {
     pub(super) nonce: &'a str,
-    /// The access token beside it, for `at_hash`.
+    /// For `at_hash`.
     pub(super) access_token: &'a str,
 }
 
 const LOGOUT_EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// Why a token was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Malformed,
@@ -86,7 +82,6 @@ pub(super) fn verify_logout(token: &str, keys: &Value, parties: &Parties<'_>) ->
     text(&payload, "sid").filter(|_| is_logout).map(str::to_owned).ok_or(Refusal::NoLogout)
 }
 
-/// A token of this provider for this client, signed and still good.
 fn genuine(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<UnverifiedToken, Refusal> {
     let parsed = UnverifiedToken::parse(token).ok_or(Refusal::Malformed)?;
     if text(&parsed.header, "alg") != Some("RS256") {
@@ -95,11 +90,7 @@ fn genuine(token: &str, keys: &Value, parties: &Parties<'_>) -> Result<Unverifie
     let key = published_key(keys, text(&parsed.header, "kid")).ok_or(Refusal::UnknownKey)?;
     key.verify(&RSA_PKCS1_2048_8192_SHA256, signed_part(token).as_bytes(), &parsed.signature)
         .map_err(|_| Refusal::Signature)?;
-    check_claims(&parsed.payload, parties)?;
-    Ok(parsed)
-}
-
-fn check_claims(claims: &Value, parties: &Parties<'_>) -> Result<(), Refusal> {
+    let claims = &parsed.payload;
     if text(claims, "iss") != Some(parties.issuer) {
         return Err(Refusal::Issuer);
     }
@@ -109,7 +100,7 @@ fn check_claims(claims: &Value, parties: &Parties<'_>) -> Result<(), Refusal> {
     if claims.get("exp").and_then(Value::as_u64).is_none_or(|expires| expires <= parties.now) {
         return Err(Refusal::Expired);
     }
-    Ok(())
+    Ok(parsed)
 }
 
 fn published_key(keys: &Value, kid: Option<&str>) -> Option<RsaPublicKeyComponents<Vec<u8>>> {
@@ -149,7 +140,6 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A provider's signing key, for tests.
     pub(in super::super) struct SigningKey(RsaKeyPair);
 
     impl SigningKey {

@@ -4,7 +4,6 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-/// A token taken apart; nothing about it is verified.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UnverifiedToken {
     pub(super) header: Value,
@@ -13,7 +12,7 @@ pub(super) struct UnverifiedToken {
 }
 
 impl UnverifiedToken {
-    /// Takes a token apart; none when it is not of this form, as a reference token is not.
+    /// `None` when it is not of this form, as a reference token is not.
     pub(super) fn parse(token: &str) -> Option<UnverifiedToken> {
         let mut parts = token.split('.');
         let (header, payload, signature) = (parts.next()?, parts.next()?, parts.next()?);

@@ -2,12 +2,11 @@
 
 use std::sync::mpsc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::id_token::tests::{SigningKey, header};
 use super::*;
 
-/// A registration at `issuer`, for tests.
 pub(super) fn relying_party(issuer: &str) -> RelyingParty {
     RelyingParty {
         issuer: issuer.to_owned(),
@@ -18,7 +17,6 @@ pub(super) fn relying_party(issuer: &str) -> RelyingParty {
     }
 }
 
-/// What the fake provider's token endpoint was sent.
 #[derive(Debug)]
 struct TokenRequest {
     authorization: String,
@@ -113,7 +111,6 @@ fn parameter(url: &str, name: &str) -> String {
     form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).unwrap().1.into_owned()
 }
 
-/// Begins a sign-in; answers the authorization URL and the cookie.
 fn begin(demo: &Demo) -> (String, String) {
     let outgoing = demo.route(&get("/sign-in", "", None));
     assert_eq!(outgoing.status, 303, "{}", outgoing.body);

@@ -7,7 +7,6 @@ use super::json_web_token::UnverifiedToken;
 use super::visitors::SignedIn;
 use super::{RelyingParty, Setback};
 
-/// Other ways to begin a sign-in: a query for `/sign-in`, and what it asks for.
 const VARIATIONS: [(&str, &str); 5] = [
     ("prompt=login", "Ask for the password even when signed in"),
     ("prompt=consent", "Ask for consent even when it was given"),
@@ -16,7 +15,6 @@ const VARIATIONS: [(&str, &str); 5] = [
     ("response_mode=form_post", "Take the answer as a form post instead of a redirect"),
 ];
 
-/// The first page, for somebody who is not signed in.
 pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
     frame(
         "Demo application",
@@ -32,7 +30,6 @@ pub(super) fn welcome(relying_party: &RelyingParty) -> Markup {
     )
 }
 
-/// The first page, for somebody who is.
 pub(super) fn signed_in(signed_in: &SignedIn) -> Markup {
     let name = signed_in.claims.get("name").or(signed_in.claims.get("sub")).map(shown).unwrap_or_default();
     frame(
@@ -56,7 +53,6 @@ pub(super) fn signed_in(signed_in: &SignedIn) -> Markup {
     )
 }
 
-/// A sign-in that came to nothing.
 pub(super) fn setback(setback: &Setback) -> Markup {
     frame(
         "Demo application",
@@ -132,7 +128,6 @@ fn variations() -> Markup {
     }
 }
 
-/// A text without its quotes, a list of texts joined, anything else as JSON.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

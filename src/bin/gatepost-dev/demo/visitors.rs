@@ -14,7 +14,6 @@ const MOST_VISITORS: usize = 256;
 /// Tabs in which one browser may be signing in at once.
 const MOST_ATTEMPTS: usize = 8;
 
-/// What the demo shows of a completed sign-in.
 #[derive(Debug, PartialEq)]
 pub(super) struct SignedIn {
     /// From UserInfo.
@@ -43,7 +42,6 @@ impl SignedIn {
 }
 
 impl SignedIn {
-    /// The provider's session.
     fn sid(&self) -> Option<&str> {
         self.id_token.as_ref()?.payload.get("sid")?.as_str()
     }
@@ -78,7 +76,6 @@ impl Visitors {
         handle
     }
 
-    /// Takes out the attempt with this `state`: it is answered once.
     pub(super) fn take_attempt(&mut self, handle: &str, state: &str) -> Option<Attempt> {
         let attempts = &mut self.by_handle.get_mut(handle)?.attempts;
         let position = attempts.iter().position(|attempt| attempt.state == state)?;
@@ -96,7 +93,6 @@ impl Visitors {
         self.by_handle.get(handle)?.signed_in.clone()
     }
 
-    /// Signs out whoever signed in by that session of the provider.
     pub(super) fn forget_session(&mut self, sid: &str) {
         for visitor in self.by_handle.values_mut() {
             let is_over = visitor.signed_in.as_ref().is_some_and(|signed_in| signed_in.sid() == Some(sid));
@@ -104,7 +100,6 @@ impl Visitors {
         }
     }
 
-    /// Signs the visitor out.
     pub(super) fn forget(&mut self, handle: &str) {
         self.remove(handle);
     }

@@ -6,13 +6,6 @@ use tiny_http::{Header, Request, Response};
 
 const LONGEST_BODY: u64 = 64 * 1024;
 
-/// Styles from here, nothing else. Forms to here, and by way of a redirect to the provider: signing out leads there.
-fn content_security_policy(issuer: &str) -> String {
-    format!(
-        "default-src 'none'; style-src 'self'; form-action 'self' {issuer}; base-uri 'none'; frame-ancestors 'none'"
-    )
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
@@ -20,13 +13,11 @@ pub(super) enum Method {
     Other,
 }
 
-/// What the demo looks at in a request.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) query: String,
-    /// The visitor's handle.
     pub(super) cookie: Option<String>,
     pub(super) body: String,
 }
@@ -68,14 +59,17 @@ impl Outgoing {
     }
 }
 
-/// Reads the request, lets `handle` answer it, and sends that. A browser that went away meanwhile is no error.
+/// A browser that went away meanwhile is no error.
 pub(super) fn answer(
     mut request: Request,
     issuer: &str,
     cookie_name: &str,
     handle: impl FnOnce(&Incoming) -> Outgoing,
 ) {
-    let policy = content_security_policy(issuer);
+    // Forms to here, and by way of a redirect to the provider: signing out leads there.
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; form-action 'self' {issuer}; base-uri 'none'; frame-ancestors 'none'"
+    );
     let outgoing = match incoming(&mut request, cookie_name) {
         Some(incoming) => handle(&incoming),
         None => Outgoing::page(400, String::from("The request could not be read.")),
@@ -129,7 +123,6 @@ fn incoming(request: &mut Request, cookie_name: &str) -> Option<Incoming> {
     Some(Incoming { method, path, query, cookie, body })
 }
 
-/// The value of one cookie in a `Cookie` line.
 fn value_of(line: &str, name: &str) -> Option<String> {
     let pairs = line.split(';').filter_map(|pair| pair.trim().split_once('='));
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).next()

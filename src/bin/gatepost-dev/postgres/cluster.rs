@@ -20,12 +20,9 @@ const LONGEST_SOCKET_DIRECTORY: usize = 90;
 /// With lower-casing beyond ASCII where the system has it; `C` is everywhere.
 const LOCALES: [&str; 2] = ["C.UTF-8", "C"];
 
-/// Where the data lies and who owns it.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    /// The directory of data, socket and log.
     pub(super) home: PathBuf,
-    /// Who runs Postgres on it.
     pub(super) run_as: RunAs,
 }
 
@@ -39,7 +36,12 @@ impl Cluster {
             return Ok(cluster);
         }
         let home = elsewhere(project)?;
-        point_to(&home, &project.directory.join("elsewhere"))?;
+        // Whoever clears up the project finds the rest by it.
+        let link = project.directory.join("elsewhere");
+        match symlink(&home, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(trouble_with(&link, &error)),
+            Ok(()) | Err(_) => {}
+        }
         let cluster = Cluster { home, run_as };
         if !cluster.is_usable()? {
             return Err(Trouble::new(format!("Postgres's user cannot work in {}", cluster.home.display())));
@@ -62,7 +64,7 @@ impl Cluster {
         self.home.join("postgres.log")
     }
 
-    /// Which Postgres made the data; none when there is no complete cluster yet.
+    /// `None` when there is no complete cluster yet.
     pub(super) fn major_version(&self) -> Option<String> {
         // initdb writes this file early, and the control file last.
         let data = self.data_directory();
@@ -70,13 +72,15 @@ impl Cluster {
         fs::read_to_string(data.join("PG_VERSION")).ok().map(|text| text.trim().to_owned())
     }
 
-    /// Makes an empty cluster.
     pub(super) fn initialise(&self, programs: &Programs) -> Result<(), Trouble> {
         let data = self.data_directory();
         let mut outcome = Ok(());
         for locale in LOCALES {
             // What an interrupted attempt left behind would be refused.
-            remove_directory(&data)?;
+            match fs::remove_dir_all(&data) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(trouble_with(&data, &error)),
+                Ok(()) | Err(_) => {}
+            }
             self.make_owned_directory(&data)?;
             let mut initdb = self.run_as.command(&programs.path("initdb"));
             initdb.arg("-D").arg(&data).args(["-U", ROLE, "-A", "trust", "-E", "UTF8"]);
@@ -104,7 +108,7 @@ impl Cluster {
         fs::remove_file(&pid_file).map_err(|error| trouble_with(&pid_file, &error))
     }
 
-    /// Stops the server and waits for its end. Modes are those of `pg_ctl`.
+    /// Waits for its end. Modes are those of `pg_ctl`.
     pub(super) fn stop(&self, programs: &Programs, mode: &str) -> Result<(), Trouble> {
         let mut pg_ctl = self.run_as.command(&programs.path("pg_ctl"));
         pg_ctl
@@ -115,7 +119,6 @@ impl Cluster {
         complete(pg_ctl, "stopping Postgres")
     }
 
-    /// An error with the last lines of the log.
     pub(super) fn told_by_log(&self, what: &str) -> Trouble {
         let log = self.log_file();
         Trouble::new(format!("{what}; the end of {}:\n{}", log.display(), tail(&log)))
@@ -137,7 +140,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Makes a directory that Postgres's user owns and nobody else can enter.
+    /// Postgres's user owns it and nobody else can enter.
     fn make_owned_directory(&self, path: &Path) -> Result<(), Trouble> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
@@ -173,14 +176,6 @@ fn elsewhere(project: &Project) -> Result<PathBuf, Trouble> {
     Ok(home)
 }
 
-/// Leaves a link, so that whoever clears up the project finds the rest.
-fn point_to(home: &Path, link: &Path) -> Result<(), Trouble> {
-    match symlink(home, link) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(trouble_with(link, &error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
-}
-
 /// Whether the process is a Postgres on this data: it works in its data directory. A number alone proves nothing; after
 /// a crash or a reboot it may be anybody's.
 fn serves(pid: &str, data_directory: &Path) -> bool {
@@ -190,13 +185,6 @@ fn serves(pid: &str, data_directory: &Path) -> bool {
     match (fs::read_link(format!("/proc/{pid}/cwd")), fs::canonicalize(data_directory)) {
         (Ok(working), Ok(data)) => working == data,
         (Err(_), _) | (_, Err(_)) => false,
-    }
-}
-
-fn remove_directory(path: &Path) -> Result<(), Trouble> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(trouble_with(path, &error)),
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -15,20 +15,19 @@ const VERSIONED_DIRECTORIES: [&str; 4] =
 pub(super) struct Programs(PathBuf);
 
 impl Programs {
-    /// Finds the programs; those of `major` where a cluster made by that version exists already.
+    /// Those of `major`, where a cluster made by that version exists already.
     pub(super) fn find(major: Option<&str>) -> Result<Programs, Trouble> {
         let mut candidates = installed(&VERSIONED_DIRECTORIES.map(PathBuf::from));
         candidates.extend(on_search_path());
         choose(candidates, major)
     }
 
-    /// One of the programs.
     pub(super) fn path(&self, program: &str) -> PathBuf {
         self.0.join(program)
     }
 }
 
-/// Newest first, with their major versions.
+/// Newest first.
 fn installed(roots: &[PathBuf]) -> Vec<(u32, Programs)> {
     let entries = roots.iter().filter_map(|root| fs::read_dir(root).ok()).flatten().flatten();
     let mut found: Vec<(u32, Programs)> = entries
