@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::id_token::tests::{SigningKey, header};
 use super::*;
