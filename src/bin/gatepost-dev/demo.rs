@@ -183,8 +183,7 @@ impl Demo {
 
     fn parties(&self) -> Parties<'_> {
         let RelyingParty { issuer, client_id, .. } = &self.relying_party;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Parties { issuer, client_id, now }
+        Parties { issuer, client_id, now: seconds_now() }
     }
 
     fn sign_out(&self, incoming: &Incoming) -> Outgoing {
@@ -248,6 +247,10 @@ fn random() -> Result<String, Setback> {
     let mut bytes = [0; 32];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| Setback::new("No randomness", "The system gave no random bytes."))?;
     Ok(json_web_token::base64url(&bytes))
+}
+
+fn seconds_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]
