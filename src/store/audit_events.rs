@@ -8,11 +8,11 @@ use std::time::Duration;
 use postgres::IsolationLevel;
 use serde_json::Value;
 
+use super::Store;
 use super::audit_chain::{Together, head, stored};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::audit_chain::{AuditRow, COMMAND, Hash, Head};
 use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, Sid, Subject};
@@ -197,13 +197,3 @@ pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
         }
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("audit_events::INSERT", INSERT),
-    ("audit_events::PAGE", PAGE),
-    ("audit_events::LIST", LIST),
-    ("audit_events::COMMAND_HEADS", COMMAND_HEADS),
-    ("audit_events::CHAIN_ENDS", CHAIN_ENDS),
-    ("audit_events::UNDER_WAY", UNDER_WAY),
-    ("audit_events::REMOVE_EXPIRED", REMOVE_EXPIRED),
-];

@@ -7,10 +7,10 @@ use postgres::Row;
 use postgres::types::Json;
 use serde_json::Value;
 
+use super::Store;
 use super::clients::{SecretRow, Versioned, secret};
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::secret::SecretBytes;
 
 pub use crate::protocol::registration::catalogue_kind::CatalogueKind;
@@ -110,5 +110,3 @@ fn entry(row: &Row, kind: CatalogueKind) -> Result<CatalogueRow, StoreError> {
         secrets: Vec::new(),
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("catalogue::LOAD", LOAD)];

@@ -7,10 +7,10 @@ use postgres::Row;
 use postgres::types::Json;
 use serde_json::Value;
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{client_id, column, id};
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretBytes;
@@ -194,12 +194,3 @@ pub(super) fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
     };
     Ok(LongestLifetimes { refresh_token: seconds("refresh_token")?, access_token: seconds("access_token")? })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("clients::FIND", FIND),
-    ("clients::LIST", LIST),
-    ("clients::REVOKE", REVOKE),
-    ("clients::NAMES", NAMES),
-    ("clients::ORIGINS", ORIGINS),
-    ("clients::LONGEST_LIFETIMES", LONGEST_LIFETIMES),
-];

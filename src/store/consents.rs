@@ -3,10 +3,10 @@
 
 use postgres::Row;
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{client_id, column};
-use super::{NamedQuery, Store};
 use crate::protocol::consent::Consent;
 use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::instant::Instant;
@@ -131,10 +131,3 @@ RETURNING ARRAY[hash] AS audited";
 pub fn withdraw(store: &Store, sub: &Subject, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     store.write_audited(WITHDRAW, &[&sub.as_str(), &client_id.as_str()], audit).map(drop)
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("consents::FIND", FIND),
-    ("consents::LIST_OF_USER", LIST_OF_USER),
-    ("consents::GIVE", GIVE),
-    ("consents::WITHDRAW", WITHDRAW),
-];

@@ -6,13 +6,13 @@ use std::time::Duration;
 use postgres::Row;
 use postgres::types::ToSql;
 
+use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::{column, subject, tenant, tenant_text};
-use super::{NamedQuery, Store};
 use crate::protocol::device_code::{DeviceDecision, PollFacts};
 use crate::protocol::identifiers::{ClientId, GrantId};
 use crate::protocol::instant::Instant;
@@ -354,12 +354,3 @@ pub fn clean(store: &Store) -> Result<u64, StoreError> {
 fn slices(hashes: &[[u8; 32]]) -> Vec<&[u8]> {
     hashes.iter().map(|hash| &hash[..]).collect()
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("device_authorizations::INSERT", INSERT),
-    ("device_authorizations::FIND_WAITING", FIND_WAITING),
-    ("device_authorizations::DECIDE", DECIDE),
-    ("device_authorizations::POLL", POLL),
-    ("device_authorizations::REDEEM", REDEEM),
-    ("device_authorizations::CLEAN", CLEAN),
-];

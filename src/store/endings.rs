@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use postgres::types::ToSql;
 
+use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store};
 
 /// How long this process remembers what it has seen confirmed.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -74,5 +74,3 @@ impl Store {
         self.write(|connection| connection.query(CONFIRM, &[])).map(drop)
     }
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("endings::CONFIRM", CONFIRM)];

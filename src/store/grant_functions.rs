@@ -3,9 +3,9 @@
 use postgres::types::Json;
 use serde_json::{Map, Value};
 
+use super::Store;
 use super::error::{Objection, StoreError};
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::registration::extension_grant::ExtensionGrant;
 
 /// What stands under a function's name.
@@ -56,8 +56,6 @@ pub fn call(
 fn quoted(identifier: &str) -> String {
     format!("\"{}\"", identifier.replace('"', "\"\""))
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("grant_functions::LOOK_UP", LOOK_UP)];
 
 #[cfg(test)]
 mod tests {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use postgres::types::ToSql;
 
+use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::client::RefreshTokenUsage;
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::refresh_token::RefreshHandle;
@@ -128,5 +128,3 @@ pub fn refresh(store: &Store, new: &NewRefresh<'_>, audit: &AuditEvent<'_>) -> R
     }
     Ok(Refreshed::Issued { generation, user: Box::new(user(&row)?) })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("grant_refresh::REFRESH", REFRESH)];

@@ -7,12 +7,12 @@ use postgres::Row;
 use postgres::types::{Json, ToSql};
 use serde_json::{Map, Value};
 
+use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{client_id, column, id, subject, tenant, tenant_text};
-use super::{NamedQuery, Store};
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
@@ -343,11 +343,3 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         revoked_at: column(row, "revoked_at")?,
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("grants::REDEEM", REDEEM),
-    ("grants::REVOKE", REVOKE),
-    ("grants::FIND", FIND),
-    ("grants::LIST_OFFLINE_OF_USER", LIST_OFFLINE_OF_USER),
-    ("grants::LIST", LIST),
-];

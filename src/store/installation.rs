@@ -4,11 +4,11 @@ use std::time::{Duration, Instant as Monotonic};
 
 use postgres::Client;
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::{column, id};
-use super::{NamedQuery, Store};
 use crate::protocol::instant::Instant;
 
 /// What the once-a-second read of every process learns.
@@ -115,11 +115,3 @@ pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), St
 fn installation(row: &postgres::Row) -> Result<Installation, StoreError> {
     Ok(Installation { id: id(row, "id")?, issuer: column(row, "issuer")? })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("installation::READ", READ),
-    ("installation::FIND", FIND),
-    ("installation::CREATE", CREATE),
-    ("installation::RENAME", RENAME),
-    ("installation::REVOKE_EVERYTHING", REVOKE_EVERYTHING),
-];

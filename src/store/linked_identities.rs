@@ -5,11 +5,11 @@ use postgres::Row;
 use postgres::types::{Json, ToSql};
 use serde_json::{Map, Value};
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{column, subject, tenant_text};
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Subject, TenantName};
 use crate::protocol::instant::Instant;
 
@@ -188,12 +188,3 @@ pub fn update_claims(store: &Store, said: &ClaimsSaid<'_>, audit: &AuditEvent<'_
         [&sub.as_str(), &said.removed, &Json(said.set), issuer, upstream_subject, &Json(said.said)];
     store.write_audited(UPDATE_CLAIMS, &values, audit).map(drop)
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("linked_identities::PROVISION", PROVISION),
-    ("linked_identities::UPDATE_CLAIMS", UPDATE_CLAIMS),
-    ("linked_identities::FIND_USER", FIND_USER),
-    ("linked_identities::OF_USER", OF_USER),
-    ("linked_identities::LINK", LINK),
-    ("linked_identities::OWNER", OWNER),
-];

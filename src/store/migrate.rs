@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Transaction};
 use sha2::{Digest, Sha256};
 
+use super::Store;
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store};
 
 /// One file of `sql/`.
 #[derive(Clone, Copy, Debug)]
@@ -204,15 +204,6 @@ fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(),
 fn compatible_from(sql: &str) -> Option<i32> {
     sql.lines().next()?.strip_prefix("-- compatible_from: ")?.trim().parse().ok()
 }
-
-/// The statements that `serve` prepares.
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("migrate::LEVELS", LEVELS),
-    ("migrate::HAS_TABLE", HAS_TABLE),
-    ("migrate::INSERT", INSERT),
-    ("migrate::RELATIONS", RELATIONS),
-    ("migrate::LOCKS", LOCKS),
-];
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use postgres::{Client, GenericClient, Row};
 
+use super::Store;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::instant::Day;
 
 /// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are alive.
@@ -276,9 +276,6 @@ fn patiently<T>(mut step: impl FnMut() -> Result<T, StoreError>) -> Result<T, St
     }
     step()
 }
-
-pub(super) const QUERIES: &[NamedQuery] =
-    &[("partitions::LIST", LIST), ("partitions::LEAD", LEAD), ("partitions::LEAD_PATIENTLY", LEAD_PATIENTLY)];
 
 #[cfg(test)]
 mod tests {

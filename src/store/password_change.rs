@@ -3,12 +3,12 @@
 
 use postgres::types::ToSql;
 
+use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::sessions::others;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject};
 use crate::protocol::instant::{Day, Instant};
 use crate::protocol::secret::SecretText;
@@ -78,5 +78,3 @@ pub fn change(
     let rows = store.write(|connection| connection.audited(CHANGE, &values, &events, Together::InOrder))?;
     rows.first().map(|row| column(row, "kept_since")).transpose()
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("password_change::CHANGE", CHANGE)];

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use postgres::types::Json;
 use serde_json::{Value, json};
 
-use super::NamedQuery;
 use super::catalogue::CatalogueKind;
 use super::clients::SecretRow;
 use super::error::StoreError;
@@ -174,16 +173,3 @@ impl RegistryWriter<'_> {
         self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
     }
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("registry_batches::FIND_USERS", FIND_USERS),
-    ("registry_batches::ALL_USERS", ALL_USERS),
-    ("registry_batches::REMOVED_SUBJECTS", REMOVED_SUBJECTS),
-    ("registry_batches::SUBJECTS_AMONG", SUBJECTS_AMONG),
-    ("registry_batches::TENANTS_OF_OTHERS", TENANTS_OF_OTHERS),
-    ("registry_batches::UPSERT_CLIENTS", UPSERT_CLIENTS),
-    ("registry_batches::REMOVE_CLIENTS", REMOVE_CLIENTS),
-    ("registry_batches::REMOVE_CLIENT_SECRETS", REMOVE_CLIENT_SECRETS),
-    ("registry_batches::INSERT_CLIENT_SECRETS", INSERT_CLIENT_SECRETS),
-    ("registry_batches::ERASE_ENTRY_SECRET", ERASE_ENTRY_SECRET),
-];

@@ -8,6 +8,7 @@ use postgres::types::{Json, ToSql};
 use postgres::{Row, Transaction};
 use serde_json::{Map, Value};
 
+use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
 use super::catalogue::{self, CatalogueKind, CatalogueRow, CatalogueRows};
@@ -17,7 +18,6 @@ use super::error::StoreError;
 use super::registry_batches::PutClient;
 use super::users::{self, NewUser, UserRow};
 use super::values::{column, tenant_text};
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::secret::{SecretBytes, SecretText};
 
@@ -333,18 +333,3 @@ impl<'a> RegistryWriter<'a> {
         Ok(self.transaction.execute(sql, values)?)
     }
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("registry_writer::BUMP", BUMP),
-    ("registry_writer::RAISE_MARKS", RAISE_MARKS),
-    ("registry_writer::INSERT_CLIENT_SECRET", INSERT_CLIENT_SECRET),
-    ("registry_writer::REMOVE_CLIENT_SECRET", REMOVE_CLIENT_SECRET),
-    ("registry_writer::UPSERT_ENTRY", UPSERT_ENTRY),
-    ("registry_writer::REMOVE_ENTRY", REMOVE_ENTRY),
-    ("registry_writer::INSERT_RESOURCE_SECRET", INSERT_RESOURCE_SECRET),
-    ("registry_writer::REMOVE_RESOURCE_SECRET", REMOVE_RESOURCE_SECRET),
-    ("registry_writer::FIND_USER_BY_NAME", FIND_USER_BY_NAME),
-    ("registry_writer::UPDATE_USER", UPDATE_USER),
-    ("registry_writer::REMOVE_USER", REMOVE_USER),
-    ("registry_writer::VERSION", VERSION),
-];

@@ -2,9 +2,9 @@
 
 use std::slice;
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::{NamedQuery, Store};
 use crate::protocol::instant::Day;
 
 const INSERT: &str = "
@@ -20,5 +20,3 @@ SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM revoked) 
 pub fn insert(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     store.end(Some(jti), INSERT, &[&day, &jti], slice::from_ref(audit)).map(drop)
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("revoked_tokens::INSERT", INSERT)];

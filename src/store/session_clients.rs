@@ -4,9 +4,9 @@
 
 use postgres::Row;
 
+use super::Store;
 use super::error::StoreError;
 use super::values::{client_id, column, sid, subject};
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{ClientId, Sid, Subject};
 use crate::protocol::instant::Day;
 
@@ -117,10 +117,3 @@ fn due_call(row: &Row) -> Result<DueCall, StoreError> {
         tries: column(row, "tries")?,
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("session_clients::ENTER", ENTER),
-    ("session_clients::LIST", LIST),
-    ("session_clients::TAKE", TAKE),
-    ("session_clients::SETTLE", SETTLE),
-];

@@ -6,12 +6,12 @@ use std::slice;
 use postgres::Row;
 use postgres::types::ToSql;
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
 use super::values::{column, sid, subject, tenant, tenant_text};
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
 use crate::protocol::liveness::{SessionFooting, UserFooting};
@@ -374,15 +374,3 @@ fn session(row: &Row) -> Result<SessionRow, StoreError> {
         ended_at: column(row, "ended_at")?,
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("sessions::INSERT", INSERT),
-    ("sessions::FIND", FIND),
-    ("sessions::LIST", LIST),
-    ("sessions::LIST_OF_USER", LIST_OF_USER),
-    ("sessions::FIND_OF_USER", FIND_OF_USER),
-    ("sessions::END", END),
-    ("sessions::OTHERS", OTHERS),
-    ("sessions::END_OTHERS", END_OTHERS),
-    ("sessions::RENEW", RENEW),
-];

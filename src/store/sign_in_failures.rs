@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use postgres::Row;
 
+use super::Store;
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
@@ -92,10 +92,3 @@ fn count(row: &Row) -> Result<FailureCount, StoreError> {
         expires_at: column(row, "expires_at")?,
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("sign_in_failures::FIND", FIND),
-    ("sign_in_failures::RECORD", RECORD),
-    ("sign_in_failures::CLEAR", CLEAR),
-    ("sign_in_failures::CLEAN", CLEAN),
-];

@@ -4,11 +4,11 @@ use postgres::Row;
 use postgres::types::{Json, ToSql};
 use serde_json::Value;
 
+use super::Store;
 use super::clients::Versioned;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::instant::Instant;
 use crate::protocol::key_schedule::{KeyTimes, ScheduledKey};
@@ -160,11 +160,3 @@ impl RegistryWriter<'_> {
         Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
     }
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("signing_keys::LOAD", LOAD),
-    ("signing_keys::INSERT_KEY", INSERT_KEY),
-    ("signing_keys::REWRAP_KEY", REWRAP_KEY),
-    ("signing_keys::RESCHEDULE_KEY", RESCHEDULE_KEY),
-    ("signing_keys::REMOVE_KEY", REMOVE_KEY),
-];

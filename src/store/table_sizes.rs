@@ -2,9 +2,9 @@
 
 use postgres::Row;
 
+use super::Store;
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store};
 
 /// One table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,5 +36,3 @@ pub fn read(store: &Store) -> Result<Vec<TableSize>, StoreError> {
 fn size(row: &Row) -> Result<TableSize, StoreError> {
     Ok(TableSize { table: column(row, "name")?, partitions: column(row, "partitions")?, bytes: column(row, "bytes")? })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("table_sizes::SIZES", SIZES)];

@@ -3,10 +3,10 @@
 
 use postgres::Row;
 
+use super::Store;
 use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::access_token::AccessToken;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
@@ -86,5 +86,3 @@ fn grant(row: &Row) -> Result<Option<GrantFacts>, StoreError> {
     let revoked = column::<Option<Instant>>(row, "revoked_at")?.is_some();
     Ok(Some(GrantFacts { revoked, offline, expires_at: column(row, "expires_at")? }))
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("token_standing::FIND", FIND)];

@@ -7,7 +7,7 @@ use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::sid;
-use super::{NamedQuery, Store, linked_identities, sessions};
+use super::{Store, linked_identities, sessions};
 use crate::protocol::identifiers::{Sid, Subject};
 
 /// An identity to unlink.
@@ -127,5 +127,3 @@ pub fn unlink(store: &Store, unlinking: &Unlinking<'_>, audit: &AuditEvent<'_>) 
     store.confirm()?;
     Ok(Unlinked::NotTheirs)
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("unlinking::SESSIONS", SESSIONS), ("unlinking::UNLINK", UNLINK)];

@@ -7,7 +7,7 @@ use postgres::types::ToSql;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, sid, subject};
-use super::{NamedQuery, Store, used_assertions};
+use super::{Store, used_assertions};
 use crate::protocol::identifiers::{Sid, Subject};
 use crate::protocol::instant::{Day, Instant};
 use crate::protocol::registration::provider::IdentityProvider;
@@ -121,9 +121,3 @@ pub fn end(
 fn session(row: &Row) -> Result<SessionFromUpstream, StoreError> {
     Ok(SessionFromUpstream { day: column(row, "day")?, sid: sid(row, "sid")?, sub: subject(row, "sub")? })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("upstream_logout::OF_SESSION", OF_SESSION),
-    ("upstream_logout::OF_SUBJECT", OF_SUBJECT),
-    ("upstream_logout::END", END),
-];

@@ -2,7 +2,7 @@
 
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store, used_assertions};
+use super::{Store, used_assertions};
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::{Day, Instant};
 
@@ -53,5 +53,3 @@ pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession
     let sealed_id_token = column(&row, "upstream_id_token")?;
     Ok(Some(UpstreamSession { issuer, subject, sid: column(&row, "upstream_sid")?, sealed_id_token }))
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("upstream_sessions::FIND", FIND)];

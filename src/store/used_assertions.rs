@@ -4,8 +4,8 @@
 
 use sha2::{Digest, Sha256};
 
+use super::Store;
 use super::error::StoreError;
-use super::{NamedQuery, Store};
 use crate::protocol::instant::Instant;
 
 const INSERT: &str = "
@@ -28,5 +28,3 @@ pub(super) fn whom(sid: Option<&str>, subject: Option<&str>) -> Vec<u8> {
     let whom = serde_json::json!({"logout": [sid, subject]});
     Sha256::digest(whom.to_string().as_bytes()).to_vec()
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("used_assertions::INSERT", INSERT)];

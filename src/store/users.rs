@@ -5,10 +5,10 @@ use postgres::Row;
 use postgres::types::Json;
 use serde_json::{Map, Value};
 
+use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, subject, tenant, tenant_text};
-use super::{NamedQuery, Store};
 use crate::protocol::identifiers::{Subject, TenantName};
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
@@ -204,13 +204,3 @@ pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
         tokens_valid_after: column(row, "tokens_valid_after")?,
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[
-    ("users::FIND_FOR_SIGN_IN", FIND_FOR_SIGN_IN),
-    ("users::FIND", FIND),
-    ("users::LIST", LIST),
-    ("users::INSERT", INSERT),
-    ("users::SET_PASSWORD", SET_PASSWORD),
-    ("users::REVOKE", REVOKE),
-    ("users::REHASH", REHASH),
-];

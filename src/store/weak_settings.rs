@@ -2,9 +2,9 @@
 
 use postgres::Row;
 
+use super::Store;
 use super::error::StoreError;
 use super::values::column;
-use super::{NamedQuery, Store};
 use crate::protocol::weak_settings::{NAMED_CLIENTS, WeakSetting, WeakUse};
 
 const WEAK_SETTINGS: &str = "
@@ -43,5 +43,3 @@ fn weak_use(row: &Row) -> Result<WeakUse, StoreError> {
         clients: u64::try_from(column::<i64>(row, "clients")?).unwrap_or_default(),
     })
 }
-
-pub(super) const QUERIES: &[NamedQuery] = &[("weak_settings::WEAK_SETTINGS", WEAK_SETTINGS)];
