@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
 use super::random;
+use crate::protocol::named::named;
 use crate::protocol::secret::SecretBytes;
 
 /// Bytes a master secret has at least.
@@ -17,52 +18,34 @@ const LEAST_LENGTH: usize = 32;
 /// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the line.
 const MOST_LINES: usize = 16;
 
-/// What a derived key is for. The label is part of the derivation: never change one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
-    /// Sealing authorization codes.
-    AuthorizationCode,
-    /// Sealing reference access tokens.
-    AccessToken,
-    /// Sealing authorization requests into page addresses.
-    AuthorizeRequest,
-    /// Sealing the `state` that goes upstream.
-    UpstreamState,
-    /// Sealing ID tokens from upstream in the database.
-    UpstreamIdToken,
-    /// Authenticating refresh tokens.
-    RefreshToken,
-    /// Hashing user codes.
-    UserCode,
-    /// Hashing device codes.
-    DeviceCode,
-    /// Tying forms to pages and browsers.
-    FormToken,
-    /// Naming the buckets of the sign-in throttle.
-    SignInThrottle,
-    /// Wrapping private signing keys in the database.
-    SigningKey,
-    /// Wrapping digests of client secrets, and upstream client secrets, in the database.
-    ClientSecret,
-}
-
-impl Purpose {
-    /// The label in the derivation and in the associated data.
-    pub fn label(self) -> &'static str {
-        match self {
-            Purpose::AuthorizationCode => "authorization code",
-            Purpose::AccessToken => "access token",
-            Purpose::AuthorizeRequest => "authorize request",
-            Purpose::UpstreamState => "upstream state",
-            Purpose::UpstreamIdToken => "upstream ID token",
-            Purpose::RefreshToken => "refresh token",
-            Purpose::UserCode => "user code",
-            Purpose::DeviceCode => "device code",
-            Purpose::FormToken => "form token",
-            Purpose::SignInThrottle => "sign-in throttle",
-            Purpose::SigningKey => "signing key",
-            Purpose::ClientSecret => "client secret",
-        }
+named! {
+    /// What a derived key is for. The label is part of the derivation: never change one.
+    #[derive(Hash)]
+    pub enum Purpose {
+        /// Sealing authorization codes.
+        AuthorizationCode = "authorization code",
+        /// Sealing reference access tokens.
+        AccessToken = "access token",
+        /// Sealing authorization requests into page addresses.
+        AuthorizeRequest = "authorize request",
+        /// Sealing the `state` that goes upstream.
+        UpstreamState = "upstream state",
+        /// Sealing ID tokens from upstream in the database.
+        UpstreamIdToken = "upstream ID token",
+        /// Authenticating refresh tokens.
+        RefreshToken = "refresh token",
+        /// Hashing user codes.
+        UserCode = "user code",
+        /// Hashing device codes.
+        DeviceCode = "device code",
+        /// Tying forms to pages and browsers.
+        FormToken = "form token",
+        /// Naming the buckets of the sign-in throttle.
+        SignInThrottle = "sign-in throttle",
+        /// Wrapping private signing keys in the database.
+        SigningKey = "signing key",
+        /// Wrapping digests of client secrets, and upstream client secrets, in the database.
+        ClientSecret = "client secret",
     }
 }
 
@@ -154,7 +137,7 @@ impl DerivedKeys {
     pub fn keys(&self, purpose: Purpose) -> impl Iterator<Item = (u8, [u8; 32])> {
         self.lines.iter().filter_map(move |line| {
             let [name, ..] = expand(line, "line name")?;
-            Some((name, expand(line, purpose.label())?))
+            Some((name, expand(line, purpose.as_str())?))
         })
     }
 

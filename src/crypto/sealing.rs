@@ -38,7 +38,7 @@ impl Sealer {
         });
         Sealer {
             keys: keys.collect(),
-            associated_data: format!("{}\n{}", purpose.label(), derived.issuer()).into_bytes(),
+            associated_data: format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes(),
         }
     }
 

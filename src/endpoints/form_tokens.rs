@@ -9,42 +9,25 @@ use crate::app::failure::Failure;
 use crate::http::Request;
 use crate::protocol::errors::TokenErrorCode;
 use crate::protocol::forms::check_sender;
+use crate::protocol::named::named;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::secret::SecretBytes;
 
-/// Which of our pages a form is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// `/login`
-    Login,
-    /// `/login`, where it offers the present account.
-    SelectAccount,
-    /// `/consent`
-    Consent,
-    /// `/logout`
-    Logout,
-    /// `/device`, where it asks for the code.
-    UserCode,
-    /// `/device`, where it asks for a decision.
-    Device,
-    /// `/account`
-    Account,
-    /// The question whether to link an account elsewhere.
-    Link,
-}
-
-impl Form {
-    fn label(self) -> &'static [u8] {
-        match self {
-            Form::Login => b"login",
-            Form::SelectAccount => b"select account",
-            Form::Consent => b"consent",
-            Form::Logout => b"logout",
-            Form::UserCode => b"user code",
-            Form::Device => b"device",
-            Form::Account => b"account",
-            Form::Link => b"link",
-        }
+named! {
+    /// Which of our pages a form is on.
+    pub enum Form {
+        Login = "login",
+        /// `/login`, where it offers the present account.
+        SelectAccount = "select account",
+        Consent = "consent",
+        Logout = "logout",
+        /// `/device`, where it asks for the code.
+        UserCode = "user code",
+        /// `/device`, where it asks for a decision.
+        Device = "device",
+        Account = "account",
+        /// The question whether to link an account elsewhere.
+        Link = "link",
     }
 }
 
@@ -52,7 +35,7 @@ impl Form {
 /// or the session's handle).
 pub fn issue(app: &App, form: Form, subject_matter: &str, browser: &SecretBytes) -> String {
     let matter = Sha256::digest(subject_matter);
-    URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[form.label(), &matter, browser.expose()]))
+    URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[form.as_str().as_bytes(), &matter, browser.expose()]))
 }
 
 /// Whether the posted token is that of this form in this browser.
@@ -66,7 +49,7 @@ pub fn matches(
     let (Some(browser), Some(posted)) = (browser, posted) else { return false };
     let matter = Sha256::digest(subject_matter);
     let decoded = URL_SAFE_NO_PAD.decode(posted);
-    decoded.is_ok_and(|tag| app.vault.form_tokens.verify(&[form.label(), &matter, browser.expose()], &tag))
+    decoded.is_ok_and(|tag| app.vault.form_tokens.verify(&[form.as_str().as_bytes(), &matter, browser.expose()], &tag))
 }
 
 /// Reads the post of one of our forms: sent from a page of ours (403 otherwise), form-encoded, its fields in the body.

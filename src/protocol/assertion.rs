@@ -10,6 +10,7 @@ use super::instant::Instant;
 use super::jwks::PublicKey;
 use super::jwt::UnverifiedJws;
 use super::key_set::{KeyChoice, KeySet};
+use super::named::named;
 
 /// RFC 7523 §2.2
 pub const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -21,40 +22,19 @@ const SKEW: Duration = Duration::from_secs(60);
 /// Beside none and `JWT` (draft-ietf-oauth-rfc7523bis §4).
 const CLIENT_AUTHENTICATION_TYP: &str = "client-authentication+jwt";
 
-/// Why a JWT of somebody else's is not believed. `as_str` is for the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AssertionProblem {
-    /// No JWT, or one that uses what we do not: another `typ`, an unknown `alg`, `crit`.
-    Malformed,
-    Algorithm,
-    /// No registered key goes by this `kid` and algorithm, or several do.
-    Key,
-    KeysUnavailable,
-    Signature,
-    /// `iss` or `sub` is not whom it should name.
-    Parties,
-    /// `aud` is not us alone.
-    Audience,
-    /// Expired, without end, ending too far ahead, or not valid yet.
-    Times,
-    Jti,
-    Replayed,
-}
-
-impl AssertionProblem {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AssertionProblem::Malformed => "not a JWT that is taken here",
-            AssertionProblem::Algorithm => "alg is not the registered one",
-            AssertionProblem::Key => "no single registered key goes by its kid and alg",
-            AssertionProblem::KeysUnavailable => "the keys cannot be had",
-            AssertionProblem::Signature => "the signature does not verify",
-            AssertionProblem::Parties => "iss or sub is not whom it should name",
-            AssertionProblem::Audience => "aud is not this issuer alone",
-            AssertionProblem::Times => "expired, not valid yet, or ends more than 10 minutes ahead",
-            AssertionProblem::Jti => "jti is missing",
-            AssertionProblem::Replayed => "it was used before",
-        }
+named! {
+    /// Why a JWT of somebody else's is not believed. `as_str` is for the log.
+    pub enum AssertionProblem {
+        Malformed = "not a JWT that is taken here",
+        Algorithm = "alg is not the registered one",
+        Key = "no single registered key goes by its kid and alg",
+        KeysUnavailable = "the keys cannot be had",
+        Signature = "the signature does not verify",
+        Parties = "iss or sub is not whom it should name",
+        Audience = "aud is not this issuer alone",
+        Times = "expired, not valid yet, or ends more than 10 minutes ahead",
+        Jti = "jti is missing",
+        Replayed = "it was used before",
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::identifiers::{ClientId, TenantName};
 use super::jwt;
 use super::localized_text::LocalizedText;
+use super::named::named;
 use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
@@ -186,27 +187,13 @@ pub enum CodeBinding {
     Neither,
 }
 
-/// JWS algorithms we sign with (RFC 7518 §3.1, RFC 8037 §3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SigningAlgorithm {
-    Rs256,
-    Es256,
-    EdDsa,
-}
-
-impl SigningAlgorithm {
-    pub const ALL: [SigningAlgorithm; 3] = [SigningAlgorithm::Rs256, SigningAlgorithm::Es256, SigningAlgorithm::EdDsa];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SigningAlgorithm::Rs256 => "RS256",
-            SigningAlgorithm::Es256 => "ES256",
-            SigningAlgorithm::EdDsa => "EdDSA",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<SigningAlgorithm> {
-        SigningAlgorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
+named! {
+    /// JWS algorithms we sign with (RFC 7518 §3.1, RFC 8037 §3.1).
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum SigningAlgorithm {
+        Rs256 = "RS256",
+        Es256 = "ES256",
+        EdDsa = "EdDSA",
     }
 }
 

@@ -1,38 +1,22 @@
 //! Error answers of the standards: what goes out (`error`) together with why (`Reason`).
 
+use super::named::named;
 use super::reason::Reason;
 
-/// `error` at the token endpoint and its neighbours (RFC 6749 §5.2, RFC 8628 §3.5, RFC 8707 §2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenErrorCode {
-    InvalidRequest,
-    InvalidClient,
-    InvalidGrant,
-    UnauthorizedClient,
-    UnsupportedGrantType,
-    InvalidScope,
-    InvalidTarget,
-    AuthorizationPending,
-    SlowDown,
-    AccessDenied,
-    ExpiredToken,
-}
-
-impl TokenErrorCode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TokenErrorCode::InvalidRequest => "invalid_request",
-            TokenErrorCode::InvalidClient => "invalid_client",
-            TokenErrorCode::InvalidGrant => "invalid_grant",
-            TokenErrorCode::UnauthorizedClient => "unauthorized_client",
-            TokenErrorCode::UnsupportedGrantType => "unsupported_grant_type",
-            TokenErrorCode::InvalidScope => "invalid_scope",
-            TokenErrorCode::InvalidTarget => "invalid_target",
-            TokenErrorCode::AuthorizationPending => "authorization_pending",
-            TokenErrorCode::SlowDown => "slow_down",
-            TokenErrorCode::AccessDenied => "access_denied",
-            TokenErrorCode::ExpiredToken => "expired_token",
-        }
+named! {
+    /// `error` at the token endpoint and its neighbours (RFC 6749 §5.2, RFC 8628 §3.5, RFC 8707 §2).
+    pub enum TokenErrorCode {
+        InvalidRequest = "invalid_request",
+        InvalidClient = "invalid_client",
+        InvalidGrant = "invalid_grant",
+        UnauthorizedClient = "unauthorized_client",
+        UnsupportedGrantType = "unsupported_grant_type",
+        InvalidScope = "invalid_scope",
+        InvalidTarget = "invalid_target",
+        AuthorizationPending = "authorization_pending",
+        SlowDown = "slow_down",
+        AccessDenied = "access_denied",
+        ExpiredToken = "expired_token",
     }
 }
 
@@ -57,40 +41,21 @@ impl TokenError {
     }
 }
 
-/// RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6, RFC 8707 §2, Error Code unmet_authentication_requirements §2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthorizeErrorCode {
-    InvalidRequest,
-    UnauthorizedClient,
-    AccessDenied,
-    UnsupportedResponseType,
-    InvalidScope,
-    InvalidTarget,
-    ServerError,
-    TemporarilyUnavailable,
-    LoginRequired,
-    ConsentRequired,
-    RequestNotSupported,
-    RequestUriNotSupported,
-    UnmetAuthenticationRequirements,
-}
-
-impl AuthorizeErrorCode {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AuthorizeErrorCode::InvalidRequest => "invalid_request",
-            AuthorizeErrorCode::UnauthorizedClient => "unauthorized_client",
-            AuthorizeErrorCode::AccessDenied => "access_denied",
-            AuthorizeErrorCode::UnsupportedResponseType => "unsupported_response_type",
-            AuthorizeErrorCode::InvalidScope => "invalid_scope",
-            AuthorizeErrorCode::InvalidTarget => "invalid_target",
-            AuthorizeErrorCode::ServerError => "server_error",
-            AuthorizeErrorCode::TemporarilyUnavailable => "temporarily_unavailable",
-            AuthorizeErrorCode::LoginRequired => "login_required",
-            AuthorizeErrorCode::ConsentRequired => "consent_required",
-            AuthorizeErrorCode::RequestNotSupported => "request_not_supported",
-            AuthorizeErrorCode::RequestUriNotSupported => "request_uri_not_supported",
-            AuthorizeErrorCode::UnmetAuthenticationRequirements => "unmet_authentication_requirements",
-        }
+named! {
+    /// RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6, RFC 8707 §2, Error Code unmet_authentication_requirements §2.
+    pub enum AuthorizeErrorCode {
+        InvalidRequest = "invalid_request",
+        UnauthorizedClient = "unauthorized_client",
+        AccessDenied = "access_denied",
+        UnsupportedResponseType = "unsupported_response_type",
+        InvalidScope = "invalid_scope",
+        InvalidTarget = "invalid_target",
+        ServerError = "server_error",
+        TemporarilyUnavailable = "temporarily_unavailable",
+        LoginRequired = "login_required",
+        ConsentRequired = "consent_required",
+        RequestNotSupported = "request_not_supported",
+        RequestUriNotSupported = "request_uri_not_supported",
+        UnmetAuthenticationRequirements = "unmet_authentication_requirements",
     }
 }

@@ -1,28 +1,21 @@
 //! What an operator is told of one thing that was looked at.
 
+use super::named::named;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub verdict: Verdict,
     pub text: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// As it should be.
-    Fine,
-    /// It works; there is something better.
-    Weak,
-    /// It does not work.
-    Broken,
-}
-
-impl Verdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Fine => "ok",
-            Verdict::Weak => "weak",
-            Verdict::Broken => "fails",
-        }
+named! {
+    pub enum Verdict {
+        /// As it should be.
+        Fine = "ok",
+        /// It works; there is something better.
+        Weak = "weak",
+        /// It does not work.
+        Broken = "fails",
     }
 }
 

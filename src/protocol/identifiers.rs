@@ -8,54 +8,45 @@ use serde::{Deserialize, Serialize};
 
 use super::instant::Day;
 
-/// A registered client's name (RFC 6749 §2.2). At most 200 characters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ClientId(String);
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(String);
 
-/// A user's identifier towards clients (OpenID Connect Core §2, `sub`): at most 255 ASCII characters, never reused.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Subject(String);
+        impl $name {
+            pub fn new(text: impl Into<String>) -> $name {
+                $name(text.into())
+            }
 
-/// A browser session's public name (`sid`, OpenID Connect Front-Channel Logout §3). Unrelated to the cookie's handle.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Sid(String);
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TenantName(String);
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+    )* };
+}
 
-impl ClientId {
-    pub fn new(text: impl Into<String>) -> ClientId {
-        ClientId(text.into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+names! {
+    /// A registered client's name (RFC 6749 §2.2). At most 200 characters.
+    ClientId;
+    /// A user's identifier towards clients (OpenID Connect Core §2, `sub`): at most 255 ASCII characters, never reused.
+    Subject;
+    /// A browser session's public name (`sid`, OpenID Connect Front-Channel Logout §3). Unrelated to the cookie's handle.
+    Sid;
+    TenantName;
 }
 
 impl Subject {
-    pub fn new(text: impl Into<String>) -> Subject {
-        Subject(text.into())
-    }
-
     /// base64url of 127 random bits; the bit left out keeps `-` from the beginning, where a command takes it for a
     /// flag.
     pub fn of_random([first, rest @ ..]: [u8; 16]) -> Subject {
         Subject(URL_SAFE_NO_PAD.encode([&[first & 0x7f][..], &rest].concat()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Sid {
-    pub fn new(text: impl Into<String>) -> Sid {
-        Sid(text.into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -70,35 +61,6 @@ impl Sid {
     pub fn day(&self) -> Option<Day> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.0).ok().filter(|bytes| bytes.len() == 20)?;
         bytes.first_chunk::<4>().map(|day| Day(i32::from_be_bytes(*day)))
-    }
-}
-
-impl TenantName {
-    pub fn new(text: impl Into<String>) -> TenantName {
-        TenantName(text.into())
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ClientId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for TenantName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 

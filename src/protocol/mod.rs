@@ -10,6 +10,7 @@ pub mod grant;
 pub mod identifiers;
 pub mod instant;
 pub mod lengths;
+pub(crate) mod named;
 pub mod prompt;
 pub mod reason;
 pub mod response_mode;

@@ -8,29 +8,22 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::lengths;
+use super::named::named;
 use super::reason::Reason;
 use super::secret::SecretText;
 
 /// 32 bytes in base64url.
 const S256_LENGTH: usize = 43;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CodeChallengeMethod {
-    Plain,
-    S256,
+named! {
+    #[derive(Serialize, Deserialize)]
+    pub enum CodeChallengeMethod {
+        Plain = "plain",
+        S256 = "S256",
+    }
 }
 
 impl CodeChallengeMethod {
-    /// In the order of the metadata.
-    pub const ALL: [CodeChallengeMethod; 2] = [CodeChallengeMethod::Plain, CodeChallengeMethod::S256];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CodeChallengeMethod::Plain => "plain",
-            CodeChallengeMethod::S256 => "S256",
-        }
-    }
-
     /// None sent means `plain` (RFC 7636 §4.3).
     pub fn parse(name: Option<&str>) -> Result<CodeChallengeMethod, Reason> {
         match name {

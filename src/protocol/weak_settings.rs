@@ -1,43 +1,22 @@
 //! What is in use although something stronger would do: one line for the operator when the server starts.
 
-/// Something that a client can be registered for although RFC 9700 recommends something stronger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WeakSetting {
-    /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700 §2.1.2).
-    TokensThroughBrowser,
-    /// The grant type `password` (RFC 9700 §2.4).
-    PasswordGrant,
-    /// No `require_pkce` of a confidential client: a nonce will do (RFC 9700 §2.1.1).
-    PkceOrNonce,
-    /// `require_pkce` false (RFC 9700 §2.1.1).
-    NeitherPkceNorNonce,
-    /// `allow_plain_pkce` (RFC 7636 §4.2).
-    PlainPkce,
-    /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
-    ReusedRefreshTokens,
-}
+use super::named::named;
 
-impl WeakSetting {
-    /// In the order of the line.
-    pub const ALL: [WeakSetting; 6] = [
-        WeakSetting::TokensThroughBrowser,
-        WeakSetting::PasswordGrant,
-        WeakSetting::PkceOrNonce,
-        WeakSetting::NeitherPkceNorNonce,
-        WeakSetting::PlainPkce,
-        WeakSetting::ReusedRefreshTokens,
-    ];
-
-    /// What the line and the database call it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WeakSetting::TokensThroughBrowser => "tokens through the browser",
-            WeakSetting::PasswordGrant => "password grant",
-            WeakSetting::PkceOrNonce => "PKCE or nonce",
-            WeakSetting::NeitherPkceNorNonce => "neither PKCE nor nonce",
-            WeakSetting::PlainPkce => "plain PKCE",
-            WeakSetting::ReusedRefreshTokens => "refresh tokens that are reused",
-        }
+named! {
+    /// Something that a client can be registered for although RFC 9700 recommends something stronger.
+    pub enum WeakSetting {
+        /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700 §2.1.2).
+        TokensThroughBrowser = "tokens through the browser",
+        /// The grant type `password` (RFC 9700 §2.4).
+        PasswordGrant = "password grant",
+        /// No `require_pkce` of a confidential client: a nonce will do (RFC 9700 §2.1.1).
+        PkceOrNonce = "PKCE or nonce",
+        /// `require_pkce` false (RFC 9700 §2.1.1).
+        NeitherPkceNorNonce = "neither PKCE nor nonce",
+        /// `allow_plain_pkce` (RFC 7636 §4.2).
+        PlainPkce = "plain PKCE",
+        /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
+        ReusedRefreshTokens = "refresh tokens that are reused",
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::assertion::{is_type, numeric_date};
 use super::super::client::SigningAlgorithm;
 use super::super::instant::Instant;
 use super::super::jwt::half_hash;
+use super::super::named::named;
 use super::super::secret::SecretText;
 use super::{OLDEST, SKEW, identifier};
 
@@ -46,63 +47,25 @@ pub struct IdTokenFacts {
     pub sid: Option<String>,
 }
 
-/// Why one is not believed. `as_str` is for the log and the audit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenProblem {
-    /// Not a JWT that is taken here.
-    Malformed,
-    /// `typ` is that of another kind of token.
-    Typ,
-    /// `iss`
-    Issuer,
-    /// `aud`
-    Audience,
-    /// `azp`
-    AuthorizedParty,
-    /// `exp`
-    Expired,
-    /// `iat` is missing, in the future, or long ago; or `nbf` is in the future.
-    IssuedAt,
-    /// `nonce`
-    Nonce,
-    /// `at_hash`
-    AccessTokenHash,
-    /// `auth_time` is missing though `max_age` was sent: nothing is forged, the provider does not honour it.
-    NoAuthTime,
-    /// `auth_time` is no time, or in the future.
-    AuthTime,
-    /// `sub`
-    Subject,
-    /// `events`
-    Events,
-    /// Neither `sub` nor `sid`, or what is no identifier.
-    Nobody,
-    /// `jti`
-    Jti,
-}
-
-impl TokenProblem {
-    /// What is wrong, in a few words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TokenProblem::Malformed => "it is no JWT signed with RS256, ES256 or EdDSA",
-            TokenProblem::Typ => "its typ is that of another kind of token",
-            TokenProblem::Issuer => "iss is another issuer",
-            TokenProblem::Audience => "aud does not name our client_id",
-            TokenProblem::AuthorizedParty => "azp is not our client_id",
-            TokenProblem::Expired => "it has expired, or has no exp",
-            TokenProblem::IssuedAt => {
-                "iat is missing, in the future or more than 10 minutes ago, or nbf is in the future"
-            }
-            TokenProblem::Nonce => "nonce is not the one that was sent, or stands where none may",
-            TokenProblem::AccessTokenHash => "at_hash is not of the access token beside it",
-            TokenProblem::NoAuthTime => "auth_time is missing though max_age was sent",
-            TokenProblem::AuthTime => "auth_time is no time past",
-            TokenProblem::Subject => "sub is missing, or not 1 to 255 characters",
-            TokenProblem::Events => "events is not the back-channel logout event alone",
-            TokenProblem::Nobody => "sub and sid are missing, or not 1 to 255 characters",
-            TokenProblem::Jti => "jti is missing",
-        }
+named! {
+    /// Why one is not believed. `as_str` is for the log and the audit.
+    pub enum TokenProblem {
+        Malformed = "it is no JWT signed with RS256, ES256 or EdDSA",
+        Typ = "its typ is that of another kind of token",
+        Issuer = "iss is another issuer",
+        Audience = "aud does not name our client_id",
+        AuthorizedParty = "azp is not our client_id",
+        Expired = "it has expired, or has no exp",
+        IssuedAt = "iat is missing, in the future or more than 10 minutes ago, or nbf is in the future",
+        Nonce = "nonce is not the one that was sent, or stands where none may",
+        AccessTokenHash = "at_hash is not of the access token beside it",
+        /// Nothing is forged, the provider does not honour it.
+        NoAuthTime = "auth_time is missing though max_age was sent",
+        AuthTime = "auth_time is no time past",
+        Subject = "sub is missing, or not 1 to 255 characters",
+        Events = "events is not the back-channel logout event alone",
+        Nobody = "sub and sid are missing, or not 1 to 255 characters",
+        Jti = "jti is missing",
     }
 }
 

@@ -4,21 +4,19 @@ use serde_json::Value;
 
 use super::super::catalogue_kind::CatalogueKind;
 
-/// What a registration can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Referent {
-    /// A scope of either kind.
-    Scope,
-    /// A resource.
-    Resource,
-    /// A tenant.
-    Tenant,
-    /// An identity provider.
-    IdentityProvider,
-    /// An extension grant.
-    ExtensionGrant,
-    /// A client.
-    Client,
+use super::super::super::named::named;
+
+named! {
+    /// What a registration can name.
+    #[derive(PartialOrd, Ord)]
+    pub enum Referent {
+        Scope = "scope",
+        Resource = "resource",
+        Tenant = "tenant",
+        IdentityProvider = "identity provider",
+        ExtensionGrant = "grant type",
+        Client = "client",
+    }
 }
 
 impl Referent {
@@ -31,18 +29,6 @@ impl Referent {
             CatalogueKind::IdentityProvider => Some(Referent::IdentityProvider),
             CatalogueKind::ExtensionGrant => Some(Referent::ExtensionGrant),
             CatalogueKind::AssertionIssuer => None,
-        }
-    }
-
-    /// As people read it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Referent::Scope => "scope",
-            Referent::Resource => "resource",
-            Referent::Tenant => "tenant",
-            Referent::IdentityProvider => "identity provider",
-            Referent::ExtensionGrant => "grant type",
-            Referent::Client => "client",
         }
     }
 }

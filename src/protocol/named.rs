@@ -1,0 +1,24 @@
+//! Enums whose variants have names: on the wire, in the database, in the log.
+
+/// All of them in the order written, each one's name, and the one of a name.
+macro_rules! named {
+    ($(#[$attribute:meta])* pub enum $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $enum { $($(#[$doc])* $variant,)* }
+
+        impl $enum {
+            pub const ALL: [$enum; [$($name,)*].len()] = [$($enum::$variant,)*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $($enum::$variant => $name,)* }
+            }
+
+            pub fn from_name(name: &str) -> Option<$enum> {
+                $enum::ALL.into_iter().find(|one| one.as_str() == name)
+            }
+        }
+    };
+}
+
+pub(crate) use named;
