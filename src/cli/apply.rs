@@ -62,7 +62,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 fn report(plan: &Plan<'_>) -> String {
     let line = |verb: Verb, kind: &str, name: &str| format!("{} {kind} {}", done(verb), name.escape_debug());
     let mut lines: Vec<String> =
-        plan.changes.iter().map(|change| line(change.verb, change.step.kind(), change.step.name())).collect();
+        plan.changes.iter().map(|change| line(change.verb, change.step.kind().as_str(), change.step.name())).collect();
     let (added, changed) = (plan.count(Verb::Add), plan.count(Verb::Change));
     let mut numbers = format!("{added} added, {changed} changed, {} unchanged", plan.unchanged);
     let removed = plan.count(Verb::Remove);

@@ -9,9 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::crypto::random;
 use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::registration::{self, user::UserEntry};
+use crate::protocol::registration::{self, Kind, user::UserEntry};
 use crate::protocol::secret::SecretText;
-use crate::store::catalogue::CatalogueKind;
 use crate::store::users::{self, NewUser, UserRow};
 use crate::store::{StoreError, catalogue};
 
@@ -94,7 +93,7 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
 
 /// A user as a document has them, if its rules hold.
 fn judged(described: &Value) -> Result<UserEntry, Failure> {
-    registration::user::from_json(described, "").map_err(|problems| {
+    registration::stored(described, "", registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
     })
@@ -118,7 +117,7 @@ fn described(invocation: &Invocation) -> Result<Value, Failure> {
 fn check_tenant(operator: &Operator, tenant: Option<&TenantName>) -> Result<(), Failure> {
     let Some(tenant) = tenant else { return Ok(()) };
     let entries = catalogue::load(&operator.store)?.value.entries;
-    if entries.iter().any(|entry| entry.kind == CatalogueKind::Tenant && entry.name == tenant.as_str()) {
+    if entries.iter().any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str()) {
         return Ok(());
     }
     Err(Failure::Refused(format!("there is no tenant {tenant}; `gatepost apply` registers tenants")))

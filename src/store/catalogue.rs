@@ -11,12 +11,11 @@ use super::clients::{SecretRow, Versioned, secret};
 use super::error::StoreError;
 use super::values::column;
 use super::{NamedQuery, Store};
+use crate::protocol::registration::Kind;
 use crate::protocol::secret::SecretBytes;
 
-pub use crate::protocol::registration::catalogue_kind::CatalogueKind;
-
-fn kind_of(word: &str) -> Result<CatalogueKind, StoreError> {
-    let known = CatalogueKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+fn kind_of(word: &str) -> Result<Kind, StoreError> {
+    let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
     known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
 }
 
@@ -24,7 +23,7 @@ fn kind_of(word: &str) -> Result<CatalogueKind, StoreError> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueRow {
     /// What it is.
-    pub kind: CatalogueKind,
+    pub kind: Kind,
     /// `name`
     pub name: String,
     /// The registration object, without its secrets.
@@ -101,7 +100,7 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     Ok(found)
 }
 
-fn entry(row: &Row, kind: CatalogueKind) -> Result<CatalogueRow, StoreError> {
+fn entry(row: &Row, kind: Kind) -> Result<CatalogueRow, StoreError> {
     Ok(CatalogueRow {
         kind,
         name: column(row, "name")?,

@@ -6,13 +6,13 @@ use postgres::types::Json;
 use serde_json::{Value, json};
 
 use super::NamedQuery;
-use super::catalogue::CatalogueKind;
 use super::clients::SecretRow;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::users::{self, UserRow};
 use super::values::{column, subject, tenant_text};
 use crate::protocol::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::registration::Kind;
 
 /// A user as somebody describes them.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +170,7 @@ impl RegistryWriter<'_> {
     }
 
     /// Takes the sealed secret out of an entry.
-    pub fn erase_entry_secret(&mut self, kind: CatalogueKind, name: &str) -> Result<(), StoreError> {
+    pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
         self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
     }
 }

@@ -9,16 +9,15 @@ use super::secrets;
 use crate::cli::failure::Failure;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::identifiers::Subject;
+use crate::protocol::registration::Kind;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{
-    self, GivenSecrets, Plan, Pruning, Registered, RegisteredClient, RegisteredEntry, RegisteredUser, RegisteredUsers,
-    StoredSecret,
+    self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUser, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::secret::SecretText;
 use crate::store::StoreError;
-use crate::store::catalogue::CatalogueRow;
-use crate::store::clients::{ClientRow, SecretRow};
+use crate::store::clients::SecretRow;
 use crate::store::registry_batches::DescribedUser;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
@@ -26,7 +25,7 @@ use crate::store::users::UserRow;
 /// Both sides, read within one change.
 pub(in crate::cli) struct Comparison {
     document: Document,
-    given: GivenSecrets,
+    given: Vec<GivenSecrets>,
     registered: Registered,
     users: RegisteredUsers,
     pruning: Pruning,
@@ -65,25 +64,19 @@ pub(in crate::cli) fn registered(
     writer: &mut RegistryWriter<'_>,
     sealer: Option<&Sealer>,
 ) -> Result<Registered, StoreError> {
-    let entries = writer.catalogue()?.entries.into_iter();
-    let clients = writer.clients()?.into_iter();
-    Ok(Registered {
-        entries: entries.map(|row| ((row.kind, row.name.clone()), entry(row, sealer))).collect(),
-        clients: clients.map(|row| (row.client_id.to_string(), client(row, sealer))).collect(),
-    })
-}
-
-fn entry(row: CatalogueRow, sealer: Option<&Sealer>) -> RegisteredEntry {
-    let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
-    RegisteredEntry {
-        client_secret: opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new),
-        secrets: stored_secrets(&row.secrets, sealer),
-        document: row.document,
+    let mut objects = BTreeMap::new();
+    for row in writer.catalogue()?.entries {
+        let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
+        let client_secret = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
+        let secrets = stored_secrets(&row.secrets, sealer);
+        objects.insert((row.kind, row.name), RegisteredObject { client_secret, secrets, document: row.document });
     }
-}
-
-fn client(row: ClientRow, sealer: Option<&Sealer>) -> RegisteredClient {
-    RegisteredClient { secrets: stored_secrets(&row.secrets, sealer), metadata: row.metadata }
+    for row in writer.clients()? {
+        let secrets = stored_secrets(&row.secrets, sealer);
+        let object = RegisteredObject { client_secret: None, secrets, document: row.metadata };
+        objects.insert((Kind::Client, row.client_id.to_string()), object);
+    }
+    Ok(Registered { objects })
 }
 
 fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
@@ -116,14 +109,15 @@ fn users_of(
         }
         users.users.extend([registered_user(found.user)]);
     }
-    if pruning.covers("users") {
+    if pruning.covers(Kind::User) {
         users.users = all_users(writer)?;
     }
     let given: Vec<&str> = described.iter().filter_map(|user| user.subject.map(Subject::as_str)).collect();
     users.removed = writer.removed_subjects(&given)?;
-    let client_ids: Vec<&str> = document.clients.iter().map(|entry| entry.client.client_id.as_str()).collect();
+    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
     users.of_clients = writer.subjects_among(&client_ids)?;
-    if pruning.covers("tenants") {
+    if pruning.covers(Kind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
         users.tenants_of_others = writer.tenants_of_others(&known)?;
     }

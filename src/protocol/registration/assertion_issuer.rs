@@ -11,7 +11,6 @@ use crate::protocol::scope::ScopeSet;
 
 use super::keys::jwks;
 use super::names::{plain_name, token_name};
-use super::problem::{Problem, all_or_problems};
 use super::provider::{issuer, protected_url};
 use super::walker::Walker;
 
@@ -45,16 +44,8 @@ pub enum AssertionSubject {
     Username,
 }
 
-pub(super) const KEYS: &[&str] = &["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
-
-/// Reads a stored assertion issuer.
-pub fn from_json(document: &Value, path: &str) -> Result<AssertionIssuer, Vec<Problem>> {
-    all_or_problems(|problems| entry(document, path, problems))
-}
-
-/// Reads one of `assertion_issuers`.
-pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
+/// Reads an assertion issuer, stored or of a document.
+pub fn read(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
     let issuer = walker.required("issuer", issuer);
     if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
         walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
@@ -63,7 +54,8 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         walker.problem("clients", "is required: the client_ids that may redeem its assertions");
     }
     let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
-    let algs = walker.filled_strings_of("algs", algorithm, &known, "must not be empty");
+    walker.not_empty("algs", "must not be empty");
+    let algs = walker.strings_of("algs", algorithm, &known);
     let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
     let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect();
     let jwks = walker.nested("jwks", jwks);
@@ -73,7 +65,7 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     }
     let scope = walker.checked("scope", scope_names);
     let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
-    Some(AssertionIssuer {
+    AssertionIssuer {
         issuer,
         jwks,
         jwks_uri: walker.checked("jwks_uri", protected_url),
@@ -82,7 +74,7 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         scope: scope.as_deref().and_then(ScopeSet::parse),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         subject: walker.one_of("subject", &subject).unwrap_or(AssertionSubject::Link),
-    })
+    }
 }
 
 fn algorithm(name: &str) -> Result<(), &'static str> {

@@ -47,24 +47,26 @@ pub enum SecretSource {
 }
 
 const SOURCES: [&str; 3] = ["value", "env", "file"];
-pub(super) const KEYS: &[&str] = &["value", "env", "file", "sha256", "sha512", "expires_at", "description"];
 
-/// Reads one entry of `secrets`.
+/// Reads one of the `secrets` of a client or resource.
 pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredSecret> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
-    let given = KEYS.iter().take(5).filter(|key| walker.value(key).is_some()).count();
-    if given != 1 {
-        walker.note(path.to_owned(), "must have exactly one of value, env, file, sha256 and sha512");
-        return None;
-    }
-    let sha256 = digest(&mut walker, "sha256", 32).map(SecretMaterial::Sha256);
-    let sha512 = digest(&mut walker, "sha512", 64).map(SecretMaterial::Sha512);
-    let material = sha256.or(sha512).or_else(|| source(&mut walker, check_own).map(SecretMaterial::Text));
+    Walker::object(value, path, problems, read).flatten()
+}
+
+pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
     let expires_at = walker.string("expires_at").map(timestamp::parse);
     if expires_at == Some(None) {
         walker.problem("expires_at", "must be a time as in RFC 3339, such as 2027-01-31T00:00:00Z");
     }
     let description = walker.checked("description", display_text).unwrap_or_default();
+    let given = SOURCES.into_iter().chain(["sha256", "sha512"]).filter(|key| walker.value(key).is_some()).count();
+    if given != 1 {
+        walker.problem("", "must have exactly one of value, env, file, sha256 and sha512");
+        return None;
+    }
+    let sha256 = digest(walker, "sha256", 32).map(SecretMaterial::Sha256);
+    let sha512 = digest(walker, "sha512", 64).map(SecretMaterial::Sha512);
+    let material = sha256.or(sha512).or_else(|| source(walker, check_own).map(SecretMaterial::Text));
     Some(RegisteredSecret { material: material?, expires_at: expires_at.flatten(), description })
 }
 
@@ -76,12 +78,14 @@ pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem
         }
         return Some(SecretSource::Value(SecretText::new(text)));
     }
-    let mut walker = Walker::open(value, path, &SOURCES, problems)?;
-    if SOURCES.iter().filter(|key| walker.value(key).is_some()).count() != 1 {
-        walker.note(path.to_owned(), "must be a string, or have exactly one of value, env and file");
-        return None;
-    }
-    source(&mut walker, secret_text)
+    let read = |walker: &mut Walker<'_, '_>| {
+        if SOURCES.into_iter().filter(|key| walker.value(key).is_some()).count() != 1 {
+            walker.problem("", "must be a string, or have exactly one of value, env and file");
+            return None;
+        }
+        source(walker, secret_text)
+    };
+    Walker::object(value, path, problems, read).flatten()
 }
 
 fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
@@ -92,7 +96,7 @@ fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
 }
 
 /// A digest in hex or base64. The error never shows it.
-fn digest(walker: &mut Walker<'_, '_>, key: &str, length: usize) -> Option<SecretBytes> {
+fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Option<SecretBytes> {
     let text = walker.string(key)?;
     let bytes = if text.len() == length * 2 {
         hex::decode(text)

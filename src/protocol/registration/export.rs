@@ -3,24 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::client;
-use super::document;
+use super::kind::Kind;
 use super::plan::{Registered, RegisteredUser};
 use crate::protocol::identifiers::{Subject, TenantName};
 
 /// The document. Applied to the installation it came from, it changes nothing.
 pub fn document(registered: &Registered, users: &BTreeMap<Subject, RegisteredUser>) -> Value {
-    let mut lists: BTreeMap<&str, Vec<Value>> = document::KEYS.into_iter().map(|list| (list, Vec::new())).collect();
-    for ((kind, _), entry) in &registered.entries {
-        lists.entry(kind.list()).or_default().push(entry.document.clone());
+    let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL.into_iter().map(|kind| (kind.list(), Vec::new())).collect();
+    for ((kind, _), object) in &registered.objects {
+        let is_client = *kind == Kind::Client;
+        let document = if is_client { client::exported(&object.document) } else { object.document.clone() };
+        lists.entry(kind.list()).or_default().push(document);
     }
-    let clients = registered.clients.values().map(|row| client::exported(&row.metadata));
-    lists.insert("clients", clients.collect());
-    lists.insert("users", users.iter().map(|(subject, row)| user(subject, row)).collect());
-    let members: Map<String, Value> = lists.into_iter().map(|(list, items)| (list.to_owned(), json!(items))).collect();
-    Value::Object(members)
+    lists.insert(Kind::User.list(), users.iter().map(|(subject, row)| user(subject, row)).collect());
+    json!(lists)
 }
 
 fn user(subject: &Subject, user: &RegisteredUser) -> Value {

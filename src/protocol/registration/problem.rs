@@ -30,10 +30,3 @@ pub fn shown(name: &str) -> String {
     let start: String = name.chars().take(80).collect();
     format!("\"{}\"", start.escape_debug())
 }
-
-/// What `read` gives when it notes no problem.
-pub(super) fn all_or_problems<T>(read: impl FnOnce(&mut Vec<Problem>) -> Option<T>) -> Result<T, Vec<Problem>> {
-    let mut problems = Vec::new();
-    let object = read(&mut problems);
-    object.filter(|_| problems.is_empty()).ok_or(problems)
-}

@@ -12,15 +12,13 @@ pub struct GivenSecret {
     pub description: String,
 }
 
-/// All secrets of a document, each list in the document's order; `None` where an object names none.
+/// The secrets of one object of a document.
 #[derive(Clone, Debug, Default)]
 pub struct GivenSecrets {
-    /// Of `clients`.
-    pub clients: Vec<Option<Vec<GivenSecret>>>,
-    /// Of `resources`.
-    pub resources: Vec<Option<Vec<GivenSecret>>>,
-    /// `client_secret` of `identity_providers`.
-    pub providers: Vec<Option<SecretText>>,
+    /// `secrets`; `None` where it names none.
+    pub secrets: Option<Vec<GivenSecret>>,
+    /// `client_secret`
+    pub client_secret: Option<SecretText>,
 }
 
 /// A secret that is registered.

@@ -1,6 +1,6 @@
 //! Tables of documents beside what is registered.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::client_secret::{DigestAlgorithm, SecretDigest};
@@ -10,29 +10,22 @@ use crate::protocol::registration::export;
 use crate::protocol::secret::SecretBytes;
 
 fn registered() -> Registered {
-    let entry =
-        |document: Value| RegisteredEntry { document, client_secret: Some(SecretText::new("old")), secrets: vec![] };
-    let client = |metadata: Value| RegisteredClient { metadata, secrets: vec![] };
-    let entries = [
-        (CatalogueKind::Tenant, "acme", json!({"name": "acme"})),
-        (CatalogueKind::ResourceScope, "orders.read", json!({"name": "orders.read", "resources": ["orders"]})),
-        (CatalogueKind::Resource, "orders", json!({"name": "orders"})),
+    let object =
+        |document: Value| RegisteredObject { document, client_secret: Some(SecretText::new("old")), secrets: vec![] };
+    let web = json!({"client_id": "web", "scope": "openid orders.read", "grant_types": ["client_credentials"], "confidential": true});
+    let objects = [
+        (Kind::Client, "web", web),
+        (Kind::Tenant, "acme", json!({"name": "acme"})),
+        (Kind::ResourceScope, "orders.read", json!({"name": "orders.read", "resources": ["orders"]})),
+        (Kind::Resource, "orders", json!({"name": "orders"})),
         (
-            CatalogueKind::IdentityProvider,
+            Kind::IdentityProvider,
             "corp",
             json!({"name": "corp", "issuer": "https://login.example", "client_id": "x", "tenant": "acme"}),
         ),
     ];
-    Registered {
-        entries: entries.map(|(kind, name, document)| ((kind, name.to_owned()), entry(document))).into(),
-        clients: [(
-            String::from("web"),
-            client(
-                json!({"client_id": "web", "scope": "openid orders.read", "grant_types": ["client_credentials"], "confidential": true}),
-            ),
-        )]
-        .into(),
-    }
+    let objects = objects.map(|(kind, name, document)| ((kind, name.to_owned()), object(document)));
+    Registered { objects: objects.into() }
 }
 
 fn users() -> RegisteredUsers {
@@ -65,11 +58,11 @@ fn planned(value: &Value, prune: bool, adjust: impl FnOnce(&mut RegisteredUsers)
     });
     users.named = named.collect();
     adjust(&mut users);
-    let given = GivenSecrets::default();
+    let given = vec![GivenSecrets::default(); document.entries.len()];
     let plan = make(&document, &given, &registered, &users, &pruning).map_err(texts)?;
     let line = |change: &Change<'_>| {
         let keys: Vec<&str> = change.fields.iter().map(|field| field.key.as_str()).collect();
-        format!("{:?} {} {} {}", change.verb, change.step.kind(), change.step.name(), keys.join(","))
+        format!("{:?} {} {} {}", change.verb, change.step.kind().as_str(), change.step.name(), keys.join(","))
             .trim_end()
             .to_owned()
     };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::super::document::Document;
+use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
 use super::fields;
@@ -29,7 +30,7 @@ pub(super) fn changes<'d>(
         let subject = entry.subject.as_ref().or(named);
         let found = subject.and_then(|subject| users.users.get_key_value(subject));
         // Pruned, the other one is gone before.
-        let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers("users");
+        let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers(Kind::User);
         let is_removed = entry.subject.as_ref().is_some_and(|subject| users.removed.contains(subject));
         let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
         let problem = if let Some(first) = first {
@@ -58,20 +59,20 @@ pub(super) fn keep_apart(
     pruning: &Pruning,
     problems: &mut Vec<Problem>,
 ) {
-    let named: BTreeSet<&str> = document.clients.iter().map(|entry| entry.client.client_id.as_str()).collect();
-    let is_client =
-        |name: &str| named.contains(name) || registered.clients.contains_key(name) && pruning.keeps("clients", name);
+    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let named: BTreeSet<&str> = clients.clone().map(|entry| entry.name.as_str()).collect();
+    let is_kept = |name: &str| {
+        registered.objects.contains_key(&(Kind::Client, name.to_owned())) && pruning.keeps(Kind::Client, name)
+    };
     for (index, entry) in document.users.iter().enumerate() {
-        if entry.subject.as_ref().is_some_and(|subject| is_client(subject.as_str())) {
+        if entry.subject.as_ref().map(Subject::as_str).is_some_and(|name| named.contains(name) || is_kept(name)) {
             let rule = "is the client_id of a client: a resource could not tell the user from the client";
             problems.push(Problem::new(format!("users[{index}].sub"), rule));
         }
     }
-    for (index, entry) in document.clients.iter().enumerate() {
-        if users.of_clients.contains(&Subject::new(entry.client.client_id.as_str())) {
-            let rule = "is the sub of a user, or once was: a resource could not tell the client from the user";
-            problems.push(Problem::new(format!("clients[{index}].client_id"), rule));
-        }
+    for entry in clients.filter(|entry| users.of_clients.contains(&Subject::new(entry.name.as_str()))) {
+        let rule = "is the sub of a user, or once was: a resource could not tell the client from the user";
+        problems.push(Problem::new(format!("{}.client_id", entry.place), rule));
     }
 }
 

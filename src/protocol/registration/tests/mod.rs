@@ -9,13 +9,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::scope::ScopeKind;
 
 use super::defaults::ClientDefaults;
 use super::document::Document;
-use super::problem::Problem;
 use super::provider::ProviderKind;
 use super::references::Stored;
+use super::{Kind, Problem, catalogue, client as of_client, extension_grant, provider, stored};
 
 fn read(value: &Value) -> Result<Document, Vec<Problem>> {
     Document::from_json(value, &ClientDefaults::default(), &Stored::default())
@@ -45,16 +44,20 @@ fn the_document_of_the_readme_is_read_whole() {
                    "claims": {"name": "Alice Smith", "role": ["admin"]}}]
     }))
     .unwrap();
-    assert_eq!(document.tenants[0].object.display_name, "ACME Ltd");
-    assert_eq!(document.resource_scopes[0].object.resources, ["orders"]);
-    assert!(
-        matches!(&document.identity_providers[0].object.kind, ProviderKind::OpenId { issuer } if issuer == "https://login.example.com")
-    );
-    assert_eq!(document.identity_providers[0].document.get("client_secret"), None);
-    assert_eq!(document.resources[0].document.get("secrets"), None);
-    assert_eq!(document.extension_grants[0].object.schema, "legacy");
-    assert_eq!(document.clients[0].client.authentication, ClientAuthenticationMethod::AnySecret);
-    assert_eq!(document.clients[0].metadata.get("secrets"), None);
+    let entry = |place: &str| document.entries.iter().find(|entry| entry.place == place).unwrap();
+    assert_eq!(stored(&entry("tenants[0]").document, "", catalogue::tenant).unwrap().display_name, "ACME Ltd");
+    let scope = stored(&entry("resource_scopes[0]").document, "", catalogue::resource_scope).unwrap();
+    assert_eq!(scope.resources, ["orders"]);
+    let corp = provider::from_json(&entry("identity_providers[0]").document, "").unwrap();
+    assert!(matches!(corp.kind, ProviderKind::OpenId { issuer } if issuer == "https://login.example.com"));
+    assert!(entry("identity_providers[0]").client_secret.is_some());
+    assert_eq!(entry("identity_providers[0]").document.get("client_secret"), None);
+    assert_eq!(entry("resources[0]").document.get("secrets"), None);
+    let grant = stored(&entry("extension_grants[0]").document, "", extension_grant::read).unwrap();
+    assert_eq!((grant.schema.as_str(), grant.function.as_str()), ("legacy", "redeem_key"));
+    let web = of_client::from_json(&entry("clients[0]").document, "", &ClientDefaults::default()).unwrap();
+    assert_eq!(web.authentication, ClientAuthenticationMethod::AnySecret);
+    assert_eq!(entry("clients[0]").document.get("secrets"), None);
     assert_eq!(document.users[0].subject, None);
     assert_eq!(read(&json!({})), Ok(Document::default()));
 }
@@ -91,14 +94,17 @@ fn what_a_document_names_must_exist() {
 
 #[test]
 fn what_is_stored_counts_as_there() {
-    let stored = Stored {
-        resources: BTreeSet::from(["orders".to_owned()]),
-        extension_grants: BTreeSet::from(["urn:x".to_owned()]),
-        scopes: BTreeMap::from([("orders.write".to_owned(), ScopeKind::Resource)]),
-        clients: BTreeMap::from([("web".to_owned(), true), ("spa".to_owned(), false)]),
-        ..Stored::default()
+    let known = Stored {
+        objects: BTreeMap::from([
+            ((Kind::Resource, "orders".to_owned()), false),
+            ((Kind::ExtensionGrant, "urn:x".to_owned()), false),
+            ((Kind::ResourceScope, "orders.write".to_owned()), false),
+            ((Kind::Client, "web".to_owned()), true),
+            ((Kind::Client, "spa".to_owned()), false),
+        ]),
+        compiled_in_grants: BTreeSet::from(["urn:y".to_owned()]),
     };
-    let read = |value: &Value| Document::from_json(value, &ClientDefaults::default(), &stored);
+    let read = |value: &Value| Document::from_json(value, &ClientDefaults::default(), &known);
     let scope = json!({"name": "orders.read", "resources": ["orders"]});
     let extension = json!({"client_id": "x", "grant_types": ["urn:x"]});
     assert!(read(&json!({"resource_scopes": [scope], "clients": [extension]})).is_ok());
@@ -106,6 +112,7 @@ fn what_is_stored_counts_as_there() {
         (json!({"clients": [{"client_id": "orders", "grant_types": []}]}), "clients[0].client_id"),
         (json!({"resources": [{"name": "web"}]}), "resources[0].name"),
         (json!({"identity_scopes": [{"name": "orders.write"}]}), "identity_scopes[0].name"),
+        (json!({"extension_grants": [{"name": "urn:y", "function": "a.b"}]}), "extension_grants[0].name"),
         (json!({"clients": [{"client_id": "web", "grant_types": []}]}), "clients[0].token_endpoint_auth_method"),
     ] {
         let found = read(&document).expect_err("refused");

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{problems, read};
-use crate::protocol::registration::provider::ProviderKind;
+use crate::protocol::registration::provider::{ProviderKind, from_json};
 
 /// `base` with these members laid over it, alone in its list.
 fn listed(list: &str, base: Value, members: Value) -> Value {
@@ -180,10 +180,11 @@ fn a_provider_without_discovery_needs_all_its_endpoints() {
         "token_endpoint": "https://hub.example/t", "userinfo_endpoint": "https://api.hub.example/user", "subject_claim": "id",
         "claims": {"groups": "role"}, "role_map": {"staff": ["a", "b"], "boss": "admin"}}]});
     let document = read(&oauth).unwrap();
-    assert!(matches!(document.identity_providers[0].object.kind, ProviderKind::OAuth { .. }));
-    assert_eq!(document.identity_providers[0].object.role_map["staff"].len(), 2);
-    assert_eq!(document.identity_providers[0].object.authority(), "https://api.hub.example/user");
-    assert_eq!(read(&provider(json!({}))).unwrap().identity_providers[0].object.authority(), "https://login.example");
+    let hub = from_json(&document.entries[0].document, "").unwrap();
+    assert!(matches!(hub.kind, ProviderKind::OAuth { .. }));
+    assert_eq!((hub.role_map["staff"].len(), hub.authority()), (2, "https://api.hub.example/user"));
+    let corp = from_json(&read(&provider(json!({}))).unwrap().entries[0].document, "").unwrap();
+    assert_eq!(corp.authority(), "https://login.example");
     for (key, value, rule) in [
         ("token_endpoint", Value::Null, "is required"),
         ("acr_map", json!({"mfa": "2"}), "is for providers with an issuer"),
