@@ -7,13 +7,11 @@ use crate::protocol::finding::{Finding, Verdict};
 use super::failure::Failure;
 use super::output::printable;
 
-/// A line for each.
 pub(super) fn text(findings: &[Finding]) -> String {
     let line = |finding: &Finding| format!("{:<5} {}", finding.verdict.as_str(), printable(&finding.text));
     findings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// An object for each.
 pub(super) fn json(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(|finding| json!({"verdict": finding.verdict.as_str(), "text": finding.text})).collect()
 }

@@ -24,7 +24,6 @@ pub(super) const COMMAND: Command = Command {
     run: Run::Stays(run),
 };
 
-/// There are changes.
 const EXIT_CHANGES: u8 = 3;
 
 fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {

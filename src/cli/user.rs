@@ -83,7 +83,7 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
         tenant: entry.tenant,
         password_hash,
         enabled: true,
-        claims: entry.claims.into_iter().collect(),
+        claims: entry.claims,
     };
     let mut event = audit_event("user_added", told::added(&new));
     event.sub = Some(&new.sub);

@@ -19,12 +19,9 @@ fn kind_of(word: &str) -> Result<Kind, StoreError> {
     known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
 }
 
-/// One entry as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueRow {
-    /// What it is.
     pub kind: Kind,
-    /// `name`
     pub name: String,
     /// The registration object, without its secrets.
     pub document: Value,

@@ -13,16 +13,15 @@ use crate::protocol::registration::Kind;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{
-    self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUser, RegisteredUsers, StoredSecret,
+    self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
+use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::clients::SecretRow;
-use crate::store::registry_batches::DescribedUser;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 
-/// Both sides, read within one change.
 pub(in crate::cli) struct Comparison {
     document: Document,
     given: Vec<GivenSecrets>,
@@ -52,7 +51,6 @@ impl Comparison {
         Ok(Comparison { document, given, registered, users, pruning })
     }
 
-    /// What would change.
     pub(in crate::cli) fn plan(&self) -> Result<Plan<'_>, Failure> {
         plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
             .map_err(|problems| Failure::of_document(&problems))
@@ -93,17 +91,8 @@ fn users_of(
     document: &Document,
     pruning: &Pruning,
 ) -> Result<RegisteredUsers, StoreError> {
-    let described: Vec<DescribedUser<'_>> = document
-        .users
-        .iter()
-        .map(|user| DescribedUser {
-            subject: user.subject.as_ref(),
-            tenant: user.tenant.as_ref(),
-            username: user.username.as_deref(),
-        })
-        .collect();
-    let mut users = RegisteredUsers { named: vec![None; described.len()], ..RegisteredUsers::default() };
-    for found in writer.find_users(&described)? {
+    let mut users = RegisteredUsers { named: vec![None; document.users.len()], ..RegisteredUsers::default() };
+    for found in writer.find_users(&document.users)? {
         if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
             *named = Some(found.user.sub.clone());
         }
@@ -112,7 +101,8 @@ fn users_of(
     if pruning.covers(Kind::User) {
         users.users = all_users(writer)?;
     }
-    let given: Vec<&str> = described.iter().filter_map(|user| user.subject.map(Subject::as_str)).collect();
+    let given: Vec<&str> =
+        document.users.iter().filter_map(|user| user.subject.as_ref().map(Subject::as_str)).collect();
     users.removed = writer.removed_subjects(&given)?;
     let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
     let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
@@ -124,18 +114,16 @@ fn users_of(
     Ok(users)
 }
 
-/// Every user, by subject.
-pub(in crate::cli) fn all_users(
-    writer: &mut RegistryWriter<'_>,
-) -> Result<BTreeMap<Subject, RegisteredUser>, StoreError> {
+pub(in crate::cli) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
     Ok(writer.users()?.into_iter().map(registered_user).collect())
 }
 
-fn registered_user(row: UserRow) -> (Subject, RegisteredUser) {
-    let user = RegisteredUser {
+fn registered_user(row: UserRow) -> (Subject, UserEntry) {
+    let user = UserEntry {
+        subject: Some(row.sub.clone()),
         username: row.username,
         tenant: row.tenant,
-        password_hash: row.password_hash,
+        credential: row.password_hash.map(Credential::Hash),
         enabled: row.enabled,
         claims: row.claims,
     };

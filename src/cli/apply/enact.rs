@@ -1,6 +1,6 @@
 //! A plan, done: within one change, with an audit event for each object.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::secrets;
 use crate::cli::failure::Failure;
@@ -25,14 +25,12 @@ use crate::store::users::NewUser;
 /// How many clients are written or removed at once.
 const BATCH: usize = 500;
 
-/// What the work needs besides the plan.
 pub(super) struct Enactment<'a> {
     pub(super) sealer: &'a Sealer,
     pub(super) hashing: &'a PasswordHashing,
 }
 
 impl Enactment<'_> {
-    /// Does everything, in the plan's order.
     pub(super) fn perform(&self, writer: &mut RegistryWriter<'_>, plan: &Plan<'_>) -> Result<(), Failure> {
         let mut progress = Progress::of(plan.changes.len());
         for group in plan.changes.chunk_by(go_together) {
@@ -55,10 +53,20 @@ impl Enactment<'_> {
                 Step::Put(entry) => self.put_entry(writer, entry, change)?,
                 Step::Remove { kind: Kind::Client, name } => gone.push(ClientId::new(name.clone())),
                 Step::Remove { kind, name } => remove_entry(writer, *kind, name)?,
-                Step::AddUser { entry, index } => self.add_user(writer, entry).map_err(|error| taken(error, *index))?,
+                Step::AddUser { entry, index } => self.add_user(writer, entry, *index)?,
                 Step::ChangeUser { subject, entry, index, password_hash } => {
-                    change_user(writer, subject, entry, *password_hash, change)
-                        .map_err(|error| taken(error, *index))?;
+                    let user = UserChange {
+                        sub: subject,
+                        username: entry.username.as_deref(),
+                        tenant: entry.tenant.as_ref(),
+                        enabled: entry.enabled,
+                        claims: &entry.claims,
+                        password_hash: *password_hash,
+                    };
+                    writer.update_user(&user).map_err(|error| of_user(error, *index))?;
+                    let mut event = audit_event("user_changed", detail(change));
+                    event.sub = Some(subject);
+                    writer.audit(&event)?;
                 }
                 Step::RemoveUser { subject, .. } => remove_user(writer, subject)?,
             }
@@ -111,10 +119,10 @@ impl Enactment<'_> {
         Ok(writer.audit(&audit_event("registration_changed", detail(change)))?)
     }
 
-    fn add_user(&self, writer: &mut RegistryWriter<'_>, entry: &UserEntry) -> Result<(), Trouble> {
+    fn add_user(&self, writer: &mut RegistryWriter<'_>, entry: &UserEntry, index: usize) -> Result<(), Failure> {
         let password_hash = match &entry.credential {
             Some(Credential::Password(password)) => {
-                let hash = self.hashing.hash(password).map_err(|error| Trouble::Failed(Failure::Refused(error)))?;
+                let hash = self.hashing.hash(password).map_err(Failure::Refused)?;
                 Some(SecretText::new(hash))
             }
             Some(Credential::Hash(hash)) => Some(hash.clone()),
@@ -126,11 +134,11 @@ impl Enactment<'_> {
             tenant: entry.tenant.clone(),
             password_hash,
             enabled: entry.enabled,
-            claims: claims(entry),
+            claims: entry.claims.clone(),
         };
         let mut event = audit_event("user_added", told::added(&new));
         event.sub = Some(&new.sub);
-        Ok(writer.insert_user(&new, &event)?)
+        writer.insert_user(&new, &event).map_err(|error| of_user(error, index))
     }
 }
 
@@ -140,48 +148,13 @@ fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
     are_clients && (one.verb == Verb::Remove) == (next.verb == Verb::Remove)
 }
 
-/// Why a user could not be written.
-enum Trouble {
-    Taken,
-    Failed(Failure),
-}
-
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        if matches!(error, StoreError::Taken(_)) { Trouble::Taken } else { Trouble::Failed(Failure::from(error)) }
+/// What only the database can refuse, with its place in the document.
+fn of_user(error: StoreError, index: usize) -> Failure {
+    if matches!(error, StoreError::Taken(_)) {
+        let rule = "has the user name or sub of another user";
+        return Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]);
     }
-}
-
-fn taken(trouble: Trouble, index: usize) -> Failure {
-    let rule = "has the user name or sub of another user";
-    match trouble {
-        Trouble::Taken => Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]),
-        Trouble::Failed(failure) => failure,
-    }
-}
-
-fn change_user(
-    writer: &mut RegistryWriter<'_>,
-    subject: &Subject,
-    entry: &UserEntry,
-    password_hash: Option<&SecretText>,
-    change: &Change<'_>,
-) -> Result<(), Trouble> {
-    writer.update_user(&UserChange {
-        sub: subject,
-        username: entry.username.as_deref(),
-        tenant: entry.tenant.as_ref(),
-        enabled: entry.enabled,
-        claims: &claims(entry),
-        password_hash,
-    })?;
-    let mut event = audit_event("user_changed", detail(change));
-    event.sub = Some(subject);
-    Ok(writer.audit(&event)?)
-}
-
-fn claims(entry: &UserEntry) -> Map<String, Value> {
-    entry.claims.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    Failure::from(error)
 }
 
 fn remove_entry(writer: &mut RegistryWriter<'_>, kind: Kind, name: &str) -> Result<(), Failure> {

@@ -11,7 +11,6 @@ use crate::protocol::registration::{self, Kind, Problem, extension_grant};
 use crate::store::Store;
 use crate::store::grant_functions::{Found, look_up};
 
-/// Both kinds.
 pub(in crate::cli) struct Functions {
     compiled_in: &'static [ExtensionGrant],
     /// The connection that will call the others.
@@ -19,7 +18,6 @@ pub(in crate::cli) struct Functions {
 }
 
 impl Functions {
-    /// Connects to nothing yet.
     pub(in crate::cli) fn of(invocation: &Invocation, operator: &Operator) -> Result<Functions, Failure> {
         let store = Store::open_for_functions(&function_settings(&operator.config))?;
         Ok(Functions { compiled_in: invocation.extension_grants, store })

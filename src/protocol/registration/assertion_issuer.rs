@@ -17,11 +17,8 @@ use super::walker::Walker;
 /// An issuer whose assertions some clients may redeem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssertionIssuer {
-    /// `issuer`
     pub issuer: String,
-    /// `jwks`
     pub jwks: Option<Value>,
-    /// `jwks_uri`
     pub jwks_uri: Option<String>,
     /// `algs`; RS256 by default.
     pub algs: BTreeSet<SigningAlgorithm>,
@@ -40,11 +37,9 @@ pub struct AssertionIssuer {
 pub enum AssertionSubject {
     /// `link`: among the identities linked to that issuer.
     Link,
-    /// `username`
     Username,
 }
 
-/// Reads an assertion issuer, stored or of a document.
 pub fn read(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
     let issuer = walker.required("issuer", issuer);
     if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {

@@ -16,7 +16,6 @@ pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
     RegisteredTenant { name, display_name }
 }
 
-/// One of `identity_scopes`.
 pub fn identity_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     let name = walker.required("name", token_name);
     let (claims, renamed) = released_claims(walker, released_claim);
@@ -34,7 +33,6 @@ pub fn identity_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     }
 }
 
-/// One of `resource_scopes`.
 pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     let scope = identity_scope(walker);
     if BUILT_IN_SCOPES.contains(&scope.name.as_str()) {
@@ -44,7 +42,6 @@ pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     RegisteredScope { kind: ScopeKind::Resource, resources, ..scope }
 }
 
-/// One of `resources`.
 pub fn resource(walker: &mut Walker<'_, '_>) -> RegisteredResource {
     let name = walker.required("name", token_name);
     let (claims, renamed) = released_claims(walker, own_claim);
@@ -58,7 +55,7 @@ fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> (Vec<String>, B
     if !walker.value("claims").is_some_and(Value::is_object) {
         return (walker.strings("claims", check).unwrap_or_default(), BTreeMap::new());
     }
-    let pairs = walker.map("claims", |source, name| {
+    let pairs: BTreeMap<String, String> = walker.map("claims", |source, name| {
         let name = name.as_str().ok_or_else(|| expected("a string", name))?;
         own_claim(source).and_then(|()| check(name))?;
         Ok(name.to_owned())

@@ -16,11 +16,8 @@ use super::walker::{Check, Walker};
 /// One of a client's or resource's secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredSecret {
-    /// What it is, or where.
     pub material: SecretMaterial,
-    /// `expires_at`
     pub expires_at: Option<Instant>,
-    /// `description`
     pub description: String,
 }
 
@@ -29,16 +26,12 @@ pub struct RegisteredSecret {
 pub enum SecretMaterial {
     /// `value`, `env` or `file`
     Text(SecretSource),
-    /// `sha256`: 32 bytes.
     Sha256(SecretBytes),
-    /// `sha512`: 64 bytes.
     Sha512(SecretBytes),
 }
 
-/// Where the text of a secret is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// `value`: here.
     Value(SecretText),
     /// `env`: in this environment variable.
     Environment(String),
@@ -136,54 +129,4 @@ fn variable_name(name: &str) -> Result<(), &'static str> {
 
 fn file_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() || name.contains('\0') { Err("must be the path of a file") } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn read(value: &Value) -> (Option<RegisteredSecret>, Vec<Problem>) {
-        let mut problems = Vec::new();
-        let secret = parse(value, "s[0]", &mut problems);
-        (secret, problems)
-    }
-
-    #[test]
-    fn digests_come_in_hex_and_base64() {
-        let expected = SecretMaterial::Sha256(SecretBytes::new([0x61; 32]));
-        for text in ["61".repeat(32), format!("{}YWE=", "YWFh".repeat(10)), format!("{}YWE", "YWFh".repeat(10))] {
-            let (secret, problems) = read(&json!({"sha256": text}));
-            assert_eq!((secret.map(|secret| secret.material), problems), (Some(expected.clone()), vec![]), "{text}");
-        }
-        assert!(matches!(
-            read(&json!({"sha512": "0f".repeat(64)})).0.map(|secret| secret.material),
-            Some(SecretMaterial::Sha512(_))
-        ));
-    }
-
-    #[test]
-    fn mistakes_are_named_and_the_secret_is_not() {
-        let hunter = "hunter2";
-        for (value, path, rule) in [
-            (json!({}), "s[0]", "exactly one"),
-            (json!({"value": hunter, "env": "X"}), "s[0]", "exactly one"),
-            (json!({"value": ""}), "s[0].value", "16 to 256"),
-            (json!({"value": "fifteen chars.."}), "s[0].value", "16 to 256"),
-            (json!({"value": 7}), "s[0].value", "expected a string"),
-            (json!({"sha256": hunter}), "s[0].sha256", "32 bytes"),
-            (json!({"sha256": "zz".repeat(32)}), "s[0].sha256", "32 bytes"),
-            (json!({"sha512": "00".repeat(32)}), "s[0].sha512", "64 bytes"),
-            (json!({"env": "A B"}), "s[0].env", "environment variable"),
-            (json!({"value": "hunter2-hunter2-hunter2", "expires_at": "soon"}), "s[0].expires_at", "RFC 3339"),
-            (json!({"value": "hunter2-hunter2-hunter2", "expires": 1}), "s[0]", "expires_at"),
-            (json!(hunter), "s[0]", "expected an object, found a string"),
-        ] {
-            let (_, problems) = read(&value);
-            assert!(problems.len() == 1 && problems[0].path == path, "{value}: {problems:?}");
-            assert!(problems[0].rule.contains(rule), "{value}: {problems:?}");
-            assert!(!format!("{problems:?}").contains(hunter), "{value}");
-        }
-    }
 }

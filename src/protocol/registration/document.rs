@@ -20,18 +20,15 @@ use super::{assertion_issuer, extension_grant, provider};
 pub struct Document {
     /// Everything but the users, in the document's order.
     pub entries: Vec<Entry>,
-    /// `users`
     pub users: Vec<UserEntry>,
 }
 
 /// An object of a document, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// What it is.
     pub kind: Kind,
     /// Where it stands, as `clients[3]`.
     pub place: String,
-    /// What names it.
     pub name: String,
     /// To be stored: itself as registered, without secrets and nulls. [`super::stored`] reads it back.
     pub document: Value,

@@ -16,7 +16,6 @@ pub struct ExtensionGrant {
     pub function: String,
 }
 
-/// Reads an extension grant, stored or of a document.
 pub fn read(walker: &mut Walker<'_, '_>) -> ExtensionGrant {
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);

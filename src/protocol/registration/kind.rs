@@ -4,7 +4,6 @@ use serde_json::Value;
 
 /// What stands in one of the lists of a document. In the order in which `--prune` removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the table below says it")]
 pub enum Kind {
     Client,
     IdentityScope,
@@ -29,7 +28,6 @@ pub struct Mention<'v> {
     pub index: Option<usize>,
     /// What is meant, as in [`Kind::called`].
     pub called: &'static str,
-    /// Its name.
     pub name: &'v str,
 }
 
@@ -80,12 +78,10 @@ impl Kind {
         self.row().0
     }
 
-    /// Its list in a document.
     pub const fn list(self) -> &'static str {
         self.row().1
     }
 
-    /// The member that names it.
     pub const fn name_key(self) -> &'static str {
         self.row().2
     }

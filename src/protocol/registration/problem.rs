@@ -12,7 +12,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Pairs a place with a rule.
     pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Problem {
         Problem { path: path.into(), rule: rule.into() }
     }

@@ -15,20 +15,16 @@ use super::names::{display_text, own_claim, plain_name};
 use super::problem::Problem;
 use super::walker::{Walker, expected};
 
-/// An upstream identity provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityProvider {
     /// `name`, as in `idp:<name>`.
     pub name: String,
     /// `display_name`; the name where none was registered.
     pub display_name: String,
-    /// `enabled`
     pub enabled: bool,
-    /// How it is spoken to.
     pub kind: ProviderKind,
     /// Our `client_id` there.
     pub client_id: String,
-    /// `scope`
     pub scope: ScopeSet,
     /// `claims`: from the name there to the name here.
     pub claims: BTreeMap<String, String>,
@@ -48,21 +44,14 @@ pub struct IdentityProvider {
     pub sign_out: bool,
 }
 
-/// The two kinds of upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
     /// OpenID Connect: everything else comes from its discovery document.
-    OpenId {
-        /// `issuer`
-        issuer: String,
-    },
+    OpenId { issuer: String },
     /// OAuth 2.0 alone.
     OAuth {
-        /// `authorization_endpoint`
         authorization_endpoint: String,
-        /// `token_endpoint`
         token_endpoint: String,
-        /// `userinfo_endpoint`
         userinfo_endpoint: String,
         /// `emails_endpoint`: where addresses are that the userinfo answer leaves out.
         emails_endpoint: Option<String>,
@@ -106,13 +95,13 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     if walker.value("claims").and_then(Value::as_object).is_some_and(|claims| claims.len() > MOST_CLAIMS) {
         walker.problem("claims", "must have at most 64 members");
     }
-    let claims = walker.map("claims", |theirs, ours| {
+    let claims: BTreeMap<String, String> = walker.map("claims", |theirs, ours| {
         let ours = ours.as_str().ok_or_else(|| expected("a string", ours))?;
         target(theirs, ours)?;
         Ok(ours.to_owned())
     });
     // Each value is one role or an array of roles.
-    let role_map = walker.map("role_map", |_, ours| {
+    let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
         let listed = ours.as_array().map(|roles| roles.iter().map(|role| role.as_str().map(str::to_owned)).collect());
         let roles = listed.unwrap_or_else(|| Some(BTreeSet::from([ours.as_str()?.to_owned()])));
         roles.ok_or_else(|| String::from("must be a role or an array of roles, as strings"))
@@ -124,7 +113,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     if matches!(kind, ProviderKind::OAuth { emails_endpoint: Some(_), .. }) && !wants_email {
         walker.problem("emails_endpoint", "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}");
     }
-    let acr_map = walker.map("acr_map", |theirs, ours| {
+    let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| {
         let ours = ours.as_str().filter(|ours| is_acr(ours) && is_acr(theirs)).map(str::to_owned);
         ours.ok_or_else(|| String::from("must be an acr, like its name there: 1 to 100 characters without spaces"))
     });

@@ -46,7 +46,8 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
             }
         }
         let name = item.get(kind.name_key()).and_then(Value::as_str).unwrap_or_default();
-        if let Some((rival, rule)) = rival(kind).filter(|_| !BUILT_IN_SCOPES.contains(&name)) {
+        let is_built_in = kind.called() == Kind::IdentityScope.called() && BUILT_IN_SCOPES.contains(&name);
+        if let Some((rival, rule)) = rival(kind).filter(|_| !is_built_in) {
             let is_stored = stored.objects.contains_key(&(rival, name.to_owned()));
             if is_stored || first.contains_key(&(rival, rival.name_key(), name.to_owned())) {
                 note(format!("{place}.{}", kind.name_key()), rule.to_owned());

@@ -1,8 +1,6 @@
 //! Users of a document.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::identifiers::{Subject, TenantName};
 use crate::protocol::password;
@@ -11,21 +9,17 @@ use crate::protocol::secret::SecretText;
 use super::names::{is_invisible, own_claim, plain_name};
 use super::walker::Walker;
 
-/// One user.
+/// One user, of a document or registered: then with a subject, and a hash where there is a password.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserEntry {
     /// `sub`; `None` lets the server draw one when the user is new.
     pub subject: Option<Subject>,
     /// `username`; `None` for people whom only an identity provider knows.
     pub username: Option<String>,
-    /// The credential, if any.
     pub credential: Option<Credential>,
-    /// `tenant`
     pub tenant: Option<TenantName>,
-    /// `enabled`
     pub enabled: bool,
-    /// `claims`
-    pub claims: BTreeMap<String, Value>,
+    pub claims: Map<String, Value>,
 }
 
 impl UserEntry {
@@ -44,7 +38,6 @@ pub enum Credential {
     Hash(SecretText),
 }
 
-/// Reads one of `users`.
 pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
     let subject = walker.checked("sub", subject).map(Subject::new);
     let username = walker.checked("username", check_username);

@@ -3,7 +3,7 @@
 //! asked for when the object is read is an unknown key.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -16,7 +16,6 @@ use super::problem::{Problem, shown};
 /// A rule for a text: `Err` says what it must be.
 pub(super) type Check = fn(&str) -> Result<(), &'static str>;
 
-/// An object being read.
 pub struct Walker<'v, 'p> {
     path: String,
     members: &'v Map<String, Value>,
@@ -85,7 +84,6 @@ impl<'v> Walker<'v, '_> {
         self.members.get(key).filter(|value| !value.is_null())
     }
 
-    /// The whole object.
     pub(super) fn members(&self) -> &'v Map<String, Value> {
         self.members
     }
@@ -100,7 +98,6 @@ impl<'v> Walker<'v, '_> {
         taken
     }
 
-    /// A text.
     pub(super) fn string(&mut self, key: &'static str) -> Option<&'v str> {
         self.typed(key, "a string", Value::as_str)
     }
@@ -145,12 +142,10 @@ impl<'v> Walker<'v, '_> {
         self.checked(key, check).unwrap_or_default()
     }
 
-    /// `true` or `false`.
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.typed(key, "true or false", Value::as_bool)
     }
 
-    /// A number of seconds between `min` and `max`.
     pub(super) fn seconds(&mut self, key: &'static str, (min, max): (u64, u64)) -> Option<Duration> {
         let value = self.typed(key, "a whole number of seconds", |value| value.is_number().then_some(value))?;
         let number = value.as_u64().filter(|number| (min..=max).contains(number));
@@ -160,7 +155,6 @@ impl<'v> Walker<'v, '_> {
         number.map(Duration::from_secs)
     }
 
-    /// One of the named choices.
     pub(super) fn one_of<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.string(key)?;
         let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
@@ -209,19 +203,20 @@ impl<'v> Walker<'v, '_> {
     }
 
     /// An object with any members, each read by `read`.
-    pub(super) fn map<T>(
+    pub(super) fn map<T, M: FromIterator<(String, T)>>(
         &mut self,
         key: &'static str,
         read: impl Fn(&str, &Value) -> Result<T, String>,
-    ) -> BTreeMap<String, T> {
-        let mut map = BTreeMap::new();
-        for (name, value) in self.typed(key, "an object", Value::as_object).into_iter().flatten() {
-            match read(name, value) {
-                Ok(value) => drop(map.insert(name.clone(), value)),
-                Err(rule) => self.problem(&format!("{key}.{}", name.escape_debug()), rule),
+    ) -> M {
+        let members = self.typed(key, "an object", Value::as_object).into_iter().flatten();
+        let read = members.filter_map(|(name, value)| match read(name, value) {
+            Ok(value) => Some((name.clone(), value)),
+            Err(rule) => {
+                self.problem(&format!("{key}.{}", name.escape_debug()), rule);
+                None
             }
-        }
-        map
+        });
+        read.collect()
     }
 
     /// An array of objects, each read by `parse`.

@@ -19,7 +19,7 @@ use crate::protocol::identifiers::Subject;
 use crate::protocol::secret::SecretText;
 
 pub use fields::FieldChange;
-pub use registered::{Registered, RegisteredObject, RegisteredUser, RegisteredUsers};
+pub use registered::{Registered, RegisteredObject, RegisteredUsers};
 pub use removal::Pruning;
 pub use secrets::{GivenSecret, GivenSecrets, SecretChanges, StoredSecret};
 
@@ -27,29 +27,23 @@ pub use secrets::{GivenSecret, GivenSecrets, SecretChanges, StoredSecret};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Plan<'d> {
-    /// In the order in which they can be done.
     pub changes: Vec<Change<'d>>,
     /// Objects of the document that are registered just so.
     pub unchanged: usize,
 }
 
-/// What happens to one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<'d> {
     /// Whether it is new, another, or gone.
     pub verb: Verb,
-    /// What is to be done.
     pub step: Step<'d>,
-    /// What differs, secrets apart. Empty for what is removed.
     pub fields: Vec<FieldChange>,
-    /// Secrets that come and go.
     pub secrets: SecretChanges,
 }
 
 /// What happens to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// It is not there yet.
     Add,
     /// It is there, and other than the document says.
     Change,
@@ -60,36 +54,24 @@ pub enum Verb {
 /// What is to be done, with all that is needed to do it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step<'d> {
-    /// Write a client or an entry of the catalogue.
     Put(&'d Entry),
-    /// Remove one.
     Remove {
-        /// What it is.
         kind: Kind,
-        /// Its name.
         name: String,
     },
-    /// Add a user.
     AddUser {
-        /// Who.
         entry: &'d UserEntry,
-        /// Where in `users`.
         index: usize,
     },
-    /// Change a user.
     ChangeUser {
-        /// Who.
         subject: Subject,
         /// Who they shall be.
         entry: &'d UserEntry,
-        /// Where in `users`.
         index: usize,
         /// `None` leaves the present one.
         password_hash: Option<&'d SecretText>,
     },
-    /// Remove a user.
     RemoveUser {
-        /// Who.
         subject: Subject,
         /// Under which name, or under their subject.
         username: String,
@@ -97,7 +79,6 @@ pub enum Step<'d> {
 }
 
 impl Step<'_> {
-    /// The kind of the object.
     pub fn kind(&self) -> Kind {
         match self {
             Step::Put(entry) => entry.kind,
@@ -106,7 +87,6 @@ impl Step<'_> {
         }
     }
 
-    /// The object's name.
     pub fn name(&self) -> &str {
         match self {
             Step::Put(entry) => &entry.name,
@@ -118,7 +98,6 @@ impl Step<'_> {
 }
 
 impl Plan<'_> {
-    /// How many objects are added, changed or removed.
     pub fn count(&self, verb: Verb) -> usize {
         self.changes.iter().filter(|change| change.verb == verb).count()
     }

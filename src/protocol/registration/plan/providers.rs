@@ -12,7 +12,6 @@ use super::super::provider::{self, IdentityProvider, ProviderKind};
 use super::registered::{Registered, RegisteredObject};
 use super::secrets::GivenSecrets;
 
-/// Checks every provider of a document.
 pub(super) fn check(document: &Document, given: &[GivenSecrets], registered: &Registered, problems: &mut Vec<Problem>) {
     let of_kind = |kind: Kind| kind == Kind::IdentityProvider;
     let entries = document.entries.iter().zip(given).filter(|(entry, _)| of_kind(entry.kind));

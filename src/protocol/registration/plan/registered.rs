@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::kind::Kind;
 use super::super::references::Stored;
+use super::super::user::UserEntry;
 use super::removal::Pruning;
 use super::secrets::StoredSecret;
-use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::identifiers::Subject;
 use crate::protocol::secret::SecretText;
 
-/// Everything registered but the users.
 #[derive(Clone, Debug, Default)]
 pub struct Registered {
-    /// Clients and the catalogue.
     pub objects: BTreeMap<(Kind, String), RegisteredObject>,
 }
 
@@ -33,7 +32,7 @@ pub struct RegisteredObject {
 #[derive(Clone, Debug, Default)]
 pub struct RegisteredUsers {
     /// By subject: those whose subject or name stands in the document; all, when users are pruned.
-    pub users: BTreeMap<Subject, RegisteredUser>,
+    pub users: BTreeMap<Subject, UserEntry>,
     /// For each user of the document, in its order: who has that name in that tenant.
     pub named: Vec<Option<Subject>>,
     /// Subjects in the document whose user was removed: they are never given again.
@@ -42,21 +41,6 @@ pub struct RegisteredUsers {
     pub of_clients: BTreeSet<Subject>,
     /// Tenants of users that the document does not name.
     pub tenants_of_others: BTreeSet<String>,
-}
-
-/// A user.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RegisteredUser {
-    /// `username`
-    pub username: Option<String>,
-    /// `tenant`
-    pub tenant: Option<TenantName>,
-    /// PHC string.
-    pub password_hash: Option<SecretText>,
-    /// `enabled`
-    pub enabled: bool,
-    /// `claims`
-    pub claims: Map<String, Value>,
 }
 
 impl Registered {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::document::Document;
 use super::super::kind::{Kind, Mention};
 use super::super::problem::{Problem, shown};
+use super::super::user::UserEntry;
 use super::registered::{Registered, RegisteredUsers};
 use super::{Change, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::Subject;
@@ -25,7 +26,6 @@ impl Pruning {
         Pruning(Kind::ALL.into_iter().filter_map(named).collect())
     }
 
-    /// Whether that list is pruned.
     pub fn covers(&self, kind: Kind) -> bool {
         self.0.contains_key(&kind)
     }
@@ -46,8 +46,7 @@ pub(super) fn removals<'d>(
 ) -> Vec<Change<'d>> {
     let mut removals = Vec::new();
     for subject in removed_users(document, users, pruning) {
-        let username = users.users.get(&subject).and_then(|user| user.username.clone());
-        let username = username.unwrap_or_else(|| subject.to_string());
+        let username = users.users.get(&subject).map_or("", UserEntry::designation).to_owned();
         removals.push(removal(Step::RemoveUser { subject, username }));
     }
     for (kind, name) in registered.objects.keys().filter(|(kind, name)| !pruning.keeps(*kind, name)) {
@@ -72,10 +71,9 @@ fn removed_users(document: &Document, users: &RegisteredUsers, pruning: &Pruning
     if !pruning.covers(Kind::User) {
         return Vec::new();
     }
-    let kept: BTreeSet<&Subject> = document.users.iter().filter_map(|user| user.subject.as_ref()).collect();
-    let unnamed = document.users.iter().zip(&users.named).filter(|(user, _)| user.subject.is_none());
-    let kept: BTreeSet<&Subject> =
-        kept.into_iter().chain(unnamed.filter_map(|(_, subject)| subject.as_ref())).collect();
+    let meant =
+        document.users.iter().zip(&users.named).filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref()));
+    let kept: BTreeSet<&Subject> = meant.collect();
     users.users.keys().filter(|subject| !kept.contains(subject)).cloned().collect()
 }
 

@@ -2,18 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::document::Document;
 use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
 use super::fields;
-use super::registered::{Registered, RegisteredUser, RegisteredUsers};
+use super::registered::{Registered, RegisteredUsers};
 use super::removal::Pruning;
 use super::{Change, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::secret::SecretText;
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
 /// somebody else's.
@@ -76,37 +75,25 @@ pub(super) fn keep_apart(
     }
 }
 
-fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &RegisteredUser)>) -> Option<Change<'d>> {
-    let fields = fields::compare(found.map(|(_, user)| stored_form(user)).as_ref(), &wanted_form(entry), "");
+fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &UserEntry)>) -> Option<Change<'d>> {
+    let fields = fields::compare(found.map(|(_, user)| form(user)).as_ref(), &form(entry), "");
     let Some((subject, user)) = found else {
         let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
         return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, fields, secrets });
     };
-    let password_hash = another_hash(entry, user);
+    // A `password` does not count here: it is only the first one.
+    let password_hash = match &entry.credential {
+        Some(Credential::Hash(hash)) if entry.credential != user.credential => Some(hash),
+        Some(Credential::Hash(_) | Credential::Password(_)) | None => None,
+    };
     let secrets = SecretChanges { password: password_hash.is_some(), ..SecretChanges::default() };
     let step = Step::ChangeUser { subject: subject.clone(), entry, index, password_hash };
     super::change(true, step, fields, secrets)
 }
 
-/// A `password` does not count here: it is only the first one.
-fn another_hash<'d>(entry: &'d UserEntry, user: &RegisteredUser) -> Option<&'d SecretText> {
-    match &entry.credential {
-        Some(Credential::Hash(hash)) => Some(hash).filter(|hash| user.password_hash.as_ref() != Some(hash)),
-        Some(Credential::Password(_)) | None => None,
-    }
-}
-
-fn wanted_form(entry: &UserEntry) -> Value {
-    form(entry.username.as_deref(), entry.tenant.as_ref(), entry.enabled, json!(entry.claims))
-}
-
-fn stored_form(user: &RegisteredUser) -> Value {
-    form(user.username.as_deref(), user.tenant.as_ref(), user.enabled, json!(user.claims))
-}
-
-fn form(username: Option<&str>, tenant: Option<&TenantName>, enabled: bool, claims: Value) -> Value {
-    let mut form = Map::from_iter([(String::from("enabled"), json!(enabled)), (String::from("claims"), claims)]);
-    form.extend(username.map(|username| (String::from("username"), json!(username))));
-    form.extend(tenant.map(|tenant| (String::from("tenant"), json!(tenant.as_str()))));
-    Value::Object(form)
+fn form(user: &UserEntry) -> Value {
+    let (username, tenant) = (user.username.as_deref(), user.tenant.as_ref().map(TenantName::as_str));
+    let given = [("username", username.map(Value::from)), ("tenant", tenant.map(Value::from))];
+    let said = [("enabled", Some(json!(user.enabled))), ("claims", Some(json!(user.claims)))];
+    said.into_iter().chain(given).filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
