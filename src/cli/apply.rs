@@ -13,7 +13,7 @@ use super::operator::Operator;
 use super::output;
 use crate::crypto::master::Purpose;
 use crate::crypto::sealing::Sealer;
-use crate::protocol::registration::plan::{Change, Plan, Verb};
+use crate::protocol::registration::plan::{Plan, Verb};
 use comparison::Comparison;
 use enact::Enactment;
 use functions::Functions;
@@ -58,15 +58,16 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 fn report(plan: &Plan<'_>) -> String {
-    let line = |change: &Change<'_>| {
-        let done = match change.verb {
+    let line = |verb: Verb, kind: &str, name: &str| {
+        let done = match verb {
             Verb::Add => "added",
             Verb::Change => "changed",
             Verb::Remove => "removed",
         };
-        format!("{done} {} {}", change.step.kind(), change.step.name().escape_debug())
+        format!("{done} {kind} {}", name.escape_debug())
     };
-    let mut lines: Vec<String> = plan.changes.iter().map(line).collect();
+    let mut lines: Vec<String> =
+        plan.changes.iter().map(|change| line(change.verb, change.step.kind().as_str(), change.step.name())).collect();
     let (added, changed) = (plan.count(Verb::Add), plan.count(Verb::Change));
     let mut numbers = format!("{added} added, {changed} changed, {} unchanged", plan.unchanged);
     let removed = plan.count(Verb::Remove);

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use crate::protocol::identifiers::TenantName;
 use crate::protocol::nearest::hint;
 use crate::protocol::registration;
+use crate::protocol::registration::Kind;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
-use crate::store::catalogue::{self, CatalogueKind, CatalogueRow};
+use crate::store::catalogue::{self, CatalogueRow};
 
 use super::arguments::Invocation;
 use super::command::{Command, JSON, Run};
@@ -73,7 +74,7 @@ pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failur
 
 fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
     let entries = catalogue::load(&operator.store)?.value.entries;
-    Ok(entries.into_iter().filter(|entry| entry.kind == CatalogueKind::IdentityProvider).collect())
+    Ok(entries.into_iter().filter(|entry| entry.kind == Kind::IdentityProvider).collect())
 }
 
 fn named(operator: &Operator, name: &str) -> Result<CatalogueRow, Failure> {

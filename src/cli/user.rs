@@ -9,9 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::crypto::random;
 use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::registration::{self, user::UserEntry};
+use crate::protocol::registration::{self, Kind, user::UserEntry};
 use crate::protocol::secret::SecretText;
-use crate::store::catalogue::CatalogueKind;
 use crate::store::users::{self, NewUser, UserRow};
 use crate::store::{StoreError, catalogue};
 
@@ -83,7 +82,7 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
         tenant: entry.tenant,
         password_hash,
         enabled: true,
-        claims: entry.claims.into_iter().collect(),
+        claims: entry.claims,
     };
     let mut event = audit_event("user_added", told::added(&new));
     event.sub = Some(&new.sub);
@@ -92,7 +91,7 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 fn judged(described: &Value) -> Result<UserEntry, Failure> {
-    registration::user::from_json(described, "").map_err(|problems| {
+    registration::stored(described, "", registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
     })
@@ -116,7 +115,7 @@ fn described(invocation: &Invocation) -> Result<Value, Failure> {
 fn check_tenant(operator: &Operator, tenant: Option<&TenantName>) -> Result<(), Failure> {
     let Some(tenant) = tenant else { return Ok(()) };
     let entries = catalogue::load(&operator.store)?.value.entries;
-    if entries.iter().any(|entry| entry.kind == CatalogueKind::Tenant && entry.name == tenant.as_str()) {
+    if entries.iter().any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str()) {
         return Ok(());
     }
     Err(Failure::Refused(format!("there is no tenant {tenant}; `gatepost apply` registers tenants")))

@@ -15,7 +15,6 @@ struct Held {
     client: Option<Arc<RegisteredClient>>,
 }
 
-/// The cache.
 #[derive(Debug)]
 pub(super) struct ClientCache(Mutex<HashMap<ClientId, Held>>);
 
@@ -31,7 +30,6 @@ impl ClientCache {
         held.get(client_id).filter(|held| held.version == version).map(|held| held.client.clone())
     }
 
-    /// How many names are held.
     pub(super) fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -9,7 +9,6 @@ use crate::protocol::jwt::UnverifiedJws;
 use crate::store::StoreError;
 use crate::store::signing_keys::SigningKeyRow;
 
-/// One key and its times.
 #[derive(Debug)]
 struct Key {
     kid: String,

@@ -8,12 +8,13 @@ use crate::protocol::claims::built_in_scopes;
 use crate::protocol::client_secret::SecretDigest;
 use crate::protocol::cors;
 use crate::protocol::redirect_uri::origin_of;
-use crate::protocol::registration;
 use crate::protocol::registration::defaults::ClientDefaults;
+use crate::protocol::registration::walker::Walker;
+use crate::protocol::registration::{self, Kind, assertion_issuer, catalogue as registered, extension_grant, provider};
 use crate::protocol::scope::Catalogue;
 use crate::protocol::secret::SecretText;
 use crate::store::StoreError;
-use crate::store::catalogue::{CatalogueKind, CatalogueRow, CatalogueRows};
+use crate::store::catalogue::{CatalogueRow, CatalogueRows};
 use crate::store::clients::{ClientRow, SecretRow};
 
 pub(super) fn client(
@@ -43,7 +44,7 @@ fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<
 
 /// What each resource proves itself with.
 pub(super) fn resource_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMap<String, Vec<SecretDigest>> {
-    let resources = rows.entries.iter().filter(|row| row.kind == CatalogueKind::Resource);
+    let resources = rows.entries.iter().filter(|row| row.kind == Kind::Resource);
     resources.map(|row| (row.name.clone(), open_all("resource", &row.name, &row.secrets, sealer))).collect()
 }
 
@@ -61,7 +62,7 @@ pub(super) fn provider_secrets(rows: &CatalogueRows, sealer: &Sealer) -> BTreeMa
         }
         Some((row.name.clone(), text))
     };
-    rows.entries.iter().filter(|row| row.kind == CatalogueKind::IdentityProvider).filter_map(open).collect()
+    rows.entries.iter().filter(|row| row.kind == Kind::IdentityProvider).filter_map(open).collect()
 }
 
 pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
@@ -79,38 +80,27 @@ pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
 }
 
 fn add(catalogue: &mut Catalogue, row: CatalogueRow) -> Result<(), StoreError> {
-    let CatalogueRow { kind, name, document, .. } = row;
-    let unfit = |problems: Vec<registration::Problem>| corrupt(kind.as_str(), &name, &problems);
-    match kind {
-        CatalogueKind::IdentityScope => {
-            let scope = registration::scope::identity_from_json(&document, "identity_scope").map_err(unfit)?;
-            catalogue.scopes.insert(name, scope);
-        }
-        CatalogueKind::ResourceScope => {
-            let scope = registration::scope::resource_from_json(&document, "resource_scope").map_err(unfit)?;
-            catalogue.scopes.insert(name, scope);
-        }
-        CatalogueKind::Resource => {
-            let resource = registration::resource::from_json(&document, "resource").map_err(unfit)?;
-            catalogue.resources.insert(name, resource);
-        }
-        CatalogueKind::Tenant => {
-            let tenant = registration::tenant::from_json(&document, "tenant").map_err(unfit)?;
-            catalogue.tenants.insert(name, tenant);
-        }
-        CatalogueKind::IdentityProvider => {
-            let provider = registration::provider::from_json(&document, "identity_provider").map_err(unfit)?;
-            catalogue.identity_providers.insert(name, provider);
-        }
-        CatalogueKind::ExtensionGrant => {
-            let grant = registration::extension_grant::from_json(&document, "extension_grant").map_err(unfit)?;
-            catalogue.extension_grants.insert(name, grant);
-        }
-        CatalogueKind::AssertionIssuer => {
-            let issuer = registration::assertion_issuer::from_json(&document, "assertion_issuer").map_err(unfit)?;
-            catalogue.assertion_issuers.insert(name, issuer);
-        }
+    match row.kind {
+        Kind::IdentityScope => put(&mut catalogue.scopes, row, registered::identity_scope),
+        Kind::ResourceScope => put(&mut catalogue.scopes, row, registered::resource_scope),
+        Kind::Resource => put(&mut catalogue.resources, row, registered::resource),
+        Kind::Tenant => put(&mut catalogue.tenants, row, registered::tenant),
+        Kind::IdentityProvider => put(&mut catalogue.identity_providers, row, provider::read),
+        Kind::ExtensionGrant => put(&mut catalogue.extension_grants, row, extension_grant::read),
+        Kind::AssertionIssuer => put(&mut catalogue.assertion_issuers, row, assertion_issuer::read),
+        Kind::Client | Kind::User => Ok(()),
     }
+}
+
+fn put<T>(
+    map: &mut BTreeMap<String, T>,
+    row: CatalogueRow,
+    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+) -> Result<(), StoreError> {
+    let kind = row.kind.as_str();
+    let object =
+        registration::stored(&row.document, kind, read).map_err(|problems| corrupt(kind, &row.name, &problems))?;
+    map.insert(row.name, object);
     Ok(())
 }
 

@@ -32,24 +32,19 @@ pub use key_ring::KeyRing;
 /// A client with what it proves itself with.
 #[derive(Clone, Debug)]
 pub struct RegisteredClient {
-    /// The registration.
     pub client: Client,
-    /// Digests of its secrets.
     pub secrets: Vec<SecretDigest>,
 }
 
 /// Everything but the clients, as of one version.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The version it was read at.
     pub version: i64,
-    /// Scopes, resources, tenants, providers.
     pub catalogue: Catalogue,
     /// Digests of the resources' secrets, by resource name.
     pub resource_secrets: BTreeMap<String, Vec<SecretDigest>>,
     /// `client_secret` of each identity provider that has one, by its name; `None` where it does not open.
     pub provider_secrets: BTreeMap<String, Option<SecretText>>,
-    /// Signing keys.
     pub keys: KeyRing,
     /// Every client's name: what is not among them is no client, and no reason to ask the database.
     pub client_ids: HashSet<ClientId>,
@@ -66,12 +61,10 @@ pub struct Snapshot {
 pub struct Sealers {
     /// Digests of the secrets of clients and resources.
     pub client_secrets: Sealer,
-    /// Private signing keys.
     pub signing_keys: Sealer,
 }
 
 impl Sealers {
-    /// From the installation's keys.
     pub fn new(derived: &DerivedKeys) -> Sealers {
         Sealers {
             client_secrets: Sealer::new(derived, Purpose::ClientSecret),
@@ -83,7 +76,6 @@ impl Sealers {
 /// Why the last look at the database did not confirm what is held here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The database does not answer.
     Silence,
     /// A signing key is wrapped under a master secret that this process does not have.
     ForeignKey,
@@ -116,7 +108,6 @@ impl Trouble {
         }
     }
 
-    /// For the operator.
     pub fn words(self) -> &'static str {
         match self {
             Trouble::Silence => "the database does not answer",
@@ -235,7 +226,6 @@ impl Registry {
         *self.trouble.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Clients held in memory.
     pub fn cached_clients(&self) -> u64 {
         self.clients.len() as u64
     }

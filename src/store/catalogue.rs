@@ -11,21 +11,17 @@ use super::Store;
 use super::clients::{SecretRow, Versioned, secret};
 use super::error::StoreError;
 use super::values::column;
+use crate::protocol::registration::Kind;
 use crate::protocol::secret::SecretBytes;
 
-pub use crate::protocol::registration::catalogue_kind::CatalogueKind;
-
-fn kind_of(word: &str) -> Result<CatalogueKind, StoreError> {
-    let known = CatalogueKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+fn kind_of(word: &str) -> Result<Kind, StoreError> {
+    let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
     known.ok_or_else(|| StoreError::Corrupt(String::from("column kind")))
 }
 
-/// One entry as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogueRow {
-    /// What it is.
-    pub kind: CatalogueKind,
-    /// `name`
+    pub kind: Kind,
     pub name: String,
     /// The registration object, without its secrets.
     pub document: Value,
@@ -101,7 +97,7 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     Ok(found)
 }
 
-fn entry(row: &Row, kind: CatalogueKind) -> Result<CatalogueRow, StoreError> {
+fn entry(row: &Row, kind: Kind) -> Result<CatalogueRow, StoreError> {
     Ok(CatalogueRow {
         kind,
         name: column(row, "name")?,

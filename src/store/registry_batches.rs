@@ -5,24 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use postgres::types::Json;
 use serde_json::{Value, json};
 
-use super::catalogue::CatalogueKind;
 use super::clients::SecretRow;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::users::{self, UserRow};
 use super::values::{column, subject, tenant_text};
-use crate::protocol::identifiers::{ClientId, Subject, TenantName};
-
-/// A user as somebody describes them.
-#[derive(Clone, Copy, Debug)]
-pub struct DescribedUser<'a> {
-    /// `sub`, where it is given.
-    pub subject: Option<&'a Subject>,
-    /// `tenant`
-    pub tenant: Option<&'a TenantName>,
-    /// `username`, where they have one.
-    pub username: Option<&'a str>,
-}
+use crate::protocol::identifiers::{ClientId, Subject};
+use crate::protocol::registration::Kind;
+use crate::protocol::registration::user::UserEntry;
 
 /// A user that a description fits.
 #[derive(Clone, Debug)]
@@ -31,7 +21,6 @@ pub struct FoundUser {
     pub index: usize,
     /// Whether the name fits; otherwise the subject does.
     pub by_name: bool,
-    /// Who.
     pub user: UserRow,
 }
 
@@ -55,13 +44,13 @@ WHERE s.sub = ANY($1::text[])";
 const TENANTS_OF_OTHERS: &str =
     "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL($1::text[])";
 
-/// Users.
 impl RegistryWriter<'_> {
     /// Everybody whom one of the descriptions fits, by name or by subject.
-    pub fn find_users(&mut self, described: &[DescribedUser<'_>]) -> Result<Vec<FoundUser>, StoreError> {
-        let subjects: Vec<Option<&str>> = described.iter().map(|user| user.subject.map(Subject::as_str)).collect();
-        let tenants: Vec<&str> = described.iter().map(|user| tenant_text(user.tenant)).collect();
-        let usernames: Vec<Option<&str>> = described.iter().map(|user| user.username).collect();
+    pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
+        let subjects: Vec<Option<&str>> =
+            described.iter().map(|user| user.subject.as_ref().map(Subject::as_str)).collect();
+        let tenants: Vec<&str> = described.iter().map(|user| tenant_text(user.tenant.as_ref())).collect();
+        let usernames: Vec<Option<&str>> = described.iter().map(|user| user.username.as_deref()).collect();
         let rows = self.reading().query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
         let found = rows.iter().map(|row| {
             let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
@@ -70,7 +59,6 @@ impl RegistryWriter<'_> {
         found.collect()
     }
 
-    /// Every user, by subject.
     pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
         self.reading().query(ALL_USERS, &[])?.iter().map(users::user).collect()
     }
@@ -113,18 +101,14 @@ SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::times
 const ERASE_ENTRY_SECRET: &str = "
 UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = $1::text AND name = $2::text";
 
-/// A client as it shall be.
 #[derive(Clone, Copy, Debug)]
 pub struct PutClient<'a> {
-    /// `client_id`
     pub client_id: &'a ClientId,
     /// The registration object, without its secrets.
     pub metadata: &'a Value,
-    /// `enabled`
     pub enabled: bool,
 }
 
-/// Clients.
 impl RegistryWriter<'_> {
     /// Registers clients or replaces their registrations. Disabling ends what was issued to one.
     pub fn upsert_clients(&mut self, clients: &[PutClient<'_>]) -> Result<(), StoreError> {
@@ -169,7 +153,7 @@ impl RegistryWriter<'_> {
     }
 
     /// Takes the sealed secret out of an entry.
-    pub fn erase_entry_secret(&mut self, kind: CatalogueKind, name: &str) -> Result<(), StoreError> {
+    pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
         self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
-use super::catalogue::{self, CatalogueKind, CatalogueRow, CatalogueRows};
+use super::catalogue::{self, CatalogueRow, CatalogueRows};
 use super::clients::{self, ClientRow, LongestLifetimes, SecretRow};
 use super::endings::CONFIRM;
 use super::error::StoreError;
@@ -19,6 +19,7 @@ use super::registry_batches::PutClient;
 use super::users::{self, NewUser, UserRow};
 use super::values::{column, tenant_text};
 use crate::protocol::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::registration::Kind;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
@@ -181,7 +182,7 @@ impl RegistryWriter<'_> {
     }
 
     /// Removes an entry with its secrets; answers what it was, where there was one.
-    pub fn remove_entry(&mut self, kind: CatalogueKind, name: &str) -> Result<Option<Value>, StoreError> {
+    pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
         self.wrote = true;
         let removed = self.transaction.query_opt(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
         removed.map(|row| Ok(column::<Json<Value>>(&row, "document")?.0)).transpose()

@@ -5,9 +5,10 @@ use std::time::Duration;
 use gatepost::protocol::client::SigningAlgorithm;
 use gatepost::protocol::identifiers::ClientId;
 use gatepost::protocol::instant::Instant;
+use gatepost::protocol::registration::Kind;
 use gatepost::protocol::secret::SecretBytes;
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::catalogue::{self, CatalogueKind, CatalogueRow};
+use gatepost::store::catalogue::{self, CatalogueRow};
 use gatepost::store::clients::{self, SecretRow};
 use gatepost::store::registry_writer::RegistryWriter;
 use gatepost::store::signing_keys::{self, SigningKeyRow};
@@ -29,7 +30,7 @@ fn secret(number: u8) -> SecretRow {
     }
 }
 
-fn entry(kind: CatalogueKind, name: &str) -> CatalogueRow {
+fn entry(kind: Kind, name: &str) -> CatalogueRow {
     CatalogueRow {
         kind,
         name: name.to_owned(),
@@ -128,8 +129,8 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     assert!(catalogue::load(&store).unwrap().value.entries.is_empty());
     store
         .change_registry(|writer| {
-            writer.upsert_entry(&entry(CatalogueKind::IdentityScope, "profile"))?;
-            writer.upsert_entry(&entry(CatalogueKind::Resource, "orders"))?;
+            writer.upsert_entry(&entry(Kind::IdentityScope, "profile"))?;
+            writer.upsert_entry(&entry(Kind::Resource, "orders"))?;
             writer.upsert_resource_secret("orders", &secret(3))?;
             writer.upsert_client(&web(), &json!({"allow_plain_pkce": true}), true)
         })
@@ -139,12 +140,12 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     assert!(loaded.value.plain_pkce);
     let names: Vec<_> =
         loaded.value.entries.iter().map(|entry| (entry.kind, entry.name.as_str(), entry.secrets.len())).collect();
-    assert_eq!(names, [(CatalogueKind::IdentityScope, "profile", 0), (CatalogueKind::Resource, "orders", 1)]);
-    let doubled = store.change_registry(|writer| writer.upsert_entry(&entry(CatalogueKind::ResourceScope, "profile")));
+    assert_eq!(names, [(Kind::IdentityScope, "profile", 0), (Kind::Resource, "orders", 1)]);
+    let doubled = store.change_registry(|writer| writer.upsert_entry(&entry(Kind::ResourceScope, "profile")));
     assert!(matches!(doubled, Err(StoreError::Taken(_))), "{doubled:?}");
-    assert!(store.change_registry(|writer| writer.remove_entry(CatalogueKind::Resource, "orders")).unwrap().is_some());
+    assert!(store.change_registry(|writer| writer.remove_entry(Kind::Resource, "orders")).unwrap().is_some());
     assert_eq!(database.count("resource_secrets"), 0);
-    assert!(store.change_registry(|writer| writer.remove_entry(CatalogueKind::Resource, "orders")).unwrap().is_none());
+    assert!(store.change_registry(|writer| writer.remove_entry(Kind::Resource, "orders")).unwrap().is_none());
 }
 
 #[test]

@@ -9,23 +9,22 @@ use super::secrets;
 use crate::cli::failure::Failure;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::identifiers::Subject;
+use crate::protocol::registration::Kind;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{
-    self, GivenSecrets, Plan, Pruning, Registered, RegisteredClient, RegisteredEntry, RegisteredUser, RegisteredUsers,
-    StoredSecret,
+    self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
+use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::secret::SecretText;
 use crate::store::StoreError;
-use crate::store::catalogue::CatalogueRow;
-use crate::store::clients::{ClientRow, SecretRow};
-use crate::store::registry_batches::DescribedUser;
+use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 
 pub(in crate::cli) struct Comparison {
     document: Document,
-    given: GivenSecrets,
+    given: Vec<GivenSecrets>,
     registered: Registered,
     users: RegisteredUsers,
     pruning: Pruning,
@@ -63,25 +62,19 @@ pub(in crate::cli) fn registered(
     writer: &mut RegistryWriter<'_>,
     sealer: Option<&Sealer>,
 ) -> Result<Registered, StoreError> {
-    let entries = writer.catalogue()?.entries.into_iter();
-    let clients = writer.clients()?.into_iter();
-    Ok(Registered {
-        entries: entries.map(|row| ((row.kind, row.name.clone()), entry(row, sealer))).collect(),
-        clients: clients.map(|row| (row.client_id.to_string(), client(row, sealer))).collect(),
-    })
-}
-
-fn entry(row: CatalogueRow, sealer: Option<&Sealer>) -> RegisteredEntry {
-    let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
-    RegisteredEntry {
-        client_secret: opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new),
-        secrets: stored_secrets(&row.secrets, sealer),
-        document: row.document,
+    let mut objects = BTreeMap::new();
+    for row in writer.catalogue()?.entries {
+        let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
+        let client_secret = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
+        let secrets = stored_secrets(&row.secrets, sealer);
+        objects.insert((row.kind, row.name), RegisteredObject { client_secret, secrets, document: row.document });
     }
-}
-
-fn client(row: ClientRow, sealer: Option<&Sealer>) -> RegisteredClient {
-    RegisteredClient { secrets: stored_secrets(&row.secrets, sealer), metadata: row.metadata }
+    for row in writer.clients()? {
+        let secrets = stored_secrets(&row.secrets, sealer);
+        let object = RegisteredObject { client_secret: None, secrets, document: row.metadata };
+        objects.insert((Kind::Client, row.client_id.to_string()), object);
+    }
+    Ok(Registered { objects })
 }
 
 fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
@@ -98,47 +91,39 @@ fn users_of(
     document: &Document,
     pruning: &Pruning,
 ) -> Result<RegisteredUsers, StoreError> {
-    let described: Vec<DescribedUser<'_>> = document
-        .users
-        .iter()
-        .map(|user| DescribedUser {
-            subject: user.subject.as_ref(),
-            tenant: user.tenant.as_ref(),
-            username: user.username.as_deref(),
-        })
-        .collect();
-    let mut users = RegisteredUsers { named: vec![None; described.len()], ..RegisteredUsers::default() };
-    for found in writer.find_users(&described)? {
+    let mut users = RegisteredUsers { named: vec![None; document.users.len()], ..RegisteredUsers::default() };
+    for found in writer.find_users(&document.users)? {
         if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
             *named = Some(found.user.sub.clone());
         }
         users.users.extend([registered_user(found.user)]);
     }
-    if pruning.covers("users") {
+    if pruning.covers(Kind::User) {
         users.users = all_users(writer)?;
     }
-    let given: Vec<&str> = described.iter().filter_map(|user| user.subject.map(Subject::as_str)).collect();
+    let given: Vec<&str> =
+        document.users.iter().filter_map(|user| user.subject.as_ref().map(Subject::as_str)).collect();
     users.removed = writer.removed_subjects(&given)?;
-    let client_ids: Vec<&str> = document.clients.iter().map(|entry| entry.client.client_id.as_str()).collect();
+    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
     users.of_clients = writer.subjects_among(&client_ids)?;
-    if pruning.covers("tenants") {
+    if pruning.covers(Kind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
         users.tenants_of_others = writer.tenants_of_others(&known)?;
     }
     Ok(users)
 }
 
-pub(in crate::cli) fn all_users(
-    writer: &mut RegistryWriter<'_>,
-) -> Result<BTreeMap<Subject, RegisteredUser>, StoreError> {
+pub(in crate::cli) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
     Ok(writer.users()?.into_iter().map(registered_user).collect())
 }
 
-fn registered_user(row: UserRow) -> (Subject, RegisteredUser) {
-    let user = RegisteredUser {
+fn registered_user(row: UserRow) -> (Subject, UserEntry) {
+    let user = UserEntry {
+        subject: Some(row.sub.clone()),
         username: row.username,
         tenant: row.tenant,
-        password_hash: row.password_hash,
+        credential: row.password_hash.map(Credential::Hash),
         enabled: row.enabled,
         claims: row.claims,
     };

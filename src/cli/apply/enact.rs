@@ -1,6 +1,6 @@
 //! A plan, done: within one change, with an audit event for each object.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::secrets;
 use crate::cli::failure::Failure;
@@ -10,11 +10,10 @@ use crate::cli::user::{new_subject, told};
 use crate::crypto::password::PasswordHashing;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::identifiers::{ClientId, Subject};
-use crate::protocol::registration::Problem;
-use crate::protocol::registration::catalogue_kind::CatalogueKind;
-use crate::protocol::registration::client::ClientEntry;
-use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step};
+use crate::protocol::registration::document::Entry;
+use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step, Verb};
 use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::{Kind, Problem};
 use crate::protocol::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
@@ -47,34 +46,46 @@ impl Enactment<'_> {
         let (mut clients, mut gone) = (Vec::new(), Vec::new());
         for change in batch {
             match &change.step {
-                Step::PutClient(entry) => clients.push((*entry, change)),
-                Step::PutEntry { kind, name, document } => self.put_entry(writer, *kind, name, document, change)?,
-                Step::RemoveEntry { kind, name } => remove_entry(writer, *kind, name)?,
-                Step::RemoveClient(client_id) => gone.push(client_id),
-                Step::AddUser { entry, index } => self.add_user(writer, entry).map_err(|error| taken(error, *index))?,
+                Step::Put(entry) if entry.kind == Kind::Client => {
+                    clients.push((ClientId::new(entry.name.clone()), *entry, change));
+                }
+                Step::Put(entry) => self.put_entry(writer, entry, change)?,
+                Step::Remove { kind: Kind::Client, name } => gone.push(ClientId::new(name.clone())),
+                Step::Remove { kind, name } => remove_entry(writer, *kind, name)?,
+                Step::AddUser { entry, index } => self.add_user(writer, entry, *index)?,
                 Step::ChangeUser { subject, entry, index, password_hash } => {
-                    change_user(writer, subject, entry, *password_hash, change)
-                        .map_err(|error| taken(error, *index))?;
+                    let user = UserChange {
+                        sub: subject,
+                        username: entry.username.as_deref(),
+                        tenant: entry.tenant.as_ref(),
+                        enabled: entry.enabled,
+                        claims: &entry.claims,
+                        password_hash: *password_hash,
+                    };
+                    writer.update_user(&user).map_err(|error| of_user(error, *index))?;
+                    let mut event = audit_event("user_changed", detail(change));
+                    event.sub = Some(subject);
+                    writer.audit(&event)?;
                 }
                 Step::RemoveUser { subject, .. } => remove_user(writer, subject)?,
             }
         }
-        remove_clients(writer, &gone)?;
+        remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
         self.put_clients(writer, &clients)
     }
 
     fn put_clients(
         &self,
         writer: &mut RegistryWriter<'_>,
-        clients: &[(&ClientEntry, &Change<'_>)],
+        clients: &[(ClientId, &Entry, &Change<'_>)],
     ) -> Result<(), Failure> {
         if clients.is_empty() {
             return Ok(());
         }
         let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (entry, change) in clients {
-            let (client_id, enabled) = (&entry.client.client_id, entry.client.enabled);
-            rows.push(PutClient { client_id, metadata: &entry.metadata, enabled });
+        for (client_id, entry, change) in clients {
+            let enabled = entry.document.get("enabled") != Some(&Value::Bool(false));
+            rows.push(PutClient { client_id, metadata: &entry.document, enabled });
             gone.extend(change.secrets.removed.iter().map(|id| (client_id, *id)));
             new.extend(change.secrets.added.iter().map(|secret| (client_id, secrets::sealed(secret, self.sealer))));
             let mut event = audit_event("client_changed", detail(change));
@@ -87,20 +98,14 @@ impl Enactment<'_> {
         Ok(writer.audit_all(&events)?)
     }
 
-    fn put_entry(
-        &self,
-        writer: &mut RegistryWriter<'_>,
-        kind: CatalogueKind,
-        name: &str,
-        document: &Value,
-        change: &Change<'_>,
-    ) -> Result<(), Failure> {
+    fn put_entry(&self, writer: &mut RegistryWriter<'_>, entry: &Entry, change: &Change<'_>) -> Result<(), Failure> {
+        let name = &entry.name;
         let client_secret = change.secrets.client_secret.as_ref();
         let sealed_secret = client_secret.map(|text| SecretBytes::new(self.sealer.seal(text.expose().as_bytes())));
         writer.upsert_entry(&CatalogueRow {
-            kind,
-            name: name.to_owned(),
-            document: document.clone(),
+            kind: entry.kind,
+            name: name.clone(),
+            document: entry.document.clone(),
             sealed_secret,
             secrets: Vec::new(),
         })?;
@@ -113,10 +118,10 @@ impl Enactment<'_> {
         Ok(writer.audit(&audit_event("registration_changed", detail(change)))?)
     }
 
-    fn add_user(&self, writer: &mut RegistryWriter<'_>, entry: &UserEntry) -> Result<(), Trouble> {
+    fn add_user(&self, writer: &mut RegistryWriter<'_>, entry: &UserEntry, index: usize) -> Result<(), Failure> {
         let password_hash = match &entry.credential {
             Some(Credential::Password(password)) => {
-                let hash = self.hashing.hash(password).map_err(|error| Trouble::Failed(Failure::Refused(error)))?;
+                let hash = self.hashing.hash(password).map_err(Failure::Refused)?;
                 Some(SecretText::new(hash))
             }
             Some(Credential::Hash(hash)) => Some(hash.clone()),
@@ -128,75 +133,30 @@ impl Enactment<'_> {
             tenant: entry.tenant.clone(),
             password_hash,
             enabled: entry.enabled,
-            claims: claims(entry),
+            claims: entry.claims.clone(),
         };
         let mut event = audit_event("user_added", told::added(&new));
         event.sub = Some(&new.sub);
-        Ok(writer.insert_user(&new, &event)?)
+        writer.insert_user(&new, &event).map_err(|error| of_user(error, index))
     }
 }
 
 /// Whether two changes that follow each other can be done by the same statements.
 fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
-    match (&one.step, &next.step) {
-        (Step::PutClient(_), Step::PutClient(_)) | (Step::RemoveClient(_), Step::RemoveClient(_)) => true,
-        (
-            Step::PutEntry { .. }
-            | Step::RemoveEntry { .. }
-            | Step::PutClient(_)
-            | Step::RemoveClient(_)
-            | Step::AddUser { .. }
-            | Step::ChangeUser { .. }
-            | Step::RemoveUser { .. },
-            _,
-        ) => false,
+    let are_clients = [one, next].iter().all(|change| change.step.kind() == Kind::Client);
+    are_clients && (one.verb == Verb::Remove) == (next.verb == Verb::Remove)
+}
+
+/// What only the database can refuse, with its place in the document.
+fn of_user(error: StoreError, index: usize) -> Failure {
+    if matches!(error, StoreError::Taken(_)) {
+        let rule = "has the user name or sub of another user";
+        return Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]);
     }
+    Failure::from(error)
 }
 
-enum Trouble {
-    Taken,
-    Failed(Failure),
-}
-
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        if matches!(error, StoreError::Taken(_)) { Trouble::Taken } else { Trouble::Failed(Failure::from(error)) }
-    }
-}
-
-fn taken(trouble: Trouble, index: usize) -> Failure {
-    let rule = "has the user name or sub of another user";
-    match trouble {
-        Trouble::Taken => Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]),
-        Trouble::Failed(failure) => failure,
-    }
-}
-
-fn change_user(
-    writer: &mut RegistryWriter<'_>,
-    subject: &Subject,
-    entry: &UserEntry,
-    password_hash: Option<&SecretText>,
-    change: &Change<'_>,
-) -> Result<(), Trouble> {
-    writer.update_user(&UserChange {
-        sub: subject,
-        username: entry.username.as_deref(),
-        tenant: entry.tenant.as_ref(),
-        enabled: entry.enabled,
-        claims: &claims(entry),
-        password_hash,
-    })?;
-    let mut event = audit_event("user_changed", detail(change));
-    event.sub = Some(subject);
-    Ok(writer.audit(&event)?)
-}
-
-fn claims(entry: &UserEntry) -> Map<String, Value> {
-    entry.claims.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn remove_entry(writer: &mut RegistryWriter<'_>, kind: CatalogueKind, name: &str) -> Result<(), Failure> {
+fn remove_entry(writer: &mut RegistryWriter<'_>, kind: Kind, name: &str) -> Result<(), Failure> {
     let old = writer.remove_entry(kind, name)?;
     let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
     Ok(writer.audit(&audit_event("registration_removed", detail))?)
@@ -228,7 +188,7 @@ fn detail(change: &Change<'_>) -> Value {
     let is_user = matches!(change.step, Step::ChangeUser { .. });
     let fields = change.fields.iter().map(|field| if is_user { told::field(field) } else { plain(field) });
     json!({
-        "kind": change.step.kind(),
+        "kind": change.step.kind().as_str(),
         "name": change.step.name(),
         "fields": fields.collect::<Vec<_>>(),
         "secrets_added": change.secrets.added.len(),

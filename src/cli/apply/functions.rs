@@ -6,8 +6,8 @@ use crate::cli::arguments::Invocation;
 use crate::cli::failure::Failure;
 use crate::cli::operator::Operator;
 use crate::cli::serve::function_settings;
-use crate::protocol::registration::Problem;
 use crate::protocol::registration::document::Document;
+use crate::protocol::registration::{self, Kind, Problem, extension_grant};
 use crate::store::Store;
 use crate::store::grant_functions::{Found, look_up};
 
@@ -17,7 +17,6 @@ pub(in crate::cli) struct Functions {
 }
 
 impl Functions {
-    /// Connects to nothing yet.
     pub(in crate::cli) fn of(invocation: &Invocation, operator: &Operator) -> Result<Functions, Failure> {
         let store = Store::open_for_functions(&function_settings(&operator.config))?;
         Ok(Functions { compiled_in: invocation.extension_grants, store })
@@ -30,14 +29,15 @@ impl Functions {
 
     pub(super) fn check(&self, document: &Document) -> Result<(), Failure> {
         let mut problems = Vec::new();
-        for (index, entry) in document.extension_grants.iter().enumerate() {
-            let name = format!("{}.{}", entry.object.schema, entry.object.function);
-            let rule = match look_up(&self.store, &entry.object)? {
+        for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
+            let Ok(grant) = registration::stored(&entry.document, "", extension_grant::read) else { continue };
+            let name = format!("{}.{}", grant.schema, grant.function);
+            let rule = match look_up(&self.store, &grant)? {
                 Found::Callable => continue,
                 Found::Forbidden => format!("names {name}, which the role that will call it may not execute"),
                 Found::Missing => format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb"),
             };
-            problems.push(Problem::new(format!("extension_grants[{index}].function"), rule));
+            problems.push(Problem::new(format!("{}.function", entry.place), rule));
         }
         if problems.is_empty() { Ok(()) } else { Err(Failure::of_document(&problems)) }
     }

@@ -11,28 +11,29 @@ use crate::protocol::client_secret::{DigestAlgorithm, SecretDigest};
 use crate::protocol::instant::Instant;
 use crate::protocol::registration::Problem;
 use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource, check_own};
-use crate::protocol::registration::document::Document;
+use crate::protocol::registration::document::{Document, Entry};
 use crate::protocol::registration::plan::{GivenSecret, GivenSecrets};
 use crate::protocol::secret::{SecretBytes, SecretText};
 use crate::store::clients::SecretRow;
 
-/// The error holds every one that cannot be had.
-pub(super) fn gather(document: &Document) -> Result<GivenSecrets, Vec<Problem>> {
-    let mut problems = Vec::new();
-    let mut given = GivenSecrets::default();
-    for (index, entry) in document.resources.iter().enumerate() {
-        let place = format!("resources[{index}]");
-        given.resources.push(hash_all(entry.object.secrets.as_ref(), &place, &mut problems));
+/// Fetches and hashes the secrets of each object of a document; the error holds every one that cannot be had.
+pub(super) fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
+    let (mut problems, mut all) = (Vec::new(), Vec::new());
+    for Entry { place, secrets, client_secret, .. } in &document.entries {
+        let mut given = GivenSecrets { secrets: secrets.as_ref().map(|_| Vec::new()), client_secret: None };
+        for (index, secret) in secrets.iter().flatten().enumerate() {
+            match hash(secret, &format!("{place}.secrets[{index}]")) {
+                Ok(secret) => given.secrets.get_or_insert_default().push(secret),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        match client_secret.as_ref().map(|source| fetch(source, &format!("{place}.client_secret"))).transpose() {
+            Ok(client_secret) => given.client_secret = client_secret,
+            Err(problem) => problems.push(problem),
+        }
+        all.push(given);
     }
-    for (index, entry) in document.identity_providers.iter().enumerate() {
-        let place = format!("identity_providers[{index}].client_secret");
-        let fetched = entry.object.client_secret.as_ref().map(|source| fetch(source, &place));
-        given.providers.push(fetched.transpose().map_err(|problem| problems.push(problem)).ok().flatten());
-    }
-    for (index, entry) in document.clients.iter().enumerate() {
-        given.clients.push(hash_all(entry.secrets.as_ref(), &format!("clients[{index}]"), &mut problems));
-    }
-    if problems.is_empty() { Ok(given) } else { Err(problems) }
+    if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
 fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
@@ -51,21 +52,6 @@ fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
     };
     let fits = (1..=256).contains(&text.expose().chars().count()) && !text.expose().contains('\0');
     if fits { Ok(text) } else { Err(Problem::new(place, "must be 1 to 256 characters")) }
-}
-
-fn hash_all(
-    secrets: Option<&Vec<RegisteredSecret>>,
-    place: &str,
-    problems: &mut Vec<Problem>,
-) -> Option<Vec<GivenSecret>> {
-    let mut hashed = Vec::new();
-    for (index, secret) in secrets?.iter().enumerate() {
-        match hash(secret, &format!("{place}.secrets[{index}]")) {
-            Ok(secret) => hashed.push(secret),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    Some(hashed)
 }
 
 fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> {

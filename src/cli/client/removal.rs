@@ -1,5 +1,7 @@
 //! `gatepost client remove`.
 
+use serde_json::Value;
+
 use crate::cli::apply::enact::remove_clients;
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, Run};
@@ -8,7 +10,7 @@ use crate::cli::operator::Operator;
 use crate::cli::output;
 use crate::cli::prompt::{self, YES};
 use crate::protocol::identifiers::ClientId;
-use crate::protocol::registration::plan::{Referent, mentions};
+use crate::protocol::registration::Kind;
 use crate::store::clients;
 use crate::store::registry_writer::RegistryWriter;
 
@@ -38,13 +40,16 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 
 /// A registration that would be left pointing at nothing.
 fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<Option<String>, Failure> {
-    let wanted = (Referent::Client, client_id.to_string());
+    let names_it = |kind: Kind, document: &Value| {
+        let mut mentions = kind.mentions(document).into_iter();
+        mentions.any(|mention| mention.called == Kind::Client.called() && mention.name == client_id.as_str())
+    };
     for entry in writer.catalogue()?.entries {
-        if mentions(Some(entry.kind), &entry.document).contains(&wanted) {
+        if names_it(entry.kind, &entry.document) {
             return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));
         }
     }
     let others = writer.clients()?.into_iter().filter(|other| other.client_id != *client_id);
-    let mut naming = others.filter(|other| mentions(None, &other.metadata).contains(&wanted));
+    let mut naming = others.filter(|other| names_it(Kind::Client, &other.metadata));
     Ok(naming.next().map(|other| format!("client {}", other.client_id)))
 }

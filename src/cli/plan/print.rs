@@ -39,7 +39,7 @@ fn block(change: &Change<'_>, colours: bool) -> String {
         Verb::Change => ("~", YELLOW),
         Verb::Remove => ("-", RED),
     };
-    let title = format!("{sign} {} {}", change.step.kind(), printable(change.step.name()));
+    let title = format!("{sign} {} {}", change.step.kind().as_str(), printable(change.step.name()));
     let title = format!("{title}{}", subject(&change.step));
     let title = if colours { format!("{colour}{title}{PLAIN}") } else { title };
     let fields = change.fields.iter().map(|field| line(field, change.verb));
@@ -51,11 +51,7 @@ fn block(change: &Change<'_>, colours: bool) -> String {
 fn subject(step: &Step<'_>) -> String {
     match step {
         Step::ChangeUser { subject, .. } | Step::RemoveUser { subject, .. } => format!(" (sub {subject})"),
-        Step::AddUser { .. }
-        | Step::PutEntry { .. }
-        | Step::RemoveEntry { .. }
-        | Step::PutClient(_)
-        | Step::RemoveClient(_) => String::new(),
+        Step::AddUser { .. } | Step::Put(_) | Step::Remove { .. } => String::new(),
     }
 }
 
@@ -122,7 +118,7 @@ fn change(change: &Change<'_>) -> Value {
         .collect();
     json!({
         "action": action,
-        "kind": change.step.kind(),
+        "kind": change.step.kind().as_str(),
         "name": change.step.name(),
         "fields": fields,
         "secrets": {"added": change.secrets.added.len(), "removed": change.secrets.removed.len()},

@@ -9,8 +9,8 @@ use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output;
 use crate::protocol::jwt_bearer::is_possible_subject;
 use crate::protocol::nearest::hint;
-use crate::protocol::registration::provider;
-use crate::store::catalogue::{self, CatalogueKind, CatalogueRow};
+use crate::protocol::registration::{Kind, provider};
+use crate::store::catalogue::{self, CatalogueRow};
 use crate::store::linked_identities::{self, Linked, NewLink};
 use crate::store::unlinking::{self, Unlinked, Unlinking};
 use crate::store::users::UserRow;
@@ -89,7 +89,7 @@ fn detail(issuer: &str, upstream_subject: &str) -> Value {
 }
 
 fn providers_of<'a>(entries: &'a [CatalogueRow], authority: &str) -> impl Iterator<Item = &'a str> {
-    let of_kind = entries.iter().filter(|entry| entry.kind == CatalogueKind::IdentityProvider);
+    let of_kind = entries.iter().filter(|entry| entry.kind == Kind::IdentityProvider);
     let is_its = move |entry: &&CatalogueRow| {
         provider::from_json(&entry.document, &entry.name).is_ok_and(|provider| provider.authority() == authority)
     };
@@ -98,7 +98,7 @@ fn providers_of<'a>(entries: &'a [CatalogueRow], authority: &str) -> impl Iterat
 
 /// `None` for an assertion issuer. Links to anybody else would only wait for a mistake.
 fn provider_of(entries: &[CatalogueRow], issuer: &str) -> Result<Option<String>, Failure> {
-    let mut assertion_issuers = entries.iter().filter(|entry| entry.kind == CatalogueKind::AssertionIssuer);
+    let mut assertion_issuers = entries.iter().filter(|entry| entry.kind == Kind::AssertionIssuer);
     let is_issuer = |entry: &CatalogueRow| entry.document.get("issuer").and_then(Value::as_str) == Some(issuer);
     match providers_of(entries, issuer).next() {
         Some(provider) => Ok(Some(provider.to_owned())),

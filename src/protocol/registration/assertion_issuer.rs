@@ -11,18 +11,14 @@ use crate::protocol::scope::ScopeSet;
 
 use super::keys::jwks;
 use super::names::{plain_name, token_name};
-use super::problem::{Problem, all_or_problems};
 use super::provider::{issuer, protected_url};
 use super::walker::Walker;
 
 /// An issuer whose assertions some clients may redeem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssertionIssuer {
-    /// `issuer`
     pub issuer: String,
-    /// `jwks`
     pub jwks: Option<Value>,
-    /// `jwks_uri`
     pub jwks_uri: Option<String>,
     /// `algs`; RS256 by default.
     pub algs: BTreeSet<SigningAlgorithm>,
@@ -41,20 +37,10 @@ pub struct AssertionIssuer {
 pub enum AssertionSubject {
     /// `link`: among the identities linked to that issuer.
     Link,
-    /// `username`
     Username,
 }
 
-pub(super) const KEYS: &[&str] = &["issuer", "jwks", "jwks_uri", "algs", "clients", "scope", "tenant", "subject"];
-
-/// Reads a stored assertion issuer.
-pub fn from_json(document: &Value, path: &str) -> Result<AssertionIssuer, Vec<Problem>> {
-    all_or_problems(|problems| entry(document, path, problems))
-}
-
-/// Reads one of `assertion_issuers`.
-pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<AssertionIssuer> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
+pub fn read(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
     let issuer = walker.required("issuer", issuer);
     if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
         walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
@@ -63,7 +49,8 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         walker.problem("clients", "is required: the client_ids that may redeem its assertions");
     }
     let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
-    let algs = walker.filled_strings_of("algs", algorithm, &known, "must not be empty");
+    walker.not_empty("algs", "must not be empty");
+    let algs = walker.strings_of("algs", algorithm, &known);
     let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
     let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect();
     let jwks = walker.nested("jwks", jwks);
@@ -73,7 +60,7 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     }
     let scope = walker.checked("scope", scope_names);
     let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
-    Some(AssertionIssuer {
+    AssertionIssuer {
         issuer,
         jwks,
         jwks_uri: walker.checked("jwks_uri", protected_url),
@@ -82,7 +69,7 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         scope: scope.as_deref().and_then(ScopeSet::parse),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         subject: walker.one_of("subject", &subject).unwrap_or(AssertionSubject::Link),
-    })
+    }
 }
 
 fn algorithm(name: &str) -> Result<(), &'static str> {

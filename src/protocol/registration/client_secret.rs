@@ -16,11 +16,8 @@ use super::walker::{Check, Walker};
 /// One of a client's or resource's secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredSecret {
-    /// What it is, or where.
     pub material: SecretMaterial,
-    /// `expires_at`
     pub expires_at: Option<Instant>,
-    /// `description`
     pub description: String,
 }
 
@@ -29,16 +26,12 @@ pub struct RegisteredSecret {
 pub enum SecretMaterial {
     /// `value`, `env` or `file`
     Text(SecretSource),
-    /// `sha256`: 32 bytes.
     Sha256(SecretBytes),
-    /// `sha512`: 64 bytes.
     Sha512(SecretBytes),
 }
 
-/// Where the text of a secret is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// `value`: here.
     Value(SecretText),
     /// `env`: in this environment variable.
     Environment(String),
@@ -47,24 +40,26 @@ pub enum SecretSource {
 }
 
 const SOURCES: [&str; 3] = ["value", "env", "file"];
-pub(super) const KEYS: &[&str] = &["value", "env", "file", "sha256", "sha512", "expires_at", "description"];
 
-/// Reads one entry of `secrets`.
+/// Reads one of the `secrets` of a client or resource.
 pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredSecret> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
-    let given = KEYS.iter().take(5).filter(|key| walker.value(key).is_some()).count();
-    if given != 1 {
-        walker.note(path.to_owned(), "must have exactly one of value, env, file, sha256 and sha512");
-        return None;
-    }
-    let sha256 = digest(&mut walker, "sha256", 32).map(SecretMaterial::Sha256);
-    let sha512 = digest(&mut walker, "sha512", 64).map(SecretMaterial::Sha512);
-    let material = sha256.or(sha512).or_else(|| source(&mut walker, check_own).map(SecretMaterial::Text));
+    Walker::object(value, path, problems, read).flatten()
+}
+
+pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
     let expires_at = walker.string("expires_at").map(timestamp::parse);
     if expires_at == Some(None) {
         walker.problem("expires_at", "must be a time as in RFC 3339, such as 2027-01-31T00:00:00Z");
     }
     let description = walker.checked("description", display_text).unwrap_or_default();
+    let given = SOURCES.into_iter().chain(["sha256", "sha512"]).filter(|key| walker.value(key).is_some()).count();
+    if given != 1 {
+        walker.problem("", "must have exactly one of value, env, file, sha256 and sha512");
+        return None;
+    }
+    let sha256 = digest(walker, "sha256", 32).map(SecretMaterial::Sha256);
+    let sha512 = digest(walker, "sha512", 64).map(SecretMaterial::Sha512);
+    let material = sha256.or(sha512).or_else(|| source(walker, check_own).map(SecretMaterial::Text));
     Some(RegisteredSecret { material: material?, expires_at: expires_at.flatten(), description })
 }
 
@@ -76,12 +71,14 @@ pub(super) fn parse_source(value: &Value, path: &str, problems: &mut Vec<Problem
         }
         return Some(SecretSource::Value(SecretText::new(text)));
     }
-    let mut walker = Walker::open(value, path, &SOURCES, problems)?;
-    if SOURCES.iter().filter(|key| walker.value(key).is_some()).count() != 1 {
-        walker.note(path.to_owned(), "must be a string, or have exactly one of value, env and file");
-        return None;
-    }
-    source(&mut walker, secret_text)
+    let read = |walker: &mut Walker<'_, '_>| {
+        if SOURCES.into_iter().filter(|key| walker.value(key).is_some()).count() != 1 {
+            walker.problem("", "must be a string, or have exactly one of value, env and file");
+            return None;
+        }
+        source(walker, secret_text)
+    };
+    Walker::object(value, path, problems, read).flatten()
 }
 
 fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
@@ -92,7 +89,7 @@ fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
 }
 
 /// A digest in hex or base64. The error never shows it.
-fn digest(walker: &mut Walker<'_, '_>, key: &str, length: usize) -> Option<SecretBytes> {
+fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Option<SecretBytes> {
     let text = walker.string(key)?;
     let bytes = if text.len() == length * 2 {
         hex::decode(text)
@@ -132,54 +129,4 @@ fn variable_name(name: &str) -> Result<(), &'static str> {
 
 fn file_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() || name.contains('\0') { Err("must be the path of a file") } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn read(value: &Value) -> (Option<RegisteredSecret>, Vec<Problem>) {
-        let mut problems = Vec::new();
-        let secret = parse(value, "s[0]", &mut problems);
-        (secret, problems)
-    }
-
-    #[test]
-    fn digests_come_in_hex_and_base64() {
-        let expected = SecretMaterial::Sha256(SecretBytes::new([0x61; 32]));
-        for text in ["61".repeat(32), format!("{}YWE=", "YWFh".repeat(10)), format!("{}YWE", "YWFh".repeat(10))] {
-            let (secret, problems) = read(&json!({"sha256": text}));
-            assert_eq!((secret.map(|secret| secret.material), problems), (Some(expected.clone()), vec![]), "{text}");
-        }
-        assert!(matches!(
-            read(&json!({"sha512": "0f".repeat(64)})).0.map(|secret| secret.material),
-            Some(SecretMaterial::Sha512(_))
-        ));
-    }
-
-    #[test]
-    fn mistakes_are_named_and_the_secret_is_not() {
-        let hunter = "hunter2";
-        for (value, path, rule) in [
-            (json!({}), "s[0]", "exactly one"),
-            (json!({"value": hunter, "env": "X"}), "s[0]", "exactly one"),
-            (json!({"value": ""}), "s[0].value", "16 to 256"),
-            (json!({"value": "fifteen chars.."}), "s[0].value", "16 to 256"),
-            (json!({"value": 7}), "s[0].value", "expected a string"),
-            (json!({"sha256": hunter}), "s[0].sha256", "32 bytes"),
-            (json!({"sha256": "zz".repeat(32)}), "s[0].sha256", "32 bytes"),
-            (json!({"sha512": "00".repeat(32)}), "s[0].sha512", "64 bytes"),
-            (json!({"env": "A B"}), "s[0].env", "environment variable"),
-            (json!({"value": "hunter2-hunter2-hunter2", "expires_at": "soon"}), "s[0].expires_at", "RFC 3339"),
-            (json!({"value": "hunter2-hunter2-hunter2", "expires": 1}), "s[0]", "expires_at"),
-            (json!(hunter), "s[0]", "expected an object, found a string"),
-        ] {
-            let (_, problems) = read(&value);
-            assert!(problems.len() == 1 && problems[0].path == path, "{value}: {problems:?}");
-            assert!(problems[0].rule.contains(rule), "{value}: {problems:?}");
-            assert!(!format!("{problems:?}").contains(hunter), "{value}");
-        }
-    }
 }

@@ -7,25 +7,15 @@ use crate::protocol::client::AccessTokenTyp;
 /// What an installation gives clients that do not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientDefaults {
-    /// 60 s; at most 600 s.
     pub authorization_code_lifetime: Duration,
-    /// 300 s
     pub id_token_lifetime: Duration,
-    /// 3600 s
     pub access_token_lifetime: Duration,
-    /// 2592000 s
     pub refresh_token_lifetime: Duration,
-    /// 1296000 s
     pub refresh_token_idle_lifetime: Duration,
-    /// 30 s, for confidential clients.
     pub refresh_token_retry_window: Duration,
-    /// 10 s
     pub refresh_token_retry_window_public: Duration,
-    /// 600 s
     pub device_code_lifetime: Duration,
-    /// 5 s
     pub device_interval: Duration,
-    /// `at+jwt`
     pub access_token_typ: AccessTokenTyp,
 }
 

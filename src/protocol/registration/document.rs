@@ -1,117 +1,111 @@
 //! The whole document.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
-use crate::protocol::scope::{RegisteredScope, RegisteredTenant};
+use serde_json::{Map, Value, json};
 
-use super::assertion_issuer::{self, AssertionIssuer};
-use super::client::{self, ClientEntry};
+use super::catalogue;
+use super::client::{self, CONFIDENTIAL};
+use super::client_secret::{self, RegisteredSecret, SecretSource};
 use super::defaults::ClientDefaults;
-use super::extension_grant::{self, ExtensionGrant};
+use super::kind::Kind;
 use super::problem::Problem;
-use super::provider::{self, IdentityProvider};
 use super::references::{self, Stored};
-use super::resource::{self, ResourceEntry};
-use super::scope;
-use super::tenant;
 use super::user::{self, UserEntry};
 use super::walker::Walker;
+use super::{assertion_issuer, extension_grant, provider};
 
 /// A document in which everything is in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// `tenants`
-    pub tenants: Vec<Entry<RegisteredTenant>>,
-    /// `identity_scopes`
-    pub identity_scopes: Vec<Entry<RegisteredScope>>,
-    /// `resource_scopes`
-    pub resource_scopes: Vec<Entry<RegisteredScope>>,
-    /// `resources`
-    pub resources: Vec<Entry<ResourceEntry>>,
-    /// `identity_providers`
-    pub identity_providers: Vec<Entry<IdentityProvider>>,
-    /// `assertion_issuers`
-    pub assertion_issuers: Vec<Entry<AssertionIssuer>>,
-    /// `extension_grants`
-    pub extension_grants: Vec<Entry<ExtensionGrant>>,
-    /// `clients`
-    pub clients: Vec<ClientEntry>,
-    /// `users`
+    /// Everything but the users, in the document's order.
+    pub entries: Vec<Entry>,
     pub users: Vec<UserEntry>,
 }
 
-/// An object and what is stored of it: itself as registered, without secrets and nulls.
+/// An object of a document, judged.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry<T> {
-    /// Read and judged.
-    pub object: T,
-    /// To be stored; reads back as the same object.
+pub struct Entry {
+    pub kind: Kind,
+    /// Where it stands, as `clients[3]`.
+    pub place: String,
+    pub name: String,
+    /// To be stored: itself as registered, without secrets and nulls. [`super::stored`] reads it back.
     pub document: Value,
+    /// `secrets` of a client or resource; `None` leaves those already stored.
+    pub secrets: Option<Vec<RegisteredSecret>>,
+    /// `client_secret`, ours at an identity provider; `None` leaves the one already stored.
+    pub client_secret: Option<SecretSource>,
 }
-
-/// The lists of a document, in its order.
-pub const KEYS: [&str; 9] = [
-    "tenants",
-    "identity_scopes",
-    "resource_scopes",
-    "resources",
-    "identity_providers",
-    "assertion_issuers",
-    "extension_grants",
-    "clients",
-    "users",
-];
 
 impl Document {
     /// Reads a document and judges it against itself and against what is stored. The error holds every problem.
     pub fn from_json(value: &Value, defaults: &ClientDefaults, stored: &Stored) -> Result<Document, Vec<Problem>> {
         let mut problems = Vec::new();
         find_nul(value, "", &mut problems);
-        let document = Walker::open(value, "", &KEYS, &mut problems).map(|mut walker| read(&mut walker, defaults));
-        if let Some(document) = document.as_ref().filter(|_| items_are_objects(value)) {
-            problems.extend(references::check(document, stored));
+        let document = Walker::object(value, "", &mut problems, |walker| {
+            let mut document = Document::default();
+            for kind in Kind::ALL {
+                if kind == Kind::User {
+                    let user =
+                        |value: &Value, path: &str, problems: &mut _| Walker::object(value, path, problems, user::read);
+                    document.users = walker.list(kind.list(), user).unwrap_or_default();
+                } else {
+                    let entry = |value: &Value, path: &str, problems: &mut _| {
+                        Walker::object(value, path, problems, |walker| entry(walker, kind, defaults, path))
+                    };
+                    document.entries.extend(walker.list(kind.list(), entry).unwrap_or_default());
+                }
+            }
+            document
+        });
+        if let Some(document) = &document {
+            references::check(value, document, stored, &mut problems);
         }
         problems.sort_by_key(place_order);
         document.filter(|_| problems.is_empty()).ok_or(problems)
     }
 }
 
-fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Document {
-    let client =
-        |value: &Value, path: &str, problems: &mut Vec<Problem>| client::entry(value, path, defaults, problems);
-    Document {
-        tenants: entries(walker, "tenants", tenant::entry),
-        identity_scopes: entries(walker, "identity_scopes", scope::identity_entry),
-        resource_scopes: entries(walker, "resource_scopes", scope::resource_entry),
-        resources: entries(walker, "resources", resource::entry),
-        identity_providers: entries(walker, "identity_providers", provider::entry),
-        assertion_issuers: entries(walker, "assertion_issuers", assertion_issuer::entry),
-        extension_grants: entries(walker, "extension_grants", extension_grant::entry),
-        clients: walker.list("clients", client).unwrap_or_default(),
-        users: walker.list("users", user::entry).unwrap_or_default(),
+fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, place: &str) -> Entry {
+    let (mut secrets, mut client_secret) = (None, None);
+    if matches!(kind, Kind::Client | Kind::Resource) {
+        secrets = walker.list("secrets", client_secret::parse);
     }
+    let mut confidential = None;
+    match kind {
+        Kind::Tenant => drop(catalogue::tenant(walker)),
+        Kind::IdentityScope => drop(catalogue::identity_scope(walker)),
+        Kind::ResourceScope => drop(catalogue::resource_scope(walker)),
+        Kind::Resource => drop(catalogue::resource(walker)),
+        Kind::IdentityProvider => {
+            client_secret = walker.nested("client_secret", client_secret::parse_source);
+            drop(provider::read(walker));
+        }
+        Kind::AssertionIssuer => drop(assertion_issuer::read(walker)),
+        Kind::ExtensionGrant => drop(extension_grant::read(walker)),
+        Kind::Client => confidential = Some(client::read(walker, defaults).is_confidential()),
+        Kind::User => drop(user::read(walker)),
+    }
+    let is_secret = |key: &str| matches!(key, "secrets" | "client_secret");
+    let kept = walker.members().iter().filter(|(key, value)| !is_secret(key) && !value.is_null());
+    let mut document: Map<String, Value> = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+    document.extend(confidential.map(|confidential| (CONFIDENTIAL.to_owned(), json!(confidential))));
+    let name = document.get(kind.name_key()).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Entry { kind, place: place.to_owned(), name, document: Value::Object(document), secrets, client_secret }
 }
 
-type Parse<T> = fn(&Value, &str, &mut Vec<Problem>) -> Option<T>;
-
-fn entries<T>(walker: &mut Walker<'_, '_>, key: &str, parse: Parse<T>) -> Vec<Entry<T>> {
-    let entry = |value: &Value, path: &str, problems: &mut Vec<Problem>| {
-        let object = parse(value, path, problems)?;
-        Some(Entry { object, document: stored_form(value) })
-    };
-    walker.list(key, entry).unwrap_or_default()
-}
-
-fn stored_form(value: &Value) -> Value {
-    let members = value.as_object().into_iter().flatten();
-    let kept = members.filter(|(key, value)| !matches!(key.as_str(), "secrets" | "client_secret") && !value.is_null());
-    Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<String, Value>>())
-}
-
-/// An item that is no object is left out of its list, and what stands behind it no longer in its place.
-fn items_are_objects(value: &Value) -> bool {
-    let lists = value.as_object().into_iter().flatten().filter_map(|(_, list)| list.as_array());
-    lists.flatten().all(Value::is_object)
+/// What an object of each list can have, and the objects within a client: the README explains each. `client_name#` is
+/// `client_name#de` and so on.
+pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
+    let defaults = ClientDefaults::default();
+    let of_kind = |kind: Kind| Walker::keys(|walker| drop(entry(walker, kind, &defaults, "")));
+    let lists = Kind::ALL.into_iter().map(|kind| (kind.list(), of_kind(kind)));
+    let nested = [
+        ("secrets", Walker::keys(|walker| drop(client_secret::read(walker)))),
+        ("token_exchange", Walker::keys(client::exchange)),
+    ];
+    lists.chain(nested).collect()
 }
 
 /// Postgres stores no NUL, neither in text nor in jsonb.
@@ -140,5 +134,5 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
 fn place_order(problem: &Problem) -> (usize, usize) {
     let list = problem.path.split(['[', '.']).next().unwrap_or_default();
     let index = problem.path.split(['[', ']']).nth(1).and_then(|index| index.parse().ok());
-    (KEYS.iter().position(|key| *key == list).map_or(0, |position| position + 1), index.unwrap_or(0))
+    (Kind::ALL.iter().position(|kind| kind.list() == list).map_or(0, |position| position + 1), index.unwrap_or(0))
 }

@@ -3,29 +3,29 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::client;
-use super::document;
-use super::plan::{Registered, RegisteredUser};
+use super::kind::Kind;
+use super::plan::Registered;
+use super::user::UserEntry;
 use crate::protocol::identifiers::{Subject, TenantName};
 
 /// The document. Applied to the installation it came from, it changes nothing.
-pub fn document(registered: &Registered, users: &BTreeMap<Subject, RegisteredUser>) -> Value {
-    let mut lists: BTreeMap<&str, Vec<Value>> = document::KEYS.into_iter().map(|list| (list, Vec::new())).collect();
-    for ((kind, _), entry) in &registered.entries {
-        lists.entry(kind.list()).or_default().push(entry.document.clone());
+pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -> Value {
+    let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL.into_iter().map(|kind| (kind.list(), Vec::new())).collect();
+    for ((kind, _), object) in &registered.objects {
+        let is_client = *kind == Kind::Client;
+        let document = if is_client { client::exported(&object.document) } else { object.document.clone() };
+        lists.entry(kind.list()).or_default().push(document);
     }
-    let clients = registered.clients.values().map(|row| client::exported(&row.metadata));
-    lists.insert("clients", clients.collect());
-    lists.insert("users", users.iter().map(|(subject, row)| user(subject, row)).collect());
-    let members: Map<String, Value> = lists.into_iter().map(|(list, items)| (list.to_owned(), json!(items))).collect();
-    Value::Object(members)
+    lists.insert(Kind::User.list(), users.values().map(user).collect());
+    json!(lists)
 }
 
-fn user(subject: &Subject, user: &RegisteredUser) -> Value {
+fn user(user: &UserEntry) -> Value {
     json!({
-        "sub": subject.as_str(),
+        "sub": user.subject.as_ref().map(Subject::as_str),
         "username": user.username,
         "tenant": user.tenant.as_ref().map(TenantName::as_str),
         "enabled": user.enabled,

@@ -1,11 +1,8 @@
 //! Extension grants of a document.
 
-use serde_json::Value;
-
 use crate::protocol::client::GrantType;
 
 use super::names::token_name;
-use super::problem::{Problem, all_or_problems};
 use super::walker::Walker;
 
 /// A grant type answered by a SQL function.
@@ -19,20 +16,11 @@ pub struct ExtensionGrant {
     pub function: String,
 }
 
-pub(super) const KEYS: &[&str] = &["name", "function"];
-
-/// Reads a stored extension grant.
-pub fn from_json(document: &Value, path: &str) -> Result<ExtensionGrant, Vec<Problem>> {
-    all_or_problems(|problems| entry(document, path, problems))
-}
-
-/// Reads one of `extension_grants`.
-pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<ExtensionGrant> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
+pub fn read(walker: &mut Walker<'_, '_>) -> ExtensionGrant {
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);
     let (schema, function) = function.split_once('.').unwrap_or_default();
-    Some(ExtensionGrant { name, schema: schema.to_owned(), function: function.to_owned() })
+    ExtensionGrant { name, schema: schema.to_owned(), function: function.to_owned() }
 }
 
 fn grant_name(name: &str) -> Result<(), &'static str> {

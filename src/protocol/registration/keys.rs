@@ -11,25 +11,26 @@ use super::walker::Walker;
 
 /// Reads a JWK set of public keys. Keys for something else than signatures may be in it.
 pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
-    let mut walker = Walker::open(value, path, &["keys"], problems)?;
-    let keys = walker.items("keys").unwrap_or_default();
-    if keys.is_empty() {
-        walker.problem("keys", "must be an array of at least one key");
-    }
-    let mut seen = BTreeSet::new();
-    for (place, key) in keys {
-        match read(key) {
-            JwkReading::Unfit(rule) => walker.note(place, rule),
-            JwkReading::Usable(key, _) if !seen.insert(key.thumbprint()) => {
-                walker.note(place, "is a key that stands in the set before");
-            }
-            JwkReading::Usable(..) | JwkReading::ForOtherUse => {}
+    Walker::object(value, path, problems, |walker| {
+        let keys = walker.list("keys", |key, place, _| Some((place.to_owned(), read(key)))).unwrap_or_default();
+        if keys.is_empty() {
+            walker.problem("keys", "must be an array of at least one key");
         }
-    }
-    match KeySet::parse(value) {
-        Some(set) if set.has_ambiguous_names() => walker.problem("keys", "must give each key a kid of its own"),
-        Some(_) => {}
-        None => walker.problem("keys", "must not be more than 100"),
-    }
-    Some(value.clone())
+        let mut seen = BTreeSet::new();
+        for (place, key) in keys {
+            match key {
+                JwkReading::Unfit(rule) => walker.note(place, rule),
+                JwkReading::Usable(key, _) if !seen.insert(key.thumbprint()) => {
+                    walker.note(place, "is a key that stands in the set before");
+                }
+                JwkReading::Usable(..) | JwkReading::ForOtherUse => {}
+            }
+        }
+        match KeySet::parse(value) {
+            Some(set) if set.has_ambiguous_names() => walker.problem("keys", "must give each key a kid of its own"),
+            Some(_) => {}
+            None => walker.problem("keys", "must not be more than 100"),
+        }
+        value.clone()
+    })
 }

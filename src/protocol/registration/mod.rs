@@ -1,11 +1,11 @@
 //! The registration document (design of the operator's interface): what operators write, read into typed objects. All
 //! mistakes are found in one go, each with its place and its rule; a document with one mistake gives no objects at all.
 //!
-//! `document` is the whole, `client` and its neighbours the objects in it, `walker` the reading of one JSON object,
-//! `references` what only holds between objects.
+//! `kind` is the table of what can be registered, `document` the whole, `client` and its neighbours the objects in it,
+//! `walker` the reading of one JSON object, `references` what only holds between objects.
 
 pub mod assertion_issuer;
-pub mod catalogue_kind;
+pub mod catalogue;
 pub mod client;
 mod client_rules;
 pub mod client_secret;
@@ -15,35 +15,30 @@ pub mod export;
 pub mod extension_grant;
 pub mod json;
 mod keys;
+pub mod kind;
 pub mod names;
 pub mod plan;
 pub mod problem;
 pub mod provider;
 pub mod references;
-mod released_claims;
-pub mod resource;
-pub mod scope;
-pub mod tenant;
 pub mod timestamp;
 pub mod user;
-mod walker;
+pub mod walker;
 
+use serde_json::Value;
+
+pub use kind::Kind;
 pub use problem::Problem;
 
-/// What an object of each list can have, and the objects within a client. `client_name#` is `client_name#de` and so on.
-pub const KEYS: [(&str, &[&str]); 11] = [
-    ("tenants", tenant::KEYS),
-    ("identity_scopes", scope::IDENTITY_KEYS),
-    ("resource_scopes", scope::RESOURCE_KEYS),
-    ("resources", resource::KEYS),
-    ("identity_providers", provider::KEYS),
-    ("assertion_issuers", assertion_issuer::KEYS),
-    ("extension_grants", extension_grant::KEYS),
-    ("clients", client::KEYS),
-    ("secrets", client_secret::KEYS),
-    ("token_exchange", client::TOKEN_EXCHANGE_KEYS),
-    ("users", user::KEYS),
-];
+use walker::Walker;
+
+/// Reads what is stored, as the reading of its kind has it; `path` stands before the places in problems. What a document
+/// would be refused for is refused here, too.
+pub fn stored<T>(document: &Value, path: &str, read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> Result<T, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let object = Walker::object(document, path, &mut problems, read);
+    object.filter(|_| problems.is_empty()).ok_or(problems)
+}
 
 #[cfg(test)]
 mod tests;

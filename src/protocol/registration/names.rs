@@ -27,7 +27,6 @@ pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
     Err("must be 1 to 64 letters, digits, - . _, beginning with a letter or digit")
 }
 
-/// A claim's name.
 pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
     if (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());

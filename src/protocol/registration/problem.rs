@@ -12,7 +12,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Pairs a place with a rule.
     pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Problem {
         Problem { path: path.into(), rule: rule.into() }
     }
@@ -29,11 +28,4 @@ impl fmt::Display for Problem {
 pub fn shown(name: &str) -> String {
     let start: String = name.chars().take(80).collect();
     format!("\"{}\"", start.escape_debug())
-}
-
-/// What `read` gives when it notes no problem.
-pub(super) fn all_or_problems<T>(read: impl FnOnce(&mut Vec<Problem>) -> Option<T>) -> Result<T, Vec<Problem>> {
-    let mut problems = Vec::new();
-    let object = read(&mut problems);
-    object.filter(|_| problems.is_empty()).ok_or(problems)
 }

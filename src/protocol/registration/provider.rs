@@ -11,27 +11,20 @@ use crate::protocol::web_url::WebUrl;
 
 use super::super::session::LOCAL;
 use super::assertion_issuer::scope_names;
-use super::client_secret::{self, SecretSource};
 use super::names::{display_text, own_claim, plain_name};
-use super::problem::{Problem, all_or_problems};
+use super::problem::Problem;
 use super::walker::{Walker, expected};
 
-/// An upstream identity provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityProvider {
     /// `name`, as in `idp:<name>`.
     pub name: String,
     /// `display_name`; the name where none was registered.
     pub display_name: String,
-    /// `enabled`
     pub enabled: bool,
-    /// How it is spoken to.
     pub kind: ProviderKind,
     /// Our `client_id` there.
     pub client_id: String,
-    /// Our `client_secret` there; `None` leaves the one already stored.
-    pub client_secret: Option<SecretSource>,
-    /// `scope`
     pub scope: ScopeSet,
     /// `claims`: from the name there to the name here.
     pub claims: BTreeMap<String, String>,
@@ -51,21 +44,14 @@ pub struct IdentityProvider {
     pub sign_out: bool,
 }
 
-/// The two kinds of upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
     /// OpenID Connect: everything else comes from its discovery document.
-    OpenId {
-        /// `issuer`
-        issuer: String,
-    },
+    OpenId { issuer: String },
     /// OAuth 2.0 alone.
     OAuth {
-        /// `authorization_endpoint`
         authorization_endpoint: String,
-        /// `token_endpoint`
         token_endpoint: String,
-        /// `userinfo_endpoint`
         userinfo_endpoint: String,
         /// `emails_endpoint`: where addresses are that the userinfo answer leaves out.
         emails_endpoint: Option<String>,
@@ -74,28 +60,6 @@ pub enum ProviderKind {
     },
 }
 
-pub(super) const KEYS: &[&str] = &[
-    "name",
-    "display_name",
-    "enabled",
-    "issuer",
-    "client_id",
-    "client_secret",
-    "scope",
-    "claims",
-    "role_map",
-    "acr_map",
-    "prompt_values_supported",
-    "provision",
-    "account_page",
-    "tenant",
-    "sign_out",
-    "authorization_endpoint",
-    "token_endpoint",
-    "userinfo_endpoint",
-    "emails_endpoint",
-    "subject_claim",
-];
 /// Members of `claims`.
 const MOST_CLAIMS: usize = 64;
 const OAUTH_KEYS: [&str; 5] =
@@ -114,24 +78,34 @@ impl IdentityProvider {
 
 /// Reads a stored identity provider.
 pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<Problem>> {
-    all_or_problems(|problems| entry(document, path, problems))
+    super::stored(document, path, read)
 }
 
-/// Reads one of `identity_providers`.
-pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<IdentityProvider> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
+/// Reads an identity provider, stored or of a document.
+pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     let name = walker.required("name", provider_name);
-    let kind = kind(&mut walker);
-    let default_scope = match kind {
-        ProviderKind::OpenId { .. } => "openid profile email",
-        ProviderKind::OAuth { .. } => "",
-    };
+    let kind = kind(walker);
+    let is_openid = matches!(kind, ProviderKind::OpenId { .. });
+    let default_scope = if is_openid { "openid profile email" } else { "" };
     let scope = walker.checked("scope", scope_names).unwrap_or_else(|| default_scope.to_owned());
     let scope = ScopeSet::parse(&scope).unwrap_or_default();
-    if matches!(kind, ProviderKind::OpenId { .. }) && !scope.contains("openid") {
+    if is_openid && !scope.contains("openid") {
         walker.problem("scope", "must contain openid for a provider with an issuer");
     }
-    let (claims, role_map) = (claims(&mut walker), role_map(&mut walker));
+    if walker.value("claims").and_then(Value::as_object).is_some_and(|claims| claims.len() > MOST_CLAIMS) {
+        walker.problem("claims", "must have at most 64 members");
+    }
+    let claims: BTreeMap<String, String> = walker.map("claims", |theirs, ours| {
+        let ours = ours.as_str().ok_or_else(|| expected("a string", ours))?;
+        target(theirs, ours)?;
+        Ok(ours.to_owned())
+    });
+    // Each value is one role or an array of roles.
+    let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
+        let listed = ours.as_array().map(|roles| roles.iter().map(|role| role.as_str().map(str::to_owned)).collect());
+        let roles = listed.unwrap_or_else(|| Some(BTreeSet::from([ours.as_str()?.to_owned()])));
+        roles.ok_or_else(|| String::from("must be a role or an array of roles, as strings"))
+    });
     if !role_map.is_empty() && !claims.values().any(|ours| ours == "role") {
         walker.problem("role_map", "needs a claim that becomes role: \"claims\": {\"groups\": \"role\"}");
     }
@@ -139,21 +113,23 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
     if matches!(kind, ProviderKind::OAuth { emails_endpoint: Some(_), .. }) && !wants_email {
         walker.problem("emails_endpoint", "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}");
     }
-    let acr_map = acr_map(&mut walker);
-    if !acr_map.is_empty() && matches!(kind, ProviderKind::OAuth { .. }) {
+    let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| {
+        let ours = ours.as_str().filter(|ours| is_acr(ours) && is_acr(theirs)).map(str::to_owned);
+        ours.ok_or_else(|| String::from("must be an acr, like its name there: 1 to 100 characters without spaces"))
+    });
+    if !acr_map.is_empty() && !is_openid {
         walker.problem("acr_map", "is for providers with an issuer: only ID tokens tell an acr");
     }
     let sign_out = walker.flag("sign_out").unwrap_or(false);
-    if sign_out && matches!(kind, ProviderKind::OAuth { .. }) {
+    if sign_out && !is_openid {
         walker.problem("sign_out", "is for providers with an issuer: only they say where to sign out");
     }
-    Some(IdentityProvider {
+    IdentityProvider {
         display_name: walker.checked("display_name", display_text).unwrap_or_else(|| name.clone()),
         name,
         enabled: walker.flag("enabled").unwrap_or(true),
         kind,
         client_id: walker.required("client_id", present),
-        client_secret: walker.nested("client_secret", client_secret::parse_source),
         scope,
         claims,
         role_map,
@@ -165,12 +141,12 @@ pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> O
         account_page: walker.flag("account_page").unwrap_or(true),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         sign_out,
-    })
+    }
 }
 
 fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
-    let oauth_keys: Vec<&str> = OAUTH_KEYS.into_iter().filter(|key| walker.value(key).is_some()).collect();
-    if oauth_keys.is_empty() {
+    let has_endpoints = OAUTH_KEYS.into_iter().filter(|key| walker.value(key).is_some()).count() > 0;
+    if !has_endpoints {
         return ProviderKind::OpenId { issuer: walker.required("issuer", issuer) };
     }
     if walker.value("issuer").is_some() {
@@ -185,25 +161,6 @@ fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
     }
 }
 
-fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
-    let place = walker.place("claims");
-    let mut claims = BTreeMap::new();
-    let members = walker.object("claims");
-    if members.is_some_and(|members| members.len() > MOST_CLAIMS) {
-        walker.problem("claims", "must have at most 64 members");
-    }
-    for (theirs, ours) in members.into_iter().flatten() {
-        match ours.as_str().map(|ours| (ours, target(theirs, ours))) {
-            Some((ours, Ok(()))) => {
-                claims.insert(theirs.clone(), ours.to_owned());
-            }
-            Some((_, Err(rule))) => walker.note(format!("{place}.{}", theirs.escape_debug()), rule),
-            None => walker.note(format!("{place}.{}", theirs.escape_debug()), expected("a string", ours)),
-        }
-    }
-    claims
-}
-
 /// What was verified is upstream's to say, and of nothing but its own claim.
 fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
     match ours {
@@ -212,21 +169,6 @@ fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
         }
         _ => own_claim(ours),
     }
-}
-
-fn acr_map(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
-    let place = walker.place("acr_map");
-    let mut map = BTreeMap::new();
-    for (theirs, ours) in walker.object("acr_map").into_iter().flatten() {
-        match ours.as_str().filter(|ours| is_acr(ours) && is_acr(theirs)) {
-            Some(ours) => drop(map.insert(theirs.clone(), ours.to_owned())),
-            None => {
-                let rule = "must be an acr, like its name there: 1 to 100 characters without spaces";
-                walker.note(format!("{place}.{}", theirs.escape_debug()), rule);
-            }
-        }
-    }
-    map
 }
 
 /// One of `acr_values`, which spaces part.
@@ -240,26 +182,6 @@ const PROMPT_VALUES: [&str; 5] = ["none", "login", "consent", "select_account", 
 fn prompt_value(text: &str) -> Result<(), &'static str> {
     let rule = "must be one of none, login, consent, select_account, create";
     if PROMPT_VALUES.contains(&text) { Ok(()) } else { Err(rule) }
-}
-
-/// Each value is one role or an array of roles.
-fn role_map(walker: &mut Walker<'_, '_>) -> BTreeMap<String, BTreeSet<String>> {
-    let place = walker.place("role_map");
-    let mut map = BTreeMap::new();
-    for (theirs, ours) in walker.object("role_map").into_iter().flatten() {
-        let listed = ours.as_array().map(|roles| roles.iter().map(Value::as_str).collect());
-        let roles: Option<BTreeSet<&str>> = listed.unwrap_or_else(|| Some(BTreeSet::from([ours.as_str()?])));
-        match roles {
-            Some(roles) => {
-                map.insert(theirs.clone(), roles.into_iter().map(str::to_owned).collect());
-            }
-            None => {
-                let rule = "must be a role or an array of roles, as strings";
-                walker.note(format!("{place}.{}", theirs.escape_debug()), rule);
-            }
-        }
-    }
-    map
 }
 
 fn provider_name(name: &str) -> Result<(), &'static str> {

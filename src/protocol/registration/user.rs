@@ -1,32 +1,25 @@
 //! Users of a document.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::identifiers::{Subject, TenantName};
 use crate::protocol::password;
 use crate::protocol::secret::SecretText;
 
 use super::names::{is_invisible, own_claim, plain_name};
-use super::problem::{Problem, all_or_problems};
 use super::walker::Walker;
 
-/// One user.
+/// One user, of a document or registered: then with a subject, and a hash where there is a password.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserEntry {
     /// `sub`; `None` lets the server draw one when the user is new.
     pub subject: Option<Subject>,
     /// `username`; `None` for people whom only an identity provider knows.
     pub username: Option<String>,
-    /// The credential, if any.
     pub credential: Option<Credential>,
-    /// `tenant`
     pub tenant: Option<TenantName>,
-    /// `enabled`
     pub enabled: bool,
-    /// `claims`
-    pub claims: BTreeMap<String, Value>,
+    pub claims: Map<String, Value>,
 }
 
 impl UserEntry {
@@ -45,55 +38,31 @@ pub enum Credential {
     Hash(SecretText),
 }
 
-pub(super) const KEYS: &[&str] = &["sub", "username", "password", "password_hash", "tenant", "enabled", "claims"];
-
-/// Reads one user by the rules of a document.
-pub fn from_json(value: &Value, path: &str) -> Result<UserEntry, Vec<Problem>> {
-    all_or_problems(|problems| entry(value, path, problems))
-}
-
-/// Reads one of `users`.
-pub(super) fn entry(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<UserEntry> {
-    let mut walker = Walker::open(value, path, KEYS, problems)?;
+pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
     let subject = walker.checked("sub", subject).map(Subject::new);
     let username = walker.checked("username", check_username);
-    let credential = credential(&mut walker);
-    // Said in so many words: who is only forgotten to be named must not lose their name. A password alone opens nothing.
-    let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
-    if walker.value("username").is_none() && !(is_nameless && subject.is_some() && credential.is_none()) {
-        walker.problem("username", "is required; null for a user with a sub and without a password");
-    }
-    Some(UserEntry {
-        subject,
-        username,
-        credential,
-        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        enabled: walker.flag("enabled").unwrap_or(true),
-        claims: claims(&mut walker),
-    })
-}
-
-fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
     if walker.value("password").is_some() && walker.value("password_hash").is_some() {
         walker.problem("password", "must not stand beside password_hash");
     }
     let password = walker.checked("password", password::check_new).map(SecretText::new).map(Credential::Password);
     let hash = walker.checked("password_hash", phc_string).map(SecretText::new).map(Credential::Hash);
-    password.or(hash)
-}
-
-fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, Value> {
-    let place = walker.place("claims");
-    let mut claims = BTreeMap::new();
-    for (name, value) in walker.object("claims").into_iter().flatten() {
-        match own_claim(name).and_then(|()| claim_value(name, value)) {
-            Ok(()) => {
-                claims.insert(name.clone(), value.clone());
-            }
-            Err(rule) => walker.note(format!("{place}.{}", name.escape_debug()), rule),
-        }
+    let credential = password.or(hash);
+    // Said in so many words: who is only forgotten to be named must not lose their name. A password alone opens nothing.
+    let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
+    if walker.value("username").is_none() && !(is_nameless && subject.is_some() && credential.is_none()) {
+        walker.problem("username", "is required; null for a user with a sub and without a password");
     }
-    claims
+    UserEntry {
+        subject,
+        username,
+        credential,
+        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
+        enabled: walker.flag("enabled").unwrap_or(true),
+        claims: walker.map("claims", |name, value| {
+            own_claim(name).and_then(|()| claim_value(name, value))?;
+            Ok(value.clone())
+        }),
+    }
 }
 
 /// Whether a document could give a user this claim.

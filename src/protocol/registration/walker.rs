@@ -1,6 +1,8 @@
 //! Walks one object of a document, remembering where it is and what is wrong. Every reading method leaves a note when the
-//! member is not what it should be, and answers as if it were absent: so all mistakes are found in one go.
+//! member is not what it should be, and answers as if it were absent: so all mistakes are found in one go. What nobody has
+//! asked for when the object is read is an unknown key.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -14,219 +16,220 @@ use super::problem::{Problem, shown};
 /// A rule for a text: `Err` says what it must be.
 pub(super) type Check = fn(&str) -> Result<(), &'static str>;
 
-/// An object being read.
-pub(super) struct Walker<'v, 'p> {
+pub struct Walker<'v, 'p> {
     path: String,
     members: &'v Map<String, Value>,
     problems: &'p mut Vec<Problem>,
+    asked: Vec<Cow<'static, str>>,
     /// Whether every value read so far was in order. Contradictions are only looked for then: beside a value that could
     /// not be read they would be guesses.
     pub(super) values_hold: bool,
 }
 
-impl<'v, 'p> Walker<'v, 'p> {
-    /// Opens `value`; notes unknown keys. `None`, with a note, when it is no object.
-    pub(super) fn open(
+impl<'v> Walker<'v, '_> {
+    /// Reads `value` by `read`, then notes unknown keys. `None`, with a note, when it is no object.
+    pub(super) fn object<T>(
         value: &'v Value,
         path: &str,
-        known: &[&str],
-        problems: &'p mut Vec<Problem>,
-    ) -> Option<Walker<'v, 'p>> {
+        problems: &mut Vec<Problem>,
+        read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+    ) -> Option<T> {
         let Value::Object(members) = value else {
             problems.push(Problem::new(path, expected("an object", value)));
             return None;
         };
-        let walker = Walker { path: path.to_owned(), members, problems, values_hold: true };
+        let first = problems.len();
+        let mut walker = Walker { path: path.to_owned(), members, problems, asked: Vec::new(), values_hold: true };
+        let object = read(&mut walker);
+        let asked = walker.asked;
         // `client_name#` stands for `client_name#de` and every other language.
         let untagged = |key: &str| key.split_inclusive('#').next().unwrap_or_default().to_owned();
-        for key in members.keys().filter(|key| !known.contains(&untagged(key).as_str())) {
-            let rule = format!("unknown key {}{}", shown(key), hint(key, known.iter().copied()));
-            walker.problems.push(Problem::new(&walker.path, rule));
-        }
-        Some(walker)
+        let unknown = members.keys().filter(|key| !asked.contains(&Cow::Owned(untagged(key))));
+        let notes = unknown.map(|key| {
+            let nearest = hint(key, asked.iter().map(Cow::as_ref));
+            Problem::new(path, format!("unknown key {}{nearest}", shown(key)))
+        });
+        problems.splice(first..first, notes);
+        Some(object)
     }
 
-    /// The place of a member.
-    pub(super) fn place(&self, key: &str) -> String {
+    /// The members that `read` asks an object for.
+    pub(super) fn keys(read: impl FnOnce(&mut Walker<'_, '_>)) -> BTreeSet<String> {
+        let (members, mut problems) = (Map::new(), Vec::new());
+        let (path, problems) = (String::new(), &mut problems);
+        let mut walker = Walker { path, members: &members, problems, asked: Vec::new(), values_hold: true };
+        read(&mut walker);
+        walker.asked.into_iter().map(Cow::into_owned).collect()
+    }
+
+    fn place(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Notes a problem with a member.
+    /// Notes a problem with a member; with the object itself, where the member has no name.
     pub(super) fn problem(&mut self, key: &str, rule: impl Into<String>) {
-        self.note(self.place(key), rule);
+        let place = if key.is_empty() { self.path.clone() } else { self.place(key) };
+        self.note(place, rule);
+    }
+
+    /// Notes a problem with a place further down.
+    pub(super) fn note(&mut self, place: String, rule: impl Into<String>) {
+        self.values_hold = false;
+        self.problems.push(Problem::new(place, rule));
     }
 
     /// A member as it is; `null` counts as absent.
-    pub(super) fn value(&self, key: &str) -> Option<&'v Value> {
+    pub(super) fn value(&mut self, key: &'static str) -> Option<&'v Value> {
+        self.asked.push(Cow::Borrowed(key));
         self.members.get(key).filter(|value| !value.is_null())
     }
 
-    /// The whole object.
     pub(super) fn members(&self) -> &'v Map<String, Value> {
         self.members
     }
 
-    /// A text.
-    pub(super) fn string(&mut self, key: &str) -> Option<&'v str> {
+    /// A member that `take` finds to be a `wanted`.
+    fn typed<T>(&mut self, key: &'static str, wanted: &str, take: impl FnOnce(&'v Value) -> Option<T>) -> Option<T> {
         let value = self.value(key)?;
-        if value.as_str().is_none() {
-            self.problem(key, expected("a string", value));
+        let taken = take(value);
+        if taken.is_none() {
+            self.problem(key, expected(wanted, value));
         }
-        value.as_str()
+        taken
+    }
+
+    pub(super) fn string(&mut self, key: &'static str) -> Option<&'v str> {
+        self.typed(key, "a string", Value::as_str)
     }
 
     /// A text that keeps a rule.
-    pub(super) fn checked(&mut self, key: &str, check: Check) -> Option<String> {
+    pub(super) fn checked(&mut self, key: &'static str, check: Check) -> Option<String> {
         let text = self.string(key)?;
-        match check(text) {
-            Ok(()) => Some(text.to_owned()),
-            Err(rule) => {
-                self.problem(key, rule);
-                None
-            }
-        }
+        let broken = check(text).map_err(|rule| self.problem(key, rule));
+        broken.is_ok().then(|| text.to_owned())
     }
 
     /// A text that keeps a rule, with what it is in single languages; `unsaid` where it is not there.
-    pub(super) fn localized(&mut self, key: &str, check: Check, unsaid: &str) -> LocalizedText {
+    pub(super) fn localized(&mut self, key: &'static str, check: Check, unsaid: &str) -> LocalizedText {
         let mut text = LocalizedText::from(unsaid);
         text.plain = self.checked(key, check).unwrap_or(text.plain);
-        let members = self.members;
-        for member in members.keys() {
+        self.asked.push(Cow::Owned(format!("{key}#")));
+        for (member, value) in self.members {
             let Some((_, tag)) = member.split_once('#').filter(|(name, _)| *name == key) else { continue };
-            if !is_language_tag(tag) {
-                let place = member.escape_debug().to_string();
-                self.problem(&place, format!("must name a language behind the #, as {key}#de"));
-            } else if let Some(translation) = self.checked(member, check)
-                && text.by_language.insert(tag.to_ascii_lowercase(), translation).is_some()
-            {
-                self.problem(member, "names a language that is there in other letters");
+            match value.as_str().map(|translation| (translation, check(translation))) {
+                _ if !is_language_tag(tag) => {
+                    let rule = format!("must name a language behind the #, as {key}#de");
+                    self.problem(&member.escape_debug().to_string(), rule);
+                }
+                Some((translation, Ok(()))) => {
+                    if text.by_language.insert(tag.to_ascii_lowercase(), translation.to_owned()).is_some() {
+                        self.problem(member, "names a language that is there in other letters");
+                    }
+                }
+                Some((_, Err(rule))) => self.problem(member, rule),
+                None if value.is_null() => {}
+                None => self.problem(member, expected("a string", value)),
             }
         }
         text
     }
 
     /// A text that keeps a rule and must be there. After a note: the empty text, in an object that will not be used.
-    pub(super) fn required(&mut self, key: &str, check: Check) -> String {
+    pub(super) fn required(&mut self, key: &'static str, check: Check) -> String {
         if self.value(key).is_none() {
             self.problem(key, "is required");
         }
         self.checked(key, check).unwrap_or_default()
     }
 
-    /// `true` or `false`.
-    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
-        let value = self.value(key)?;
-        if value.as_bool().is_none() {
-            self.problem(key, expected("true or false", value));
-        }
-        value.as_bool()
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.typed(key, "true or false", Value::as_bool)
     }
 
-    /// A whole number between `min` and `max`.
-    pub(super) fn number(&mut self, key: &str, (min, max): (u64, u64), unit: &str) -> Option<u64> {
-        let value = self.value(key)?;
-        if !value.is_number() {
-            self.problem(key, expected(&format!("a whole number{unit}"), value));
-            return None;
-        }
+    pub(super) fn seconds(&mut self, key: &'static str, (min, max): (u64, u64)) -> Option<Duration> {
+        let value = self.typed(key, "a whole number of seconds", |value| value.is_number().then_some(value))?;
         let number = value.as_u64().filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            self.problem(key, format!("must be a whole number{unit} from {min} to {max}"));
+            self.problem(key, format!("must be a whole number of seconds from {min} to {max}"));
         }
-        number
+        number.map(Duration::from_secs)
     }
 
-    /// A number of seconds.
-    pub(super) fn seconds(&mut self, key: &str, bounds: (u64, u64)) -> Option<Duration> {
-        self.number(key, bounds, " of seconds").map(Duration::from_secs)
-    }
-
-    /// One of the named choices.
-    pub(super) fn one_of<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(super) fn one_of<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.string(key)?;
         let chosen = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
         if chosen.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.problem(key, with_nearest(&format!("must be one of {}", names.join(", ")), text, &names));
+            self.problem(key, format!("must be one of {}{}", names.join(", "), hint(text, names.iter().copied())));
         }
         chosen
     }
 
-    /// The items of an array, each with its place.
-    pub(super) fn items(&mut self, key: &str) -> Option<Vec<(String, &'v Value)>> {
-        let value = self.value(key)?;
-        let Value::Array(items) = value else {
-            self.problem(key, expected("an array", value));
-            return None;
-        };
-        let place = self.place(key);
-        Some(items.iter().enumerate().map(|(index, item)| (format!("{place}[{index}]"), item)).collect())
-    }
-
     /// An array of texts that keep a rule, each there once.
-    pub(super) fn strings(&mut self, key: &str, check: Check) -> Option<Vec<String>> {
+    pub(super) fn strings(&mut self, key: &'static str, check: Check) -> Option<Vec<String>> {
         self.strings_of(key, check, &[])
     }
 
     /// The same, where whoever breaks the rule probably meant one of those.
-    pub(super) fn strings_of(&mut self, key: &str, check: Check, choices: &[&str]) -> Option<Vec<String>> {
-        let mut seen = BTreeSet::new();
-        let mut texts = Vec::new();
-        for (place, item) in self.items(key)? {
-            match item.as_str().map(|text| (text, check(text))) {
-                Some((text, Ok(()))) if seen.insert(text) => texts.push(text.to_owned()),
-                Some((_, Ok(()))) => self.note(place, "stands in the list twice"),
-                Some((text, Err(rule))) => self.note(place, with_nearest(rule, text, choices)),
-                None => self.note(place, expected("a string", item)),
-            }
+    pub(super) fn strings_of(&mut self, key: &'static str, check: Check, choices: &[&str]) -> Option<Vec<String>> {
+        let items = self.typed(key, "an array", Value::as_array)?;
+        let (mut seen, mut texts) = (BTreeSet::new(), Vec::new());
+        for (index, item) in items.iter().enumerate() {
+            let rule = match item.as_str().map(|text| (text, check(text))) {
+                Some((text, Ok(()))) if seen.insert(text) => {
+                    texts.push(text.to_owned());
+                    continue;
+                }
+                Some((_, Ok(()))) => String::from("stands in the list twice"),
+                Some((text, Err(rule))) => format!("{rule}{}", hint(text, choices.iter().copied())),
+                None => expected("a string", item),
+            };
+            self.problem(&format!("{key}[{index}]"), rule);
         }
         Some(texts)
     }
 
-    /// The same, where an empty array is refused with `rule`.
-    pub(super) fn filled_strings(&mut self, key: &str, check: Check, rule: &str) -> Option<Vec<String>> {
-        self.filled_strings_of(key, check, &[], rule)
-    }
-
-    /// Both at once.
-    pub(super) fn filled_strings_of(
-        &mut self,
-        key: &str,
-        check: Check,
-        choices: &[&str],
-        rule: &str,
-    ) -> Option<Vec<String>> {
+    /// Notes an array that is there and empty.
+    pub(super) fn not_empty(&mut self, key: &'static str, rule: &str) {
         if self.value(key).and_then(Value::as_array).is_some_and(Vec::is_empty) {
             self.problem(key, rule);
         }
-        self.strings_of(key, check, choices)
     }
 
-    /// The same, where absence means "every one".
-    pub(super) fn strings_or_all(&mut self, key: &str, check: Check) -> Option<BTreeSet<String>> {
-        let texts = self.filled_strings(key, check, "must not be empty: leave it out to allow every one");
-        texts.map(BTreeSet::from_iter)
+    /// An array of texts that keep a rule, where absence means "every one".
+    pub(super) fn strings_or_all(&mut self, key: &'static str, check: Check) -> Option<BTreeSet<String>> {
+        self.not_empty(key, "must not be empty: leave it out to allow every one");
+        self.strings(key, check).map(BTreeSet::from_iter)
     }
 
-    /// The members of an object.
-    pub(super) fn object(&mut self, key: &str) -> Option<&'v Map<String, Value>> {
-        let value = self.value(key)?;
-        if value.as_object().is_none() {
-            self.problem(key, expected("an object", value));
-        }
-        value.as_object()
+    /// An object with any members, each read by `read`.
+    pub(super) fn map<T, M: FromIterator<(String, T)>>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&str, &Value) -> Result<T, String>,
+    ) -> M {
+        let members = self.typed(key, "an object", Value::as_object).into_iter().flatten();
+        let read = members.filter_map(|(name, value)| match read(name, value) {
+            Ok(value) => Some((name.clone(), value)),
+            Err(rule) => {
+                self.problem(&format!("{key}.{}", name.escape_debug()), rule);
+                None
+            }
+        });
+        read.collect()
     }
 
     /// An array of objects, each read by `parse`.
     pub(super) fn list<T>(
         &mut self,
-        key: &str,
+        key: &'static str,
         parse: impl Fn(&Value, &str, &mut Vec<Problem>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let items = self.items(key)?;
+        let (items, place) = (self.typed(key, "an array", Value::as_array)?, self.place(key));
         let before = self.problems.len();
-        let parsed = items.iter().filter_map(|(place, item)| parse(item, place, self.problems)).collect();
+        let items = items.iter().enumerate();
+        let parsed =
+            items.filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems)).collect();
         self.values_hold &= self.problems.len() == before;
         Some(parsed)
     }
@@ -234,7 +237,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     /// One member read by `parse`.
     pub(super) fn nested<T>(
         &mut self,
-        key: &str,
+        key: &'static str,
         parse: impl FnOnce(&Value, &str, &mut Vec<Problem>) -> Option<T>,
     ) -> Option<T> {
         let value = self.value(key)?;
@@ -243,17 +246,6 @@ impl<'v, 'p> Walker<'v, 'p> {
         self.values_hold &= self.problems.len() == before;
         parsed
     }
-
-    /// Notes a problem with a place further down.
-    pub(super) fn note(&mut self, place: String, rule: impl Into<String>) {
-        self.values_hold = false;
-        self.problems.push(Problem::new(place, rule));
-    }
-}
-
-/// `must be one of jwt, reference; the nearest is "jwt"`
-fn with_nearest(rule: &str, text: &str, choices: &[&str]) -> String {
-    format!("{rule}{}", hint(text, choices.iter().copied()))
 }
 
 /// `expected a string, found a number`
@@ -267,55 +259,4 @@ pub(super) fn expected(wanted: &str, found: &Value) -> String {
         Value::Object(_) => "an object",
     };
     format!("expected {wanted}, found {found}")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn any(_: &str) -> Result<(), &'static str> {
-        Ok(())
-    }
-
-    #[test]
-    fn wrong_types_are_named_with_their_place() {
-        let value = json!({"a": 1, "b": "x", "c": {}, "d": [1], "e": -1, "f": 1.5, "g": "1", "h": null});
-        let mut problems = Vec::new();
-        let mut walker =
-            Walker::open(&value, "o[0]", &["a", "b", "c", "d", "e", "f", "g", "h"], &mut problems).unwrap();
-        assert_eq!(walker.string("a"), None);
-        assert_eq!(walker.flag("b"), None);
-        assert_eq!(walker.items("c"), None);
-        assert_eq!(walker.strings("d", any), Some(vec![]));
-        assert_eq!(walker.seconds("e", (1, 5)), None);
-        assert_eq!(walker.seconds("f", (1, 5)), None);
-        assert_eq!(walker.seconds("g", (1, 5)), None);
-        assert_eq!(walker.string("h"), None);
-        assert!(!walker.values_hold);
-        let texts: Vec<String> = problems.iter().map(Problem::to_string).collect();
-        assert_eq!(
-            texts,
-            [
-                "o[0].a: expected a string, found a number",
-                "o[0].b: expected true or false, found a string",
-                "o[0].c: expected an array, found an object",
-                "o[0].d[0]: expected a string, found a number",
-                "o[0].e: must be a whole number of seconds from 1 to 5",
-                "o[0].f: must be a whole number of seconds from 1 to 5",
-                "o[0].g: expected a whole number of seconds, found a string",
-            ]
-        );
-    }
-
-    #[test]
-    fn unknown_keys_get_the_nearest_known_one() {
-        let value = json!({"redirect_uri": []});
-        let mut problems = Vec::new();
-        let walker = Walker::open(&value, "clients[3]", &["scope", "redirect_uris"], &mut problems).unwrap();
-        assert!(walker.values_hold);
-        let rule = "clients[3]: unknown key \"redirect_uri\"; the nearest is \"redirect_uris\"";
-        assert_eq!(problems[0].to_string(), rule);
-    }
 }

@@ -1,26 +1,36 @@
 //! What an identity provider must not take over from what is registered already: a secret that somebody else gave us, and
 //! accounts that were found by another claim.
 
-use super::super::catalogue_kind::CatalogueKind;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use super::super::document::Document;
+use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::provider::{self, IdentityProvider, ProviderKind};
-use super::registered::{Registered, RegisteredEntry};
+use super::registered::{Registered, RegisteredObject};
 use super::secrets::GivenSecrets;
 
-/// Checks every provider of a document.
-pub(super) fn check(document: &Document, given: &GivenSecrets, registered: &Registered, problems: &mut Vec<Problem>) {
-    for (index, entry) in document.identity_providers.iter().enumerate() {
-        let wanted = &entry.object;
-        let place = format!("identity_providers[{index}]");
-        let stored = registered.entries.get(&(CatalogueKind::IdentityProvider, wanted.name.clone()));
-        let is_given = given.providers.get(index).is_some_and(Option::is_some);
-        if !is_given && stored.is_some_and(|stored| keeps_a_secret_of_another(wanted, stored)) {
+pub(super) fn check(document: &Document, given: &[GivenSecrets], registered: &Registered, problems: &mut Vec<Problem>) {
+    let of_kind = |kind: Kind| kind == Kind::IdentityProvider;
+    let entries = document.entries.iter().zip(given).filter(|(entry, _)| of_kind(entry.kind));
+    let wanted: Vec<_> = entries.filter_map(|(entry, given)| Some((entry, given, read(&entry.document)?))).collect();
+    let stored = registered.objects.iter().filter(|((kind, _), _)| of_kind(*kind));
+    let stored: BTreeMap<&str, _> =
+        stored.filter_map(|((_, name), object)| Some((name.as_str(), (object, read(&object.document)?)))).collect();
+    for (entry, given, provider) in &wanted {
+        let (place, before) = (&entry.place, stored.get(entry.name.as_str()));
+        // The secret that stays would go where it never went.
+        let keeps_anothers = |(object, before): &(&RegisteredObject, IdentityProvider)| {
+            object.client_secret.is_some() && recipient(before) != recipient(provider)
+        };
+        if given.client_secret.is_none() && before.is_some_and(keeps_anothers) {
             let rule = "must be given anew: the one that is stored is another provider's, and not for this one to see";
             problems.push(Problem::new(format!("{place}.client_secret"), rule));
         }
-        let others = document.identity_providers.iter().map(|entry| entry.object.clone());
-        if others.chain(all_read(registered)).any(|other| finds_accounts_otherwise(wanted, &other)) {
+        let mut others = wanted.iter().map(|(.., other)| other).chain(stored.values().map(|(_, other)| other));
+        if others.any(|other| finds_accounts_otherwise(provider, other)) {
             let rule = "must be the same wherever userinfo_endpoint is: what another claim says of somebody there may be \
                         what finds the account of somebody else";
             problems.push(Problem::new(format!("{place}.subject_claim"), rule));
@@ -28,14 +38,11 @@ pub(super) fn check(document: &Document, given: &GivenSecrets, registered: &Regi
     }
 }
 
-/// Whether the secret that stays would go where it never went.
-fn keeps_a_secret_of_another(wanted: &IdentityProvider, stored: &RegisteredEntry) -> bool {
-    let recipient = |provider: &IdentityProvider| match &provider.kind {
-        ProviderKind::OpenId { issuer } => issuer.clone(),
-        ProviderKind::OAuth { token_endpoint, .. } => token_endpoint.clone(),
-    };
-    let before = read(stored).map(|before| recipient(&before));
-    stored.client_secret.is_some() && before.is_some_and(|before| before != recipient(wanted))
+fn recipient(provider: &IdentityProvider) -> &str {
+    match &provider.kind {
+        ProviderKind::OpenId { issuer } => issuer,
+        ProviderKind::OAuth { token_endpoint, .. } => token_endpoint,
+    }
 }
 
 fn finds_accounts_otherwise(one: &IdentityProvider, other: &IdentityProvider) -> bool {
@@ -48,11 +55,6 @@ fn finds_accounts_otherwise(one: &IdentityProvider, other: &IdentityProvider) ->
     }
 }
 
-fn all_read(registered: &Registered) -> impl Iterator<Item = IdentityProvider> {
-    let of_kind = registered.entries.iter().filter(|((kind, _), _)| *kind == CatalogueKind::IdentityProvider);
-    of_kind.filter_map(|(_, entry)| read(entry))
-}
-
-fn read(entry: &RegisteredEntry) -> Option<IdentityProvider> {
-    provider::from_json(&entry.document, "").ok()
+fn read(document: &Value) -> Option<IdentityProvider> {
+    provider::from_json(document, "").ok()
 }

@@ -6,40 +6,31 @@ use crate::protocol::secret::SecretText;
 /// A secret of the document, fetched and hashed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenSecret {
-    /// Its digest.
     pub digest: SecretDigest,
-    /// `description`
     pub description: String,
 }
 
-/// All secrets of a document, each list in the document's order; `None` where an object names none.
+/// The secrets of one object of a document.
 #[derive(Clone, Debug, Default)]
 pub struct GivenSecrets {
-    /// Of `clients`.
-    pub clients: Vec<Option<Vec<GivenSecret>>>,
-    /// Of `resources`.
-    pub resources: Vec<Option<Vec<GivenSecret>>>,
-    /// `client_secret` of `identity_providers`.
-    pub providers: Vec<Option<SecretText>>,
+    /// `secrets`; `None` where it names none.
+    pub secrets: Option<Vec<GivenSecret>>,
+    pub client_secret: Option<SecretText>,
 }
 
 /// A secret that is registered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSecret {
-    /// What names it.
     pub id: [u8; 16],
     /// `None` when it does not open under the master secret.
     pub digest: Option<SecretDigest>,
-    /// `description`
     pub description: String,
 }
 
 /// What makes the registered secrets those of the document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SecretChanges {
-    /// Those that go.
     pub removed: Vec<[u8; 16]>,
-    /// Those that come.
     pub added: Vec<GivenSecret>,
     /// Another `client_secret` at an identity provider.
     pub client_secret: Option<SecretText>,
@@ -48,7 +39,6 @@ pub struct SecretChanges {
 }
 
 impl SecretChanges {
-    /// Whether nothing comes or goes.
     pub fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.added.is_empty() && self.client_secret.is_none() && !self.password
     }

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::document::Document;
+use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
 use super::fields;
-use super::registered::{Registered, RegisteredUser, RegisteredUsers};
+use super::registered::{Registered, RegisteredUsers};
 use super::removal::Pruning;
 use super::{Change, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::secret::SecretText;
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
 /// somebody else's.
@@ -29,7 +29,7 @@ pub(super) fn changes<'d>(
         let subject = entry.subject.as_ref().or(named);
         let found = subject.and_then(|subject| users.users.get_key_value(subject));
         // Pruned, the other one is gone before.
-        let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers("users");
+        let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers(Kind::User);
         let is_removed = entry.subject.as_ref().is_some_and(|subject| users.removed.contains(subject));
         let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
         let problem = if let Some(first) = first {
@@ -58,54 +58,42 @@ pub(super) fn keep_apart(
     pruning: &Pruning,
     problems: &mut Vec<Problem>,
 ) {
-    let named: BTreeSet<&str> = document.clients.iter().map(|entry| entry.client.client_id.as_str()).collect();
-    let is_client =
-        |name: &str| named.contains(name) || registered.clients.contains_key(name) && pruning.keeps("clients", name);
+    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let named: BTreeSet<&str> = clients.clone().map(|entry| entry.name.as_str()).collect();
+    let is_kept = |name: &str| {
+        registered.objects.contains_key(&(Kind::Client, name.to_owned())) && pruning.keeps(Kind::Client, name)
+    };
     for (index, entry) in document.users.iter().enumerate() {
-        if entry.subject.as_ref().is_some_and(|subject| is_client(subject.as_str())) {
+        if entry.subject.as_ref().map(Subject::as_str).is_some_and(|name| named.contains(name) || is_kept(name)) {
             let rule = "is the client_id of a client: a resource could not tell the user from the client";
             problems.push(Problem::new(format!("users[{index}].sub"), rule));
         }
     }
-    for (index, entry) in document.clients.iter().enumerate() {
-        if users.of_clients.contains(&Subject::new(entry.client.client_id.as_str())) {
-            let rule = "is the sub of a user, or once was: a resource could not tell the client from the user";
-            problems.push(Problem::new(format!("clients[{index}].client_id"), rule));
-        }
+    for entry in clients.filter(|entry| users.of_clients.contains(&Subject::new(entry.name.as_str()))) {
+        let rule = "is the sub of a user, or once was: a resource could not tell the client from the user";
+        problems.push(Problem::new(format!("{}.client_id", entry.place), rule));
     }
 }
 
-fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &RegisteredUser)>) -> Option<Change<'d>> {
-    let fields = fields::compare(found.map(|(_, user)| stored_form(user)).as_ref(), &wanted_form(entry), "");
+fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &UserEntry)>) -> Option<Change<'d>> {
+    let fields = fields::compare(found.map(|(_, user)| form(user)).as_ref(), &form(entry), "");
     let Some((subject, user)) = found else {
         let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
         return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, fields, secrets });
     };
-    let password_hash = another_hash(entry, user);
+    // A `password` does not count here: it is only the first one.
+    let password_hash = match &entry.credential {
+        Some(Credential::Hash(hash)) if entry.credential != user.credential => Some(hash),
+        Some(Credential::Hash(_) | Credential::Password(_)) | None => None,
+    };
     let secrets = SecretChanges { password: password_hash.is_some(), ..SecretChanges::default() };
     let step = Step::ChangeUser { subject: subject.clone(), entry, index, password_hash };
     super::change(true, step, fields, secrets)
 }
 
-/// A `password` does not count here: it is only the first one.
-fn another_hash<'d>(entry: &'d UserEntry, user: &RegisteredUser) -> Option<&'d SecretText> {
-    match &entry.credential {
-        Some(Credential::Hash(hash)) => Some(hash).filter(|hash| user.password_hash.as_ref() != Some(hash)),
-        Some(Credential::Password(_)) | None => None,
-    }
-}
-
-fn wanted_form(entry: &UserEntry) -> Value {
-    form(entry.username.as_deref(), entry.tenant.as_ref(), entry.enabled, json!(entry.claims))
-}
-
-fn stored_form(user: &RegisteredUser) -> Value {
-    form(user.username.as_deref(), user.tenant.as_ref(), user.enabled, json!(user.claims))
-}
-
-fn form(username: Option<&str>, tenant: Option<&TenantName>, enabled: bool, claims: Value) -> Value {
-    let mut form = Map::from_iter([(String::from("enabled"), json!(enabled)), (String::from("claims"), claims)]);
-    form.extend(username.map(|username| (String::from("username"), json!(username))));
-    form.extend(tenant.map(|tenant| (String::from("tenant"), json!(tenant.as_str()))));
-    Value::Object(form)
+fn form(user: &UserEntry) -> Value {
+    let (username, tenant) = (user.username.as_deref(), user.tenant.as_ref().map(TenantName::as_str));
+    let given = [("username", username.map(Value::from)), ("tenant", tenant.map(Value::from))];
+    let said = [("enabled", Some(json!(user.enabled))), ("claims", Some(json!(user.claims)))];
+    said.into_iter().chain(given).filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

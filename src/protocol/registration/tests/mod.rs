@@ -1,21 +1,23 @@
-//! Tables of documents, right and wrong.
+//! Documents, right and wrong.
 
-mod client;
-mod objects;
+mod any;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::protocol::client::ClientAuthenticationMethod;
-use crate::protocol::scope::ScopeKind;
+use crate::protocol::client::*;
+use crate::protocol::response_type::ResponseType;
+use crate::protocol::samples::{self, changed};
 
+use super::client::from_json as client_from_json;
+use super::client_secret::SecretMaterial;
 use super::defaults::ClientDefaults;
 use super::document::Document;
-use super::problem::Problem;
-use super::provider::ProviderKind;
+use super::provider::{self, ProviderKind};
 use super::references::Stored;
+use super::{Kind, Problem, catalogue, extension_grant, stored};
 
 fn read(value: &Value) -> Result<Document, Vec<Problem>> {
     Document::from_json(value, &ClientDefaults::default(), &Stored::default())
@@ -23,6 +25,185 @@ fn read(value: &Value) -> Result<Document, Vec<Problem>> {
 
 fn problems(value: &Value) -> Vec<String> {
     read(value).expect_err("must be refused").iter().map(Problem::to_string).collect()
+}
+
+/// `base` with these members laid over it, alone in its list; what it may name is there.
+fn beside(kind: &str, members: Value) -> Value {
+    let url = |path: &str| format!("https://hub.example/{path}");
+    let (list, base) = match kind {
+        "client" => {
+            let secret = json!([{"value": "a-secret-of-20-chars"}]);
+            ("clients", json!({"client_id": "web", "redirect_uris": ["https://shop.example/cb"], "secrets": secret}))
+        }
+        "provider" => {
+            ("identity_providers", json!({"name": "corp", "issuer": "https://login.example", "client_id": "x"}))
+        }
+        "hub" => (
+            "identity_providers",
+            json!({"name": "hub", "client_id": "x", "authorization_endpoint": url("a"),
+            "token_endpoint": url("t"), "userinfo_endpoint": url("u"), "subject_claim": "id"}),
+        ),
+        "user" => ("users", json!({"username": "alice"})),
+        "issuer" => {
+            let base = json!({"issuer": "https://a.example", "clients": [], "jwks_uri": "https://a.example/jwks"});
+            ("assertion_issuers", base)
+        }
+        _ => return members,
+    };
+    let corp = json!({"name": "corp", "issuer": "https://login.example", "client_id": "x"});
+    let mut document = if list == "clients" { json!({"identity_providers": [corp]}) } else { json!({}) };
+    document[list] = json!([changed(base, members)]);
+    document
+}
+
+fn assert_refused(kind: &str, members: Value, place: &str, rule: &str) {
+    let found = problems(&beside(kind, members.clone()));
+    let is_told = found.len() == 1 && found[0].starts_with(&format!("{place}: ")) && found[0].contains(rule);
+    assert!(is_told, "{kind} {members} => {place} | {rule}: {found:?}");
+}
+
+#[test]
+fn each_mistake_is_named_with_place_and_rule() {
+    let rows = include_str!("refused.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for row in rows {
+        let (object, problem) = row.split_once(" => ").unwrap();
+        let ((kind, members), (place, rule)) = (object.split_once(' ').unwrap(), problem.split_once(" | ").unwrap());
+        assert_refused(kind, serde_json::from_str(members).unwrap(), place, rule);
+    }
+    let too_many: Map<String, Value> = (0..65).map(|number| (format!("c{number}"), json!("x"))).collect();
+    assert_refused("provider", json!({"claims": too_many}), "identity_providers[0].claims", "must have at most 64");
+    assert_refused("user", json!({"username": "x".repeat(257)}), "users[0].username", "must be 1 to 256");
+    assert_refused("client", json!({"client_id": "x".repeat(201)}), "clients[0].client_id", "1 to 200");
+}
+
+#[test]
+fn keys_are_public_strong_and_told_apart() {
+    let other_y = changed(p256("k", 1), json!({"y": p256("k", 2)["y"]}));
+    for (keys, place, rule) in [
+        (json!([{"kty": "RSA", "n": "x".repeat(168), "e": "AQAB"}]), "jwks.keys[0]", "2048"),
+        (json!([p256("k", 1), p256("k", 2)]), "jwks.keys", "a kid of its own"),
+        (json!([p256("k", 1), p256("l", 2), p256("m", 1)]), "jwks.keys[2]", "stands in the set before"),
+        (json!([other_y]), "jwks.keys[0]", "not on its curve"),
+    ] {
+        assert_refused("client", json!({"jwks": {"keys": keys}}), &format!("clients[0].{place}"), rule);
+    }
+    let unfit = json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
+                       "jwks": {"keys": [p256("k", 1)]}, "secrets": []});
+    assert_refused("client", unfit, "clients[0].jwks", "no key that fits");
+}
+
+#[test]
+fn a_provider_is_known_by_its_issuer_or_its_userinfo_endpoint() {
+    let claims = json!({"claims": {"groups": "role"}, "role_map": {"staff": ["a", "b"], "boss": "admin"}});
+    let hub = read(&beside("hub", claims)).unwrap();
+    let hub = provider::from_json(&hub.entries[0].document, "").unwrap();
+    assert_eq!((hub.role_map["staff"].len(), hub.authority()), (2, "https://hub.example/u"));
+    let corp = read(&beside("provider", json!({}))).unwrap();
+    assert_eq!(provider::from_json(&corp.entries[0].document, "").unwrap().authority(), "https://login.example");
+}
+
+#[test]
+fn people_whom_only_a_provider_knows_are_named_by_their_sub() {
+    let read = read(&json!({"users": [{"username": null, "sub": "s-1", "claims": {"name": "Nora"}}]})).unwrap();
+    assert_eq!((read.users[0].username.as_deref(), read.users[0].designation()), (None, "s-1"));
+}
+
+#[test]
+fn digests_come_in_hex_and_base64() {
+    for text in ["61".repeat(32), format!("{}YWE=", "YWFh".repeat(10)), format!("{}YWE", "YWFh".repeat(10))] {
+        let read = read(&beside("client", json!({"secrets": [{"sha256": text}]}))).unwrap();
+        let secrets = read.entries.last().unwrap().secrets.as_ref().unwrap();
+        assert!(
+            matches!(&secrets[0].material, SecretMaterial::Sha256(digest) if digest.expose() == [0x61; 32]),
+            "{text}"
+        );
+    }
+}
+
+/// The client as it is read back from what is stored of it, where that scope, tenant or grant is known.
+fn client(members: Value) -> Client {
+    let name = |kind: Kind, name: &str| ((kind, name.to_owned()), false);
+    let objects = [name(Kind::ExtensionGrant, "urn:x:key"), name(Kind::IdentityProvider, "corp")].into();
+    let known = Stored { objects, ..Stored::default() };
+    let document = Document::from_json(&json!({"clients": [members]}), &ClientDefaults::default(), &known);
+    client_from_json(&document.unwrap().entries[0].document, "client", &ClientDefaults::default()).unwrap()
+}
+
+#[test]
+fn a_client_that_says_little_gets_the_defaults() {
+    let client = client(json!({"client_id": "spa", "redirect_uris": ["http://localhost:3000/cb"]}));
+    assert_eq!(client.client_name, "spa".into());
+    assert_eq!(client.response_types, BTreeSet::from([ResponseType::CODE]));
+    assert_eq!(client.grant_types, BTreeSet::from([GrantType::AuthorizationCode]));
+    assert!(
+        client.enabled
+            && client.require_pkce.is_none()
+            && client.allow_remember_consent.is_none()
+            && !client.allow_plain_pkce
+    );
+    assert_eq!((client.authentication, client.require_consent), (ClientAuthenticationMethod::None, None));
+    assert_eq!((client.identity_providers, client.tenants, client.consent_lifetime), (None, None, None));
+    assert_eq!(client.lifetimes.refresh_token_retry_window, Duration::from_secs(10));
+    assert_eq!(client.lifetimes.authorization_code, Duration::from_secs(60));
+    assert_eq!(client.access_token_type, AccessTokenType::Jwt);
+    assert_eq!(client.id_token_signed_response_alg, SigningAlgorithm::Rs256);
+}
+
+#[test]
+fn what_is_stored_tells_what_its_secrets_told() {
+    let basic = json!({"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"});
+    assert_eq!(client(basic).authentication, ClientAuthenticationMethod::ClientSecretBasic);
+    let web = json!({"client_id": "web", "redirect_uris": ["https://a.example/cb"], "secrets": [{"value": "a-secret-of-20-chars"}], "client_uri": null});
+    assert_eq!(client(web).authentication, ClientAuthenticationMethod::AnySecret);
+    let spa = json!({"client_id": "spa", "redirect_uris": ["https://a.example/cb"], "claims": {"x": null}});
+    assert_eq!(client(spa).claims, [(String::from("x"), Value::Null)].into());
+    let error = client_from_json(
+        &json!({"client_id": "x", "grant_types": ["client_credentials"]}),
+        "client",
+        &ClientDefaults::default(),
+    );
+    assert_eq!(error.unwrap_err().len(), 1);
+}
+
+#[test]
+fn defaults_of_the_installation_reach_the_client() {
+    let defaults = ClientDefaults {
+        access_token_lifetime: Duration::from_secs(77),
+        refresh_token_idle_lifetime: Duration::from_secs(5_000),
+        ..ClientDefaults::default()
+    };
+    let metadata = json!({"client_id": "m2m", "grant_types": ["client_credentials"], "confidential": true, "refresh_token_lifetime": 600});
+    let lifetimes = client_from_json(&metadata, "client", &defaults).unwrap().lifetimes;
+    assert_eq!(lifetimes.access_token, Duration::from_secs(77));
+    assert_eq!(lifetimes.refresh_token_idle, Duration::from_secs(600));
+}
+
+#[test]
+fn what_looks_like_a_contradiction_and_is_none_is_taken() {
+    for members in [
+        json!({"client_id": "m2m", "grant_types": ["client_credentials"], "secrets": [{"value": "a-secret-of-20-chars"}]}),
+        json!({"client_id": "resource-only", "grant_types": []}),
+        json!({"client_id": "ropc", "grant_types": ["password", "refresh_token"], "scope": "offline_access"}),
+        json!({"client_id": "key", "grant_types": ["urn:x:key", "refresh_token"], "scope": "offline_access"}),
+        json!({"client_id": "short", "grant_types": [], "secrets": [{"sha256": "00".repeat(32)}, {"env": "S"}]}),
+        json!({"client_id": "long", "grant_types": [], "secrets": [{"value": "sixteen chars..."}]}),
+        json!({"client_id": "imp", "response_types": ["id_token"], "redirect_uris": ["https://a.example"]}),
+        json!({"client_id": "hyb", "response_types": ["code id_token", "token code"], "redirect_uris": ["https://a.example"],
+               "allow_access_tokens_via_browser": true, "default_response_mode": "fragment"}),
+        json!({"client_id": "ropc", "grant_types": ["password"]}),
+        json!({"client_id": "ropc", "grant_types": ["password"], "identity_providers": ["local", "corp"]}),
+        json!({"client_id": "conf", "redirect_uris": ["https://a.example"], "secrets": [{"env": "S"}], "require_pkce": false,
+               "refresh_token_usage": "reuse"}),
+        json!({"client_id": "native", "application_type": "native", "redirect_uris": ["com.example:/cb", "http://127.0.0.1/cb"]}),
+        json!({"client_id": "jwt", "redirect_uris": ["https://a.example"], "token_endpoint_auth_method": "private_key_jwt",
+               "jwks": {"keys": [p256("k", 1), {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQ"}]}, "refresh_token_retry_window": 0}),
+    ] {
+        client(members);
+    }
+}
+
+fn p256(kid: &str, number: u8) -> Value {
+    changed(samples::p256(number).to_jwk(), json!({"kid": kid}))
 }
 
 #[test]
@@ -45,16 +226,20 @@ fn the_document_of_the_readme_is_read_whole() {
                    "claims": {"name": "Alice Smith", "role": ["admin"]}}]
     }))
     .unwrap();
-    assert_eq!(document.tenants[0].object.display_name, "ACME Ltd");
-    assert_eq!(document.resource_scopes[0].object.resources, ["orders"]);
-    assert!(
-        matches!(&document.identity_providers[0].object.kind, ProviderKind::OpenId { issuer } if issuer == "https://login.example.com")
-    );
-    assert_eq!(document.identity_providers[0].document.get("client_secret"), None);
-    assert_eq!(document.resources[0].document.get("secrets"), None);
-    assert_eq!(document.extension_grants[0].object.schema, "legacy");
-    assert_eq!(document.clients[0].client.authentication, ClientAuthenticationMethod::AnySecret);
-    assert_eq!(document.clients[0].metadata.get("secrets"), None);
+    let entry = |place: &str| document.entries.iter().find(|entry| entry.place == place).unwrap();
+    assert_eq!(stored(&entry("tenants[0]").document, "", catalogue::tenant).unwrap().display_name, "ACME Ltd");
+    let scope = stored(&entry("resource_scopes[0]").document, "", catalogue::resource_scope).unwrap();
+    assert_eq!(scope.resources, ["orders"]);
+    let corp = provider::from_json(&entry("identity_providers[0]").document, "").unwrap();
+    assert!(matches!(corp.kind, ProviderKind::OpenId { issuer } if issuer == "https://login.example.com"));
+    assert!(entry("identity_providers[0]").client_secret.is_some());
+    assert_eq!(entry("identity_providers[0]").document.get("client_secret"), None);
+    assert_eq!(entry("resources[0]").document.get("secrets"), None);
+    let grant = stored(&entry("extension_grants[0]").document, "", extension_grant::read).unwrap();
+    assert_eq!((grant.schema.as_str(), grant.function.as_str()), ("legacy", "redeem_key"));
+    let web = client_from_json(&entry("clients[0]").document, "", &ClientDefaults::default()).unwrap();
+    assert_eq!(web.authentication, ClientAuthenticationMethod::AnySecret);
+    assert_eq!(entry("clients[0]").document.get("secrets"), None);
     assert_eq!(document.users[0].subject, None);
     assert_eq!(read(&json!({})), Ok(Document::default()));
 }
@@ -91,14 +276,17 @@ fn what_a_document_names_must_exist() {
 
 #[test]
 fn what_is_stored_counts_as_there() {
-    let stored = Stored {
-        resources: BTreeSet::from(["orders".to_owned()]),
-        extension_grants: BTreeSet::from(["urn:x".to_owned()]),
-        scopes: BTreeMap::from([("orders.write".to_owned(), ScopeKind::Resource)]),
-        clients: BTreeMap::from([("web".to_owned(), true), ("spa".to_owned(), false)]),
-        ..Stored::default()
+    let known = Stored {
+        objects: BTreeMap::from([
+            ((Kind::Resource, "orders".to_owned()), false),
+            ((Kind::ExtensionGrant, "urn:x".to_owned()), false),
+            ((Kind::ResourceScope, "orders.write".to_owned()), false),
+            ((Kind::Client, "web".to_owned()), true),
+            ((Kind::Client, "spa".to_owned()), false),
+        ]),
+        compiled_in_grants: BTreeSet::from(["urn:y".to_owned()]),
     };
-    let read = |value: &Value| Document::from_json(value, &ClientDefaults::default(), &stored);
+    let read = |value: &Value| Document::from_json(value, &ClientDefaults::default(), &known);
     let scope = json!({"name": "orders.read", "resources": ["orders"]});
     let extension = json!({"client_id": "x", "grant_types": ["urn:x"]});
     assert!(read(&json!({"resource_scopes": [scope], "clients": [extension]})).is_ok());
@@ -106,6 +294,7 @@ fn what_is_stored_counts_as_there() {
         (json!({"clients": [{"client_id": "orders", "grant_types": []}]}), "clients[0].client_id"),
         (json!({"resources": [{"name": "web"}]}), "resources[0].name"),
         (json!({"identity_scopes": [{"name": "orders.write"}]}), "identity_scopes[0].name"),
+        (json!({"extension_grants": [{"name": "urn:y", "function": "a.b"}]}), "extension_grants[0].name"),
         (json!({"clients": [{"client_id": "web", "grant_types": []}]}), "clients[0].token_endpoint_auth_method"),
     ] {
         let found = read(&document).expect_err("refused");
@@ -127,6 +316,10 @@ fn a_name_is_given_once() {
         (json!({"clients": [client, client]}), "clients[1].client_id"),
         (json!({"clients": [client], "resources": [{"name": "web"}]}), "clients[0].client_id"),
         (json!({"identity_scopes": [{"name": "x"}], "resource_scopes": [{"name": "x"}]}), "resource_scopes[0].name"),
+        (
+            json!({"resources": [{"name": "email"}], "clients": [{"client_id": "email", "grant_types": []}]}),
+            "clients[0].client_id",
+        ),
         (json!({"resource_scopes": [{"name": "x"}, {"name": "y"}, {"name": "x"}]}), "resource_scopes[2].name"),
         (json!({"tenants": [{"name": "x"}, {"name": "x"}]}), "tenants[1].name"),
         (json!({"users": [{"username": "Alice"}, {"username": "alice"}]}), "users[1].username"),
@@ -182,67 +375,4 @@ fn no_secret_stands_in_a_problem_or_in_what_is_stored() {
         "identity_providers": [{"name": "p", "issuer": "https://a.example", "client_id": "x", "client_secret": canary}],
     }));
     assert!(!format!("{:?}", document.unwrap()).contains(canary));
-}
-
-/// Any JSON whose keys are often ours.
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        "[ -~]{0,12}".prop_map(Value::from),
-        ".{0,12}".prop_map(Value::from),
-        prop::sample::select(&["https://a.example/cb", "code", "openid", "password", "2027-01-01T00:00:00Z"][..])
-            .prop_map(Value::from),
-    ];
-    let key = prop_oneof![
-        prop::sample::select(
-            &[
-                "clients",
-                "users",
-                "resources",
-                "identity_providers",
-                "tenants",
-                "client_id",
-                "name",
-                "username",
-                "secrets",
-                "value",
-                "sha256",
-                "redirect_uris",
-                "response_types",
-                "grant_types",
-                "scope",
-                "claims",
-                "jwks",
-                "keys",
-                "token_exchange",
-                "expires_at",
-                "issuer",
-                "role_map",
-                "address",
-                "refresh_token_lifetime",
-                "assertion_issuers",
-            ][..]
-        )
-        .prop_map(str::to_owned),
-        ".{0,8}",
-    ];
-    leaf.prop_recursive(5, 64, 6, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((key.clone(), inner), 0..8)
-                .prop_map(|members| Value::Object(members.into_iter().collect())),
-        ]
-    })
-}
-
-proptest! {
-    #[test]
-    fn no_document_makes_it_panic_and_a_problem_is_one_line(document in any_json()) {
-        for problem in read(&document).err().into_iter().flatten() {
-            prop_assert!(!problem.to_string().chars().any(char::is_control), "{problem:?}");
-        }
-    }
 }
