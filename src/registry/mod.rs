@@ -36,6 +36,9 @@ pub struct RegisteredClient {
     pub client: Client,
     /// Digests of its secrets.
     pub secrets: Vec<SecretDigest>,
+    /// What it gets stands on these, as of the registration that it is judged by.
+    pub epoch: i64,
+    pub installation_epoch: i64,
 }
 
 /// Everything but the clients, as of one version.
