@@ -3,22 +3,17 @@
 -- range-partitioned by the UTC day (days since 1970) of its rows' absolute expiry; partitions are made by
 -- store/partitions.rs, never here, and there is no default partition.
 
--- Revocations set marks: what was issued or begun at or before one is dead. A mark lies up to three seconds ahead, at the end
--- of a second: a JWT's `iat` has whole seconds, and whoever issues something may be dating it by a clock that is a little ahead.
-CREATE FUNCTION revocation_mark() RETURNS timestamptz
-    RETURN date_trunc('second', clock_timestamp()) + interval '2999999 microseconds';
-
--- What follows a revocation begins just after its mark, ahead of the clock: the next revocation, be it within the same second,
--- must lie a second beyond that mark to end it.
-CREATE FUNCTION revocation_mark_beyond(previous timestamptz) RETURNS timestamptz
-    RETURN greatest(revocation_mark(), previous + interval '1 second');
+-- What is issued carries the epochs of the rows it stands on, and is dead once one of them has another. Drawn, never counted:
+-- a count would tell how many there are, and repeat itself after a restore or a failover. The last 60 bits of a UUID are random.
+CREATE FUNCTION new_epoch() RETURNS int8
+    RETURN ('x' || right(replace(gen_random_uuid()::text, '-', ''), 15))::bit(60)::int8;
 
 CREATE TABLE installation (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     id bytea NOT NULL CHECK (octet_length(id) = 16),
     issuer text NOT NULL,
     registry_version bigint NOT NULL DEFAULT 1,
-    tokens_valid_after timestamptz NOT NULL DEFAULT 'epoch',
+    epoch int8 NOT NULL DEFAULT new_epoch(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
@@ -46,8 +41,7 @@ CREATE TABLE clients (
     client_id text PRIMARY KEY,
     metadata jsonb NOT NULL,
     enabled boolean NOT NULL,
-    -- Not before the second that just began: a JWT's `iat` has whole seconds.
-    tokens_valid_after timestamptz NOT NULL DEFAULT date_trunc('second', clock_timestamp()) - interval '1 microsecond',
+    epoch int8 NOT NULL DEFAULT new_epoch(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -92,7 +86,7 @@ CREATE TABLE users (
     password_hash text,
     enabled boolean NOT NULL DEFAULT true,
     claims jsonb NOT NULL DEFAULT '{}',
-    tokens_valid_after timestamptz NOT NULL DEFAULT 'epoch',
+    epoch int8 NOT NULL DEFAULT new_epoch(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (tenant, username_key),
@@ -124,7 +118,7 @@ CREATE TABLE consents (
     claims text[] NOT NULL,
     granted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at timestamptz,
-    revoked_before timestamptz NOT NULL DEFAULT 'epoch',
+    epoch int8 NOT NULL DEFAULT 0, -- as if there were no row, until it is withdrawn or lapses
     PRIMARY KEY (sub, client_id)
 );
 CREATE INDEX consents_of_a_client ON consents (client_id);
@@ -143,7 +137,9 @@ CREATE TABLE sessions (
     upstream_subject text, -- who they are there
     upstream_sid text, -- what that provider calls its own session
     upstream_id_token bytea, -- sealed; only where signing out here signs out there
-    created_at timestamptz NOT NULL,
+    installation_epoch int8 NOT NULL,
+    user_epoch int8 NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at timestamptz NOT NULL,
     ended_at timestamptz,
     PRIMARY KEY (day, sid),
@@ -189,6 +185,10 @@ CREATE TABLE grants (
     acr text NOT NULL,
     offline boolean NOT NULL,
     generation int4 NOT NULL DEFAULT 0,
+    installation_epoch int8 NOT NULL,
+    client_epoch int8 NOT NULL,
+    user_epoch int8 NOT NULL,
+    consent_epoch int8 NOT NULL,
     issued_at timestamptz NOT NULL,
     redeemed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     moved_at timestamptz, -- the refresh token's last move to a next generation; none once a use has moved nothing
@@ -222,7 +222,10 @@ CREATE TABLE device_authorizations (
     auth_time timestamptz,
     amr text[],
     acr text,
-    judged_at timestamptz, -- what it stands on must not have been revoked since
+    installation_epoch int8,
+    client_epoch int8,
+    user_epoch int8,
+    consent_epoch int8,
     redeemed_by bytea, -- names the redemption
     CHECK ((decided_at IS NULL) = (allowed IS NULL) AND (decided_at IS NULL) = (sub IS NULL))
 );

@@ -107,7 +107,7 @@ impl Meter {
     /// The two questions of every second (what is registered, whom to call), what failed, which is written together by
     /// another thread, and the upkeep of every minute belong to no request.
     fn is_background(query: &str) -> bool {
-        query.starts_with("SELECT registry_version, tokens_valid_after, clock_timestamp()")
+        query.starts_with("SELECT registry_version, clock_timestamp()")
             || query.starts_with("WITH waiting AS")
             || query.starts_with("INSERT INTO audit_events")
             || query.starts_with("SELECT DISTINCT ON (day, chain)")

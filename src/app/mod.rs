@@ -50,8 +50,6 @@ use upstream_metadata::UpstreamDocuments;
 const PATIENCE: Duration = Duration::from_millis(250);
 /// How long one that has a place waits for its turn to hash; a hash takes some 20 ms.
 const HASHING_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a request waits for the clock; two revocations in a row are as far ahead.
-const CLOCK_PATIENCE: Duration = Duration::from_millis(2_600);
 /// A registry that the database has not confirmed for so long is too old to issue tokens by.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 
@@ -104,8 +102,6 @@ pub struct App {
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
     hash_waiters: Permits,
-    /// Requests that wait for the clock: a quarter of the workers.
-    clock_waiters: Permits,
     hashers: Permits,
 }
 
@@ -200,7 +196,6 @@ impl App {
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
-            clock_waiters: Permits::new((workers / 4).max(1)),
             hashers: Permits::among_bounded(thread::available_parallelism().map_or(1, usize::from)),
             config,
             clock,
@@ -235,20 +230,6 @@ impl App {
         let place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
         let turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
         Ok(HashingTurn { passwords: &self.passwords, _turn: turn, _place: place })
-    }
-
-    /// Waits until `instant`, with a quarter of the workers waiting at most; what is too far away is not waited for.
-    pub fn wait_until(&self, instant: Instant) -> Result<(), Failure> {
-        let wait = instant.since(self.now());
-        if wait.is_zero() {
-            return Ok(());
-        }
-        if wait > CLOCK_PATIENCE {
-            return Err(Failure::Busy);
-        }
-        let _place = self.clock_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
-        thread::sleep(wait);
-        Ok(())
     }
 
     pub fn release_hashing_memory(&self) {

@@ -10,12 +10,11 @@ use super::guesses::Source;
 use crate::crypto::password::PasswordVerdict;
 use crate::http::Request;
 use crate::protocol::identifiers::{ClientId, TenantName};
-use crate::protocol::instant::Instant;
 use crate::protocol::reason::Reason;
 use crate::protocol::secret::SecretText;
 use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
 use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
-use crate::store::users::{self, UserRow};
+use crate::store::users::{self, CurrentUser};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -26,16 +25,14 @@ pub struct Attempt<'a> {
     pub username: &'a str,
     pub password: &'a SecretText,
     pub source: IpAddr,
+    /// For whom, where a client brings the password.
+    pub client_id: Option<&'a ClientId>,
 }
 
 #[derive(Debug)]
 pub enum Outcome {
-    Accepted {
-        /// As read before the password was looked at.
-        user: Box<UserRow>,
-        /// When that was: a session that begins by it must not be younger than what it was judged by.
-        read_at: Instant,
-    },
+    /// As read before the password was looked at.
+    Accepted(Box<CurrentUser>),
     Wrong,
     /// Not looked at: too many wrong ones before.
     Throttled(Duration),
@@ -49,8 +46,7 @@ struct Buckets {
 
 /// Tries a password.
 pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
-    let read_at = app.now();
-    let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username)?;
+    let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username, attempt.client_id)?;
     let buckets = Buckets::of(app, attempt, &account.username_key);
     if let Some(wait) = buckets.refuse(app, &buckets.read(app)?)? {
         return Ok(Outcome::Throttled(wait));
@@ -61,17 +57,17 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     if let Some(wait) = buckets.refuse(app, &counters)? {
         return Ok(Outcome::Throttled(wait));
     }
-    let stored = account.user.as_ref().and_then(|user| user.password_hash.as_ref());
+    let stored = account.user.as_ref().and_then(|found| found.user.password_hash.as_ref());
     let verdict = turn.verify(stored, attempt.password);
-    match (verdict, account.user.filter(|user| user.enabled)) {
-        (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(user)) => {
+    match (verdict, account.user.filter(|found| found.user.enabled)) {
+        (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
             if counters.account_and_source.is_some() {
                 sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
             }
-            if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &user.password_hash) {
-                users::rehash(&app.store, &user.sub, old, &turn.hash(attempt.password)?)?;
+            if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &found.user.password_hash) {
+                users::rehash(&app.store, &found.user.sub, old, &turn.hash(attempt.password)?)?;
             }
-            Ok(Outcome::Accepted { user: Box::new(user), read_at })
+            Ok(Outcome::Accepted(Box::new(found)))
         }
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong, _) => {
             buckets.record(app)?;

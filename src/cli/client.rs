@@ -77,9 +77,10 @@ fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let client_id = ClientId::new(invocation.value(0));
     let mut event = audit_event("client_revoked", json!({}));
     event.client_id = Some(&client_id);
-    if !clients::revoke(&operator.store, &client_id, &event)? {
-        return Err(missing(&client_id));
-    }
+    operator.store.change_registry(|writer| match writer.revoke_client(&client_id, &event)? {
+        true => Ok(()),
+        false => Err(missing(&client_id)),
+    })?;
     output::line(&format!("grants and tokens of {client_id} are over"))
 }
 

@@ -161,9 +161,9 @@ fn password(invocation: &Invocation) -> Result<(), Failure> {
 /// In the tenant that `--tenant` names; one without a name by their subject.
 pub(super) fn named(operator: &Operator, invocation: &Invocation, username: &str) -> Result<UserRow, Failure> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
-    let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username)?.user;
-    if let Some(user) = found {
-        return Ok(user);
+    let found = users::find_for_sign_in(&operator.store, tenant.as_ref(), username, None)?.user;
+    if let Some(found) = found {
+        return Ok(found.user);
     }
     let of_subject = users::find(&operator.store, &Subject::new(username))?;
     let found = of_subject.filter(|user| user.username.is_none() && user.tenant == tenant);

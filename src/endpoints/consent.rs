@@ -111,7 +111,8 @@ fn remember(
 ) -> Result<(), Failure> {
     let (sub, client_id) = (&present.user.sub, &visit.request.client_id);
     let lifetime = visit.client.client.consent_lifetime;
-    let before = visit.find_consent(app, present)?.filter(|consent| consent.stands(lifetime, app.now()));
+    let before = visit.find_consent(app, present)?.filter(|row| !row.has_lapsed(app.now())).map(|row| row.to_core());
+    let before = before.filter(|consent| consent.stands(lifetime, app.now()));
     let (scopes, claims) = before.map(|consent| (consent.scope, consent.claims)).unwrap_or_default();
     let kept = scopes.iter().filter(|name| !visit.request.scope.contains(name));
     let scopes: ScopeSet = kept.chain(granted.iter()).collect();
@@ -124,7 +125,7 @@ fn remember(
             scopes: &scopes.iter().map(str::to_owned).collect::<Vec<_>>(),
             claims: &claims.into_iter().collect::<Vec<_>>(),
             expires_at: lifetime.map(|lifetime| app.now().plus(lifetime)),
-            is_required: visit.client.client.require_consent == Some(true),
+            is_required: visit.needs_consent(),
         },
         &AuditEvent {
             event: "consent_given",

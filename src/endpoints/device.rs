@@ -25,7 +25,6 @@ use crate::protocol::device_code::{DeviceDecision, UserCode};
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::narrow;
 use crate::protocol::lengths;
-use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
@@ -162,8 +161,6 @@ fn take_decision(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = sealed_address::open(app, request)?;
     let form = form_tokens::read_post(app, request)?;
     let visit = DeviceVisit::resume(app, &opened)?;
-    // Before the session is read: what is revoked after that must find this decision older.
-    let judged_at = app.now();
     let present = PresentSession::find(app, request)?;
     let Some(present) = present.filter(|present| visit.is_answered_by(app, present)) else {
         return Ok(ask(app, request, 200, &visit.user_code.to_string(), None));
@@ -178,7 +175,7 @@ fn take_decision(app: &App, request: &Request) -> Result<Response, Failure> {
         Some("another") => return login::ask_someone_else(app, request, Errand::Device(&visit)),
         Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
     };
-    decide(app, request, &visit, &present, (decision, &form, judged_at))
+    decide(app, request, &visit, &present, (decision, &form))
 }
 
 fn decide(
@@ -186,18 +183,16 @@ fn decide(
     request: &Request,
     visit: &DeviceVisit,
     present: &PresentSession,
-    (decision, form, judged_at): (DeviceDecision, &Parameters, Instant),
+    (decision, form): (DeviceDecision, &Parameters),
 ) -> Result<Response, Failure> {
     let scope = granted(visit, decision, form)?;
-    // Right after a revocation a session can lie a moment ahead of the clock; what it gives must not lie before it, and is
-    // given once each revocation from then on reaches it.
-    let judged_at = judged_at.max(present.row.created_at);
-    app.wait_until(may_be_issued_at(judged_at))?;
     let new = NewDecision {
         decision,
         user: &sign_in(visit, present),
         scopes: scope.iter().map(str::to_owned).collect(),
-        judged_at,
+        session_epochs: present.row.epochs,
+        client_epoch: visit.client.epoch,
+        ends_lapsed_consent: decision == DeviceDecision::Allowed && visit.client.client.require_consent == Some(true),
     };
     let event = AuditEvent {
         event: match decision {

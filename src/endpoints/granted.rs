@@ -6,12 +6,14 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::grants::issue::{self, Issue, IssueUser};
+use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::{Narrowed, narrow};
 use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::protocol::authorize_request::{AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::Issued;
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::client::Lifetimes;
+use crate::protocol::epochs::Epochs;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
@@ -20,18 +22,22 @@ use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_subject::TokenSubject;
 
-/// Issues what was granted to the user of this session, dated as said.
+/// Issues what was granted to the user of this session.
 pub fn issue(
     app: &App,
     visit: &Visit,
     present: &PresentSession,
-    (scope, now): (&ScopeSet, Instant),
+    (scope, epochs): (&ScopeSet, Epochs),
 ) -> Result<Issued, Failure> {
     let Visit { request, client, snapshot, .. } = visit;
+    let now = app.now();
     let sign_in = sign_in(request, present);
     let claims = claim_names(request);
     let code = match request.response_type.code {
-        true => Some(code(app, visit, authorization_code(request, &client.client.lifetimes, &sign_in, scope, now))?),
+        true => {
+            let lifetimes = &client.client.lifetimes;
+            Some(code(app, visit, authorization_code(request, lifetimes, &sign_in, (scope, epochs), now))?)
+        }
         false => None,
     };
     let narrowed = if request.response_type.token { Some(target(app, visit, scope)?) } else { None };
@@ -42,7 +48,8 @@ pub fn issue(
         claims: &claims,
         nonce: request.nonce.as_deref(),
     };
-    let issue = Issue { client: &client.client, scope, user: Some(user), now };
+    let stands_on = StandsOn::User(epochs);
+    let issue = Issue { client: &client.client, scope, user: Some(user), stands_on, now };
     issue::through_browser(app, snapshot, &issue, request.response_type, (code, narrowed))
 }
 
@@ -61,7 +68,7 @@ fn authorization_code(
     request: &AuthorizeRequest,
     lifetimes: &Lifetimes,
     sign_in: &TokenSubject,
-    scope: &ScopeSet,
+    (scope, epochs): (&ScopeSet, Epochs),
     now: Instant,
 ) -> AuthorizationCode {
     let expires_at = now.plus(lifetimes.authorization_code);
@@ -81,6 +88,7 @@ fn authorization_code(
         resources: request.resources.clone(),
         claims: claim_names(request),
         user: sign_in.clone(),
+        epochs,
         response_type: request.response_type,
         issued_at: now,
         expires_at,

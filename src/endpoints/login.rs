@@ -176,10 +176,10 @@ impl LoginPage<'_> {
     fn try_password(self, username: &str, password: &SecretText) -> Result<Response, Failure> {
         let tenant = self.errand.tenant();
         let source = self.request.source;
-        match attempt(self.app, &Attempt { tenant, username, password, source })? {
-            Outcome::Accepted { user, read_at } => {
+        match attempt(self.app, &Attempt { tenant, username, password, source, client_id: None })? {
+            Outcome::Accepted(found) => {
                 let proof = Proof::password();
-                sign_in::complete(self.app, self.request, self.errand, self.present, (*user, read_at), &proof)
+                sign_in::complete(self.app, self.request, self.errand, self.present, *found, &proof)
             }
             Outcome::Wrong => {
                 record_failure(self.app, self.request, self.errand.client_id());

@@ -1,7 +1,5 @@
 //! What follows a sign-in that went well: a session, its cookie, an audit event, and the next step of the request.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::answers::{self, Presentation};
@@ -15,6 +13,7 @@ use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::protocol::acr_values::SIGNED_IN;
+use crate::protocol::epochs::SessionEpochs;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::Step;
@@ -23,7 +22,7 @@ use crate::protocol::session::{LOCAL, PASSWORD};
 use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::{self, SessionRenewal, SessionRow};
 use crate::store::upstream_sessions::Arrival;
-use crate::store::users::UserRow;
+use crate::store::users::{CurrentUser, UserRow};
 
 /// How somebody proved who they are.
 #[derive(Clone, Debug)]
@@ -56,18 +55,22 @@ impl Proof {
     }
 }
 
-/// Signs the user in, by their row and the moment it was read, and goes on with what they came for.
+/// Signs the user in, as they were read, and goes on with what they came for.
 pub fn complete(
     app: &App,
     request: &Request,
     errand: Errand<'_>,
     present: Option<&PresentSession>,
-    accepted: (UserRow, Instant),
+    found: CurrentUser,
     proof: &Proof,
 ) -> Result<Response, Failure> {
     let browser_state = cookies::new_browser_state();
-    let Some(begun) = SignIn { app, request, errand, proof }.begin(present, accepted)? else {
-        return Ok(external::over(app, request, Reason::RoundTripOver));
+    let Some(begun) = SignIn { app, request, errand, proof }.begin(present, found)? else {
+        return Ok(match proof.is_from_upstream() {
+            true => external::over(app, request, Reason::RoundTripOver),
+            // Revoked while they signed in: who they are is asked anew.
+            false => answers::see_other(errand.page(app, "/login")),
+        });
     };
     let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
     let next = match errand.next(app, request, Some(&signed_in), Step::AfterSignIn) {
@@ -100,23 +103,19 @@ struct SignIn<'a> {
 
 impl SignIn<'_> {
     /// The same user's session goes on under a new handle; anybody else's ends, and a new one begins. `None` when the way that
-    /// they came is no way in, or no longer.
-    fn begin(
-        self,
-        present: Option<&PresentSession>,
-        (user, read_at): (UserRow, Instant),
-    ) -> Result<Option<PresentSession>, Failure> {
-        let app = self.app;
+    /// they came is no way in, or no longer, or the user was revoked meanwhile.
+    fn begin(self, present: Option<&PresentSession>, found: CurrentUser) -> Result<Option<PresentSession>, Failure> {
+        let (app, epochs, user) = (self.app, found.session_epochs(), found.user);
         // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
         let auth_time = self.proof.auth_time.unwrap_or_else(|| app.now().max(self.errand.received_at()));
         let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
         let own = present.filter(same_user);
         if let Some(present) = own
-            && let Some(renewed) = self.renew(present, auth_time)?
+            && let Some(renewed) = self.renew(present, epochs, auth_time)?
         {
             return Ok(Some(PresentSession { user, ..renewed }));
         }
-        let row = self.new_row(&user, read_at, auth_time);
+        let row = self.new_row(&user, epochs, auth_time);
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = self.event("signed_in", &user, &row.sid);
         if !sessions::insert(&app.store, &row, &handle.hash(), self.proof.upstream.as_ref(), &event)? {
@@ -130,10 +129,16 @@ impl SignIn<'_> {
         Ok(Some(PresentSession { handle, row, user, browser_state: None }))
     }
 
-    fn renew(self, present: &PresentSession, auth_time: Instant) -> Result<Option<PresentSession>, Failure> {
+    fn renew(
+        self,
+        present: &PresentSession,
+        epochs: SessionEpochs,
+        auth_time: Instant,
+    ) -> Result<Option<PresentSession>, Failure> {
         let Proof { identity_provider, amr, acr, upstream, .. } = self.proof;
         let handle = SessionHandle::new(present.row.day, random::bytes());
         let renewal = SessionRenewal {
+            epochs,
             handle_hash: handle.hash(),
             auth_time,
             amr,
@@ -151,7 +156,7 @@ impl SignIn<'_> {
         Ok(Some(PresentSession { handle, row, ..present.clone() }))
     }
 
-    fn new_row(self, user: &UserRow, read_at: Instant, auth_time: Instant) -> SessionRow {
+    fn new_row(self, user: &UserRow, epochs: SessionEpochs, auth_time: Instant) -> SessionRow {
         let app = self.app;
         let expires_at = app.now().plus(app.config.session_lifetime);
         // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
@@ -166,9 +171,7 @@ impl SignIn<'_> {
             tenant: user.tenant.clone(),
             identity_provider: self.proof.identity_provider.clone(),
             upstream_issuer: self.proof.upstream_issuer(),
-            // As old as the row it was judged by: a password changed since then ends this session, too. Not older than the
-            // user's own mark, which lies a moment ahead of the change that set it.
-            created_at: read_at.max(user.tokens_valid_after.plus(Duration::from_micros(1))),
+            epochs,
             expires_at,
             ended_at: None,
         }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::answers::{self, Presentation};
 use super::client_view::{client_view, logo_address};
@@ -21,13 +20,12 @@ use crate::pages::language::Language;
 use crate::protocol::acr_values::AcrValues;
 use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess};
-use crate::protocol::consent::Consent;
+use crate::protocol::epochs::Epochs;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Subject;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::lengths;
-use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::scope::ScopeSet;
@@ -36,7 +34,8 @@ use crate::protocol::secret::SecretText;
 use crate::protocol::session_state::session_state;
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::registry::{RegisteredClient, Snapshot};
-use crate::store::{consents, session_clients};
+use crate::store::consents::{self, ConsentRow};
+use crate::store::session_clients;
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -128,28 +127,24 @@ impl Visit {
         step: Step,
     ) -> Result<Next, Failure> {
         let hinted = self.hinted_subject(app)?;
-        let consent = match present {
-            Some(present) => self.find_consent(app, present)?,
-            None => None,
-        };
+        let consent = present.map(|present| self.find_consent(app, present)).transpose()?.flatten();
+        let standing = consent.as_ref().filter(|row| !row.has_lapsed(app.now())).map(ConsentRow::to_core);
         let session = present.map(PresentSession::to_core);
         let interaction = decide(&Situation {
             request: &self.request,
             client: &self.client.client,
             catalogue: &self.snapshot.catalogue,
             session: session.as_ref(),
-            consent: consent.as_ref(),
+            consent: standing.as_ref(),
             hinted_subject: hinted.as_ref(),
             step: step.clone(),
             now: app.now(),
         });
         match (interaction, present) {
             (Interaction::Proceed { scope }, Some(present)) => {
-                let date = issued_at(app, present, consent.as_ref());
-                if may_be_issued_at(date) > app.now() {
-                    return self.next_once_datable(app, http, present, (step, date));
-                }
-                self.proceed(app, http, present, (scope, date)).map(Next::Answer)
+                let consent_epoch = self.consent_epoch(app, present, consent.as_ref(), &step)?;
+                let epochs = present.row.epochs.at_client(self.client.epoch, consent_epoch);
+                self.proceed(app, http, present, (scope, epochs)).map(Next::Answer)
             }
             (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => self.to_sign_in(),
             (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
@@ -169,18 +164,6 @@ impl Visit {
     pub fn to_sign_in(&self) -> Result<Next, Failure> {
         let refusal = || Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn);
         Next::to_sign_in(&self.choices()).ok_or_else(|| self.refuse(refusal()))
-    }
-
-    /// What was taken back during the wait counts.
-    fn next_once_datable(
-        &self,
-        app: &App,
-        http: &Request,
-        present: &PresentSession,
-        (step, date): (Step, Instant),
-    ) -> Result<Next, Failure> {
-        app.wait_until(may_be_issued_at(date))?;
-        self.next(app, http, present.read_again(app)?.as_ref(), step)
     }
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.
@@ -205,11 +188,33 @@ impl Visit {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
-    /// What the user allowed this client before, unless it has lapsed by its own end.
-    pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<Consent>, Failure> {
-        let row = consents::find(&app.store, &present.user.sub, &self.request.client_id)?;
-        let standing = row.filter(|row| row.expires_at.is_none_or(|expires_at| app.now() < expires_at));
-        Ok(standing.map(|row| row.to_core()))
+    /// What the user allowed this client before, lapsed or not.
+    pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<ConsentRow>, Failure> {
+        Ok(consents::find(&app.store, &present.user.sub, &self.request.client_id)?)
+    }
+
+    /// Who allows anew, remembered or not, first ends what stood on a consent that has lapsed, where the client needs one.
+    fn consent_epoch(
+        &self,
+        app: &App,
+        present: &PresentSession,
+        consent: Option<&ConsentRow>,
+        step: &Step,
+    ) -> Result<i64, Failure> {
+        let lapsed = consent.is_some_and(|row| row.has_lapsed(app.now()));
+        if lapsed && self.needs_consent() && matches!(step, Step::AfterConsent { .. }) {
+            if let Some(epoch) = consents::end_lapsed(&app.store, &present.user.sub, &self.request.client_id)? {
+                return Ok(epoch);
+            }
+            // Somebody was quicker, most likely they themselves.
+            return Ok(self.find_consent(app, present)?.map_or(0, |row| row.epoch));
+        }
+        Ok(consent.map_or(0, |row| row.epoch))
+    }
+
+    /// Whether what stands on a consent that has lapsed is over.
+    pub fn needs_consent(&self) -> bool {
+        self.client.client.require_consent == Some(true)
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
@@ -226,10 +231,10 @@ impl Visit {
         app: &App,
         http: &Request,
         present: &PresentSession,
-        (scope, now): (ScopeSet, Instant),
+        (scope, epochs): (ScopeSet, Epochs),
     ) -> Result<Response, Failure> {
         self.enter_session(app, present)?;
-        let issued = granted::issue(app, self, present, (&scope, now))?;
+        let issued = granted::issue(app, self, present, (&scope, epochs))?;
         let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
         let session_state = self.session_state(&browser_state);
         let success = AuthorizeSuccess {
@@ -265,12 +270,4 @@ impl Visit {
         let origin = self.request.redirect.origin().filter(|_| self.request.is_openid())?;
         Some(session_state(self.request.client_id.as_str(), &origin, browser_state.expose(), random::bytes()))
     }
-}
-
-/// Now; but right after a revocation what it left standing lies a moment ahead of the clock, and so does the mark of a consent
-/// that was withdrawn: what is given later must not lie before them.
-fn issued_at(app: &App, present: &PresentSession, consent: Option<&Consent>) -> Instant {
-    let withdrawn = consent.and_then(|consent| consent.revoked_before);
-    let after_withdrawal = withdrawn.map_or(present.row.created_at, |mark| mark.plus(Duration::from_micros(1)));
-    app.now().max(present.row.created_at).max(after_withdrawal)
 }

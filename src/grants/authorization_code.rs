@@ -5,6 +5,7 @@ use super::GrantContext;
 use super::issue::{self, Issue, IssueGrant, IssueUser};
 use crate::app::failure::Failure;
 use crate::crypto::random;
+use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::{Narrowed, narrow_granted};
 use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
@@ -100,6 +101,7 @@ fn new_grant(code: &AuthorizationCode) -> NewGrant {
         amr: code.user.amr.clone(),
         acr: code.user.acr.clone(),
         offline: code.scope.contains(OFFLINE_ACCESS),
+        epochs: code.epochs,
         issued_at: code.issued_at,
         expires_at: code.grant_expires_at,
     }
@@ -127,8 +129,8 @@ fn answer(
                 claims: &code.claims,
                 nonce: code.nonce.as_deref(),
             }),
-            // What follows a withdrawal of consent lies just after its mark, a moment ahead of the clock.
-            now: now.max(code.issued_at),
+            stands_on: StandsOn::Grant(code.grant),
+            now,
         },
     )
 }

@@ -3,6 +3,7 @@
 use super::GrantContext;
 use super::issue::{self, Issue};
 use crate::app::failure::Failure;
+use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::narrow;
 use crate::protocol::client_credentials::granted_scope;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
@@ -19,5 +20,7 @@ pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> 
     let snapshot = app.registry.snapshot();
     let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let narrowed = narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
-    issue::tokens(app, &snapshot, narrowed, &Issue { client: &client.client, scope: &scope, user: None, now })
+    let stands_on = StandsOn::Client { installation: client.installation_epoch, client: client.epoch };
+    let issue = Issue { client: &client.client, scope: &scope, user: None, stands_on, now };
+    issue::tokens(app, &snapshot, narrowed, &issue)
 }

@@ -11,9 +11,11 @@ use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::crypto::random;
+use crate::protocol::access_token::StandsOn;
 use crate::protocol::acr_values::{SIGNED_IN, settle_tenant};
 use crate::protocol::audience::{Narrowed, narrow};
 use crate::protocol::claims::ClaimNames;
+use crate::protocol::epochs::Epochs;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::extension_grant::{Answer, Circumstances, Granted, Proposal, Refusal, Verdict, judge};
 use crate::protocol::identifiers::{ClientId, GrantId, TenantName};
@@ -28,7 +30,7 @@ use crate::protocol::user_scope::requested_scope;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewGrant};
-use crate::store::users::{self, UserRow};
+use crate::store::users;
 
 /// Extension grants of the standards, in the one table.
 const BUILT_IN: [ExtensionGrant; 2] = [
@@ -104,8 +106,10 @@ fn issue_proposed(
 ) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, .. } = context;
     let subject = proposed.proposal.subject.as_ref();
-    let row = subject.map(|subject| users::find(&app.store, subject)).transpose()?.flatten();
-    let user = row.as_ref().map(UserRow::to_core);
+    let find = |subject| users::find_for_client(&app.store, subject, &client.client.client_id);
+    let found = subject.map(find).transpose()?.flatten();
+    let user = found.as_ref().map(|found| found.user.to_core());
+    let epochs = proposed.proposal.epochs.or_else(|| found.map(|found| found.epochs(client.epoch)));
     let verdict = judge(
         proposed.proposal,
         &Circumstances {
@@ -121,10 +125,12 @@ fn issue_proposed(
         Verdict::Issue(granted) => {
             note_left_out(&request.grant_type, &granted);
             let narrowed = narrow(&granted.scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
-            let sign_in =
-                user.as_ref().filter(|_| subject.is_some()).map(|user| (user, sign_in(context, proposed, user)));
-            let sign_in = sign_in.as_ref().map(|(user, sign_in)| (*user, sign_in));
-            issue_granted(context, snapshot, (granted, narrowed), request, sign_in)
+            let user = user.as_ref().zip(epochs).map(|(user, epochs)| ForUser {
+                user,
+                sign_in: sign_in(context, proposed, user),
+                epochs,
+            });
+            issue_granted(context, snapshot, (granted, narrowed), request, user.as_ref())
         }
         Verdict::Refuse(error) => Err(refused(context, Refusal::of(error))),
         Verdict::Faulty(fault) => Err(Failure::Internal(format!("extension grant {}: {fault}", request.grant_type))),
@@ -150,23 +156,35 @@ fn sign_in(context: GrantContext<'_>, proposed: &Proposed<'_>, user: &User) -> T
     }
 }
 
+struct ForUser<'a> {
+    user: &'a User,
+    sign_in: TokenSubject,
+    epochs: Epochs,
+}
+
 fn issue_granted(
     context: GrantContext<'_>,
     snapshot: &Snapshot,
     (granted, narrowed): (Granted, Narrowed),
     request: &ExtensionRequest,
-    user: Option<(&User, &TokenSubject)>,
+    user: Option<&ForUser<'_>>,
 ) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let is_offline = refresh_token::is_issued(&granted.scope, &client.client);
     let grant = match user {
-        Some((user, sign_in)) if is_offline => Some(begin_grant(context, &granted, request, (user, sign_in))?),
+        Some(user) if is_offline => Some(begin_grant(context, &granted, request, user)?),
         Some(_) | None => None,
     };
     let claims = ClaimNames::default();
-    let user = user.map(|(user, sign_in)| IssueUser { sign_in, user, grant, claims: &claims, nonce: None });
+    let stands_on = match (grant, user) {
+        (Some(grant), _) => StandsOn::Grant(grant.id),
+        (None, Some(user)) => StandsOn::User(user.epochs),
+        (None, None) => StandsOn::Client { installation: client.installation_epoch, client: client.epoch },
+    };
+    let user =
+        user.map(|ForUser { user, sign_in, .. }| IssueUser { sign_in, user, grant, claims: &claims, nonce: None });
     let additions = Additions { claims: granted.claims, members: granted.parameters, ..Additions::default() };
-    let issue = Issue { client: &client.client, scope: &granted.scope, user, now };
+    let issue = Issue { client: &client.client, scope: &granted.scope, user, stands_on, now };
     issue::tokens_with(app, snapshot, narrowed, &issue, additions)
 }
 
@@ -175,12 +193,10 @@ fn begin_grant(
     context: GrantContext<'_>,
     granted: &Granted,
     request: &ExtensionRequest,
-    (user, sign_in): (&User, &TokenSubject),
+    ForUser { user, sign_in, epochs }: &ForUser<'_>,
 ) -> Result<IssueGrant, Failure> {
     let GrantContext { app, client, now, .. } = context;
-    // A revocation's mark lies a moment ahead of the clock.
-    let issued_at = now.max(user.tokens_valid_after.plus(Duration::from_micros(1)));
-    let expires_at = issued_at.plus(client.client.lifetimes.refresh_token);
+    let expires_at = now.plus(client.client.lifetimes.refresh_token);
     let new = NewGrant {
         id: GrantId { day: expires_at.day(), random: random::bytes() },
         attempt: random::bytes(),
@@ -197,7 +213,8 @@ fn begin_grant(
         amr: sign_in.amr.clone(),
         acr: sign_in.acr.clone(),
         offline: true,
-        issued_at,
+        epochs: *epochs,
+        issued_at: now,
         expires_at,
     };
     let event = AuditEvent {

@@ -1,7 +1,5 @@
 //! Where every token is made: authorization codes, access tokens in either form, ID tokens, logout tokens.
 
-use std::time::Duration;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -11,7 +9,7 @@ use super::authorization_code::PREFIX as CODE_PREFIX;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
-use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, expiry};
+use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, StandsOn, expiry};
 use crate::protocol::audience::Narrowed;
 use crate::protocol::authorization_code::AuthorizationCode;
 use crate::protocol::authorize_response::{FrontChannelAccessToken, Issued};
@@ -46,6 +44,7 @@ pub struct Issue<'a> {
     pub scope: &'a ScopeSet,
     /// On whose behalf; `None` for a client's own token.
     pub user: Option<IssueUser<'a>>,
+    pub stands_on: StandsOn,
     /// The moment of issue.
     pub now: Instant,
 }
@@ -171,17 +170,11 @@ fn refresh_token(app: &App, grant: IssueGrant) -> Option<SecretText> {
     Some(handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()])))
 }
 
-/// A revocation's mark lies a moment ahead of the clock. What may be issued all the same must not be dead by it.
-fn issued_at(issue: &Issue<'_>) -> Instant {
-    let mark = issue.user.map(|user| user.user.tokens_valid_after.plus(Duration::from_micros(1)));
-    mark.map_or(issue.now, |mark| issue.now.max(mark))
-}
-
 fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> AccessToken {
     let grant = issue.user.and_then(|user| user.grant);
     let latest = [grant.map(|grant| grant.expires_at), additions.ends_at].into_iter().flatten().min();
     AccessToken {
-        jti: Jti { grant: grant.map(|grant| grant.id), random: random::bytes() },
+        jti: Jti { stands_on: issue.stands_on, random: random::bytes() },
         client_id: issue.client.client_id.clone(),
         user: issue.user.map(|user| AccessTokenUser::of(user.sign_in)),
         scope: narrowed.scope,
@@ -189,8 +182,8 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> Acce
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),
         claims: additions.claims,
         delegation: additions.delegation,
-        issued_at: issued_at(issue),
-        expires_at: expiry(issued_at(issue), issue.client.lifetimes.access_token, latest),
+        issued_at: issue.now,
+        expires_at: expiry(issue.now, issue.client.lifetimes.access_token, latest),
     }
 }
 
@@ -249,7 +242,7 @@ fn id_token(
             beside.with_scope_claims,
             &snapshot.catalogue,
         ),
-        issued_at: issued_at(issue),
+        issued_at: issue.now,
         lifetime: issue.client.lifetimes.id_token,
     };
     sign(snapshot, issue.now, (alg, ID_TOKEN_TYP), &claims.claims(alg))

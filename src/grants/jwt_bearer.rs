@@ -3,7 +3,6 @@
 //! extension grant's proposal.
 
 use super::GrantContext;
-use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::foreign_keys::KeySource;
 use crate::protocol::assertion::{AssertionProblem, Expected};
@@ -14,7 +13,7 @@ use crate::protocol::reason::Reason;
 use crate::protocol::registration::assertion_issuer::{AssertionIssuer, AssertionSubject};
 use crate::protocol::token_request::ExtensionRequest;
 use crate::store::linked_identities;
-use crate::store::users::{self, UserRow};
+use crate::store::users::{self, CurrentUser};
 
 /// Verifies the assertion, takes it, and proposes the user it speaks of.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
@@ -36,27 +35,33 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
         Ok(assertion) => assertion,
         Err(problem) => return Ok(Answer::Refuse(Refusal::of(refused(problem)))),
     };
-    Ok(match user(app, issuer, &assertion.subject)? {
-        Some((user, identity_provider)) => {
-            let (subject, scope) = (Some(user.sub), Some(reach));
-            Answer::Propose(Box::new(Proposal { subject, scope, identity_provider, ..Proposal::default() }))
+    Ok(match user(context, issuer, &assertion.subject)? {
+        Some((found, identity_provider)) => {
+            let epochs = Some(found.epochs(client.epoch));
+            let (subject, scope) = (Some(found.user.sub), Some(reach));
+            Answer::Propose(Box::new(Proposal { subject, scope, identity_provider, epochs, ..Proposal::default() }))
         }
         None => Answer::Refuse(Refusal::of(invalid_grant(Reason::AssertionSubject))),
     })
 }
 
 /// Whom `sub` means, of the issuer's tenant, and the identity provider that knows them; never by our own `sub`.
-fn user(app: &App, issuer: &AssertionIssuer, subject: &str) -> Result<Option<(UserRow, Option<String>)>, Failure> {
+fn user(
+    context: GrantContext<'_>,
+    issuer: &AssertionIssuer,
+    subject: &str,
+) -> Result<Option<(CurrentUser, Option<String>)>, Failure> {
     if !is_possible_subject(subject) {
         return Ok(None);
     }
+    let (store, client_id) = (&context.app.store, Some(&context.client.client.client_id));
     let found = match issuer.subject {
-        AssertionSubject::Link => linked_identities::find_user(&app.store, &issuer.issuer, subject)?
-            .map(|linked| (linked.user, linked.provider)),
+        AssertionSubject::Link => linked_identities::find_user(store, &issuer.issuer, subject, client_id)?
+            .map(|linked| (linked.found, linked.provider)),
         AssertionSubject::Username => {
-            let account = users::find_for_sign_in(&app.store, issuer.tenant.as_ref(), subject)?;
-            account.user.map(|user| (user, None))
+            let account = users::find_for_sign_in(store, issuer.tenant.as_ref(), subject, client_id)?;
+            account.user.map(|found| (found, None))
         }
     };
-    Ok(found.filter(|(user, _)| user.tenant == issuer.tenant))
+    Ok(found.filter(|(found, _)| found.user.tenant == issuer.tenant))
 }

@@ -1,8 +1,6 @@
 //! `grant_type=password` (RFC 6749 §4.3): the client itself brings user name and password. For clients that are
 //! registered for it alone; whoever guesses here meets the login page's own limits.
 
-use std::time::Duration;
-
 use super::GrantContext;
 use super::user_grant::{self, UserGrant};
 use crate::app::failure::Failure;
@@ -11,14 +9,13 @@ use crate::protocol::acr_values::{SIGNED_IN, tenant_for_password};
 use crate::protocol::audience::narrow;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::instant::Instant;
-use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::reason::Reason;
 use crate::protocol::session::PASSWORD;
 use crate::protocol::token_request::PasswordRequest;
 use crate::protocol::token_response::TokenResponse;
 use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user_scope::requested_scope;
-use crate::store::users::UserRow;
+use crate::store::users::{CurrentUser, UserRow};
 
 /// Issues tokens to whoever knows the password. Unknown, wrong, disabled and throttled are told alike, in like time.
 pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<TokenResponse, Failure> {
@@ -33,27 +30,24 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         username: &request.username,
         password: &request.password,
         source: context.request.source,
+        client_id: Some(&client.client.client_id),
     };
-    let (user, read_at) = try_password(context, &attempt)?;
-    // As old as the row it was judged by, but not older than the user's own mark, which lies a moment ahead.
-    let judged_at = read_at.max(user.tokens_valid_after.plus(Duration::from_micros(1)));
+    let found = try_password(context, &attempt)?;
     let grant = UserGrant {
-        sign_in: sign_in(&user, context.now.max(judged_at)),
+        sign_in: sign_in(&found.user, context.now),
         scope,
         resources: request.resources.clone(),
-        judged_at,
+        epochs: found.epochs(client.epoch),
         event: "password_granted",
     };
-    // What is taken back during the wait counts: the row of the grant is entered only if nothing was.
-    app.wait_until(may_be_issued_at(judged_at))?;
     let issued = user_grant::begin(context, &snapshot, narrowed, &grant)?;
     issued.ok_or_else(|| refused(Reason::GrantNoLongerStands))
 }
 
-fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<(UserRow, Instant), Failure> {
+fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
     let app = context.app;
     match password_sign_in::attempt(app, attempt)? {
-        Outcome::Accepted { user, read_at } => Ok((*user, read_at)),
+        Outcome::Accepted(found) => Ok(*found),
         Outcome::Wrong => {
             password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id));
             Err(refused(Reason::PasswordRefused))

@@ -6,6 +6,7 @@ use super::issue::{self, Additions, Issue, IssueGrant, IssueUser};
 use super::presented_token;
 use crate::app::failure::Failure;
 use crate::crypto::random;
+use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::Narrowed;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::grant::Grant;
@@ -91,8 +92,8 @@ fn answer(
                 // A refreshed ID token repeats the sign-in, not the request (OpenID Connect Core §12.2).
                 nonce: None,
             }),
-            // What follows a withdrawal of consent lies just after its mark, a moment ahead of the clock.
-            now: now.max(grant.issued_at),
+            stands_on: StandsOn::Grant(grant.id),
+            now,
         },
         Additions { claims: grant.token_claims.clone(), ..Additions::default() },
     )

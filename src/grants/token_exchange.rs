@@ -6,7 +6,7 @@ use super::GrantContext;
 use super::issue::{self, Additions, Issue, IssueUser};
 use super::presented_token::{access_token, standing};
 use crate::app::failure::Failure;
-use crate::protocol::access_token::AccessToken;
+use crate::protocol::access_token::{AccessToken, StandsOn};
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::delegation::Exchanged;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
@@ -16,7 +16,7 @@ use crate::protocol::token_exchange::{ACCESS_TOKEN_TYPE, Circumstances, ShownTok
 use crate::protocol::token_request::ExtensionRequest;
 use crate::protocol::token_response::TokenResponse;
 use crate::registry::Snapshot;
-use crate::store::users::{self, UserRow};
+use crate::store::users;
 
 /// Judges an exchange.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
@@ -52,8 +52,9 @@ pub(super) fn issue(
 ) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
-    let row = users::find(&app.store, &exchanged.user.subject)?.ok_or_else(gone)?;
-    let (user, sign_in, claims) = (UserRow::to_core(&row), exchanged.user.to_subject(), ClaimNames::default());
+    let found = users::find_for_client(&app.store, &exchanged.user.subject, &client.client.client_id)?;
+    let found = found.ok_or_else(gone)?;
+    let (user, sign_in, claims) = (found.user.to_core(), exchanged.user.to_subject(), ClaimNames::default());
     let scope = exchanged.narrowed.scope.clone();
     let user = IssueUser { sign_in: &sign_in, user: &user, grant: None, claims: &claims, nonce: None };
     let additions = Additions {
@@ -62,6 +63,7 @@ pub(super) fn issue(
         ends_at: Some(exchanged.ends_at),
         members: Map::from_iter([(String::from("issued_token_type"), json!(ACCESS_TOKEN_TYPE))]),
     };
-    let issue = Issue { client: &client.client, scope: &scope, user: Some(user), now };
+    let stands_on = StandsOn::User(found.epochs(client.epoch));
+    let issue = Issue { client: &client.client, scope: &scope, user: Some(user), stands_on, now };
     issue::tokens_with(app, snapshot, exchanged.narrowed, &issue, additions)
 }

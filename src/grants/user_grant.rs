@@ -6,9 +6,11 @@ use super::GrantContext;
 use super::issue::{self, Issue, IssueGrant, IssueUser};
 use crate::app::failure::Failure;
 use crate::crypto::random;
+use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::Narrowed;
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::client::Client;
+use crate::protocol::epochs::Epochs;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
@@ -28,8 +30,8 @@ pub struct UserGrant {
     pub scope: ScopeSet,
     /// `resource` of the request.
     pub resources: Vec<String>,
-    /// What it stands on must not have been revoked since.
-    pub judged_at: Instant,
+    /// What it stands on.
+    pub epochs: Epochs,
     /// Name of the audit event.
     pub event: &'static str,
 }
@@ -61,7 +63,7 @@ pub fn begin(
 
 fn new_grant(context: GrantContext<'_>, grant: &UserGrant) -> NewGrant {
     let client = &context.client.client;
-    let expires_at = ends_at(&grant.scope, client, context.now.max(grant.judged_at));
+    let expires_at = ends_at(&grant.scope, client, context.now);
     NewGrant {
         id: GrantId { day: expires_at.day(), random: random::bytes() },
         attempt: random::bytes(),
@@ -78,7 +80,8 @@ fn new_grant(context: GrantContext<'_>, grant: &UserGrant) -> NewGrant {
         amr: grant.sign_in.amr.clone(),
         acr: grant.sign_in.acr.clone(),
         offline: grant.scope.contains(OFFLINE_ACCESS),
-        issued_at: grant.judged_at,
+        epochs: grant.epochs,
+        issued_at: context.now,
         expires_at,
     }
 }
@@ -112,6 +115,7 @@ pub fn answer(
         claims: &ClaimNames::default(),
         nonce: None,
     };
-    let issue = Issue { client, scope: begun.scope, user: Some(user), now: context.now };
+    let stands_on = StandsOn::Grant(begun.id);
+    let issue = Issue { client, scope: begun.scope, user: Some(user), stands_on, now: context.now };
     issue::tokens(context.app, snapshot, narrowed, &issue)
 }

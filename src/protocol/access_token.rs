@@ -14,18 +14,28 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::delegation::Delegation;
+use super::epochs::Epochs;
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::Instant;
 use super::scope::ScopeSet;
 use super::token_subject::TokenSubject;
 
-/// An access token's own name: the grant behind it, where there is one, and 96 random bits.
+/// An access token's own name: what it stands on, and 96 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Jti {
-    /// The grant; none for client tokens and for those that come through the browser.
-    pub grant: Option<GrantId>,
-    /// Random, unique.
+    pub stands_on: StandsOn,
     pub random: [u8; 12],
+}
+
+/// What an access token stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum StandsOn {
+    /// A grant, whose row has the epochs.
+    Grant(GrantId),
+    /// Itself, as tokens of a user do that no grant is behind: from the browser, or exchanged.
+    User(Epochs),
+    /// Itself, as a client's own token does.
+    Client { installation: i64, client: i64 },
 }
 
 /// The user an access token speaks for.
@@ -202,7 +212,7 @@ impl AccessTokenUser {
 }
 
 impl Jti {
-    /// base64url of the grant's 20 bytes, if any, and the random ones.
+    /// base64url of [`Jti::encode`].
     pub fn to_text(self) -> String {
         URL_SAFE_NO_PAD.encode(self.encode())
     }
@@ -212,17 +222,33 @@ impl Jti {
         Jti::decode(&URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
-    /// The grant's 20 bytes, if any, and the random ones.
+    /// The grant and the random bytes (32); without a grant those bytes and the epochs: 28, or 44 with a user.
     pub fn encode(self) -> Vec<u8> {
-        let grant = self.grant.map(GrantId::to_bytes).unwrap_or_default();
-        [&grant[..], &self.random].concat()
+        let epochs = match self.stands_on {
+            StandsOn::Grant(grant) => return [&grant.to_bytes()[..], &self.random].concat(),
+            StandsOn::User(Epochs { installation, client, user, consent }) => vec![installation, client, user, consent],
+            StandsOn::Client { installation, client } => vec![installation, client],
+        };
+        self.random.into_iter().chain(epochs.into_iter().flat_map(i64::to_be_bytes)).collect()
     }
 
-    /// Tells the two forms apart by their length.
+    /// Tells the three forms apart by their length.
     pub fn decode(bytes: &[u8]) -> Option<Jti> {
-        let (grant, random) = bytes.split_last_chunk()?;
-        let grant = if grant.is_empty() { None } else { Some(GrantId::from_bytes(grant)?) };
-        Some(Jti { grant, random: *random })
+        if bytes.len() == 32 {
+            let (grant, random) = bytes.split_last_chunk()?;
+            return Some(Jti { stands_on: StandsOn::Grant(GrantId::from_bytes(grant)?), random: *random });
+        }
+        let (random, epochs) = bytes.split_first_chunk()?;
+        let (epochs, rest) = epochs.as_chunks();
+        let epochs: Vec<i64> = epochs.iter().map(|epoch| i64::from_be_bytes(*epoch)).collect();
+        let stands_on = match (&epochs[..], rest) {
+            (&[installation, client], []) => StandsOn::Client { installation, client },
+            (&[installation, client, user, consent], []) => {
+                StandsOn::User(Epochs { installation, client, user, consent })
+            }
+            (_, _) => return None,
+        };
+        Some(Jti { stands_on, random: *random })
     }
 }
 

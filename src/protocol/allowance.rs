@@ -74,7 +74,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3_600);
 
     fn consent() -> Consent {
-        Consent { scope: scope("openid email"), claims: BTreeSet::new(), given_at: NOW, revoked_before: None }
+        Consent { scope: scope("openid email"), claims: BTreeSet::new(), given_at: NOW }
     }
 
     fn grant() -> Grant {
@@ -105,7 +105,7 @@ mod tests {
         assert!(counts(&consent(), Some(later), &hourly, later.minus(Duration::from_micros(1))));
         assert!(!counts(&consent(), None, &hourly, later));
         assert!(!counts(&consent(), Some(later), &client, later));
-        assert!(!counts(&Consent { revoked_before: Some(NOW), ..consent() }, None, &client, later));
+        assert!(!counts(&Consent { scope: ScopeSet::default(), ..consent() }, None, &client, later));
     }
 
     #[test]

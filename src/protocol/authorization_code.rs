@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::acr_values::tenant_stands;
 use super::claims::ClaimNames;
 use super::client::Client;
+use super::epochs::Epochs;
 use super::identifiers::{ClientId, GrantId};
 use super::instant::Instant;
 use super::pkce::{self, CodeChallengeDigest};
@@ -42,6 +43,8 @@ pub struct AuthorizationCode {
     pub claims: ClaimNames,
     /// Who signed in, and how.
     pub user: TokenSubject,
+    /// What it stands on.
+    pub epochs: Epochs,
     /// What the authorization request asked for.
     pub response_type: ResponseType,
     /// When it was sealed.

@@ -35,7 +35,6 @@ pub enum Actor {
 pub struct Origin {
     pub jti: Jti,
     pub client_id: ClientId,
-    pub issued_at: Instant,
     pub expires_at: Instant,
 }
 
@@ -100,7 +99,6 @@ impl Delegation {
             tokens.push(AccessToken {
                 jti: origin.jti,
                 client_id: origin.client_id.clone(),
-                issued_at: origin.issued_at,
                 expires_at: origin.expires_at,
                 delegation: (index > 0).then_some(delegation),
                 ..token.clone()
@@ -112,27 +110,17 @@ impl Delegation {
 
 impl Origin {
     pub fn of(token: &AccessToken) -> Origin {
-        Origin {
-            jti: token.jti,
-            client_id: token.client_id.clone(),
-            issued_at: token.issued_at,
-            expires_at: token.expires_at,
-        }
+        Origin { jti: token.jti, client_id: token.client_id.clone(), expires_at: token.expires_at }
     }
 
-    /// Microseconds for `iat`: a reference token's is not a whole second.
     fn to_json(&self) -> Value {
-        json!({
-            "jti": self.jti.to_text(), "client_id": self.client_id, "iat_us": self.issued_at.micros(),
-            "exp": self.expires_at.seconds()
-        })
+        json!({"jti": self.jti.to_text(), "client_id": self.client_id, "exp": self.expires_at.seconds()})
     }
 
     fn from_json(value: &Value) -> Option<Origin> {
         Some(Origin {
             jti: Jti::from_text(value.get("jti")?.as_str()?)?,
             client_id: ClientId::new(value.get("client_id")?.as_str()?),
-            issued_at: Instant::from_micros(value.get("iat_us")?.as_i64()?),
             expires_at: Instant::from_seconds(value.get("exp")?.as_i64()?),
         })
     }

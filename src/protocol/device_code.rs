@@ -189,7 +189,6 @@ mod tests {
             identity_provider: None,
             upstream_issuer: None,
             expires_at: NOW.plus(Duration::from_secs(60)),
-            created_at: NOW,
         }
     }
 

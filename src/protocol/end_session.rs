@@ -144,7 +144,6 @@ mod tests {
             identity_provider: None,
             upstream_issuer: None,
             expires_at: NOW,
-            created_at: NOW,
         }
     }
 

@@ -9,6 +9,7 @@ use super::claim_shape;
 use super::claims::is_reserved;
 use super::client::Client;
 use super::delegation::Exchanged;
+use super::epochs::Epochs;
 use super::errors::{TokenError, TokenErrorCode};
 use super::identifiers::{Subject, TenantName};
 use super::reason::Reason;
@@ -52,6 +53,8 @@ pub struct Proposal {
     pub identity_provider: Option<String>,
     /// RFC 8176
     pub amr: Vec<String>,
+    /// What the tokens stand on, where the handler has read the user itself; otherwise what the user read next has.
+    pub epochs: Option<Epochs>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A grant: what a user allowed a client at one sign-in, as its row remembers it.
 
-use super::access_token::{AccessToken, AccessTokenUser, Jti};
+use super::access_token::{AccessToken, AccessTokenUser, Jti, StandsOn};
 use super::claims::ClaimNames;
 use super::identifiers::{ClientId, GrantId};
 use super::instant::Instant;
@@ -30,7 +30,7 @@ pub struct Grant {
     pub offline: bool,
     /// How often its refresh token has moved on.
     pub generation: i32,
-    /// When the authorization was given: what it stands on must not have been revoked since.
+    /// When the authorization was given.
     pub issued_at: Instant,
     /// When it was redeemed, or last refreshed.
     pub last_used_at: Instant,
@@ -44,7 +44,7 @@ impl Grant {
     /// An access token that would stand exactly as long as the grant does: for all of it, issued and ending with it.
     pub fn as_access_token(&self) -> AccessToken {
         AccessToken {
-            jti: Jti { grant: Some(self.id), random: [0; 12] },
+            jti: Jti { stands_on: StandsOn::Grant(self.id), random: [0; 12] },
             client_id: self.client_id.clone(),
             user: Some(AccessTokenUser::of(&self.user)),
             scope: self.scope.clone(),

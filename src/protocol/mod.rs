@@ -5,6 +5,7 @@
 pub mod allowance;
 pub mod client;
 pub mod consent;
+pub mod epochs;
 pub mod errors;
 pub mod grant;
 pub mod identifiers;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use serde_json::{Value, json};
 
-use super::access_token::{AccessToken, AccessTokenUser, Jti};
+use super::access_token::{AccessToken, AccessTokenUser, Jti, StandsOn};
 use super::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use super::claims::{ClaimNames, built_in_scopes};
 use super::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, RefreshTokenUsage, SigningAlgorithm,
 };
+use super::epochs::Epochs;
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::jwks::PublicKey;
@@ -158,13 +159,15 @@ pub(crate) fn user(claims: Value) -> User {
         tenant: None,
         enabled: true,
         claims: serde_json::from_value(claims).unwrap(),
-        tokens_valid_after: NOW.minus(Duration::from_secs(86_400)),
+        epoch: EPOCHS.user,
     }
 }
 
 pub(crate) fn alice() -> User {
     user(json!({ "name": "Alice Smith", "email": "alice@example.com", "email_verified": true, "role": ["admin"] }))
 }
+
+pub(crate) const EPOCHS: Epochs = Epochs { installation: 1, client: 2, user: 3, consent: 0 };
 
 pub(crate) fn grant() -> GrantId {
     GrantId { day: Day(20_777), random: [7; 16] }
@@ -188,7 +191,7 @@ pub(crate) fn claim_names() -> ClaimNames {
 
 pub(crate) fn access_token() -> AccessToken {
     AccessToken {
-        jti: Jti { grant: Some(grant()), random: [9; 12] },
+        jti: Jti { stands_on: StandsOn::Grant(grant()), random: [9; 12] },
         client_id: ClientId::new("web"),
         user: Some(AccessTokenUser::of(&token_subject())),
         scope: scope("openid orders.read"),
@@ -217,6 +220,7 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
         resources: vec![String::from("https://orders.example.com/")],
         claims: claim_names(),
         user: token_subject(),
+        epochs: EPOCHS,
         response_type: ResponseType::CODE,
         issued_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(60)),

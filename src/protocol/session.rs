@@ -29,8 +29,6 @@ pub struct Session {
     pub upstream_issuer: Option<String>,
     /// When the session ends by itself.
     pub expires_at: Instant,
-    /// When it began.
-    pub created_at: Instant,
 }
 
 impl Session {

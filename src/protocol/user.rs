@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::identifiers::{Subject, TenantName};
-use super::instant::Instant;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct User {
@@ -17,6 +16,6 @@ pub struct User {
     pub enabled: bool,
     /// As registered or as an identity provider sent them.
     pub claims: BTreeMap<String, Value>,
-    /// Nothing of this user issued at or before this instant is good any more.
-    pub tokens_valid_after: Instant,
+    /// What stands on this user carries it.
+    pub epoch: i64,
 }

@@ -48,20 +48,19 @@ pub fn response(token: &AccessToken, user: &User, catalogue: &Catalogue) -> Map<
 mod tests {
     use std::time::Duration;
 
-    use super::super::access_token::Jti;
-    use super::super::liveness::{ClientFacts, GrantFacts, SessionFacts};
-    use super::super::samples::{self, NOW, catalogue, scope};
+    use super::super::access_token::{Jti, StandsOn};
+    use super::super::liveness::{GrantFacts, SessionFacts};
+    use super::super::samples::{self, EPOCHS, NOW, catalogue, scope};
     use super::*;
 
     fn facts() -> LivenessFacts {
-        let grant_end = NOW.plus(Duration::from_secs(86_400));
+        let expires_at = NOW.plus(Duration::from_secs(86_400));
         LivenessFacts {
             token_revoked: false,
-            grant: Some(GrantFacts { revoked: false, offline: false, expires_at: grant_end }),
+            grant: Some(GrantFacts { revoked: false, offline: false, expires_at, epochs: EPOCHS }),
             session: Some(SessionFacts { ended: false }),
-            client: Some(ClientFacts { enabled: true, tokens_valid_after: NOW.minus(Duration::from_secs(1)) }),
-            consent_revoked_before: None,
-            installation_tokens_valid_after: None,
+            client_enabled: true,
+            epochs: EPOCHS,
         }
     }
 
@@ -99,7 +98,8 @@ mod tests {
         let insufficient = Some(BearerFailure::InsufficientScope);
         let no_openid = AccessToken { scope: scope("profile orders.read"), ..token.clone() };
         assert_eq!(refusal(&no_openid, Some(&user), &facts(), NOW), insufficient);
-        let of_client = AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..token };
+        let stands_on = StandsOn::Client { installation: 1, client: 2 };
+        let of_client = AccessToken { user: None, jti: Jti { stands_on, random: [1; 12] }, ..token };
         assert_eq!(refusal(&of_client, None, &facts(), NOW), insufficient);
         assert_eq!(refusal(&of_client, Some(&user), &facts(), NOW), insufficient);
     }

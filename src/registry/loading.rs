@@ -25,7 +25,8 @@ pub(super) fn client(
     let client = registration::client::from_json(&row.metadata, "client", defaults)
         .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
     let secrets = open_all("client", row.client_id.as_str(), &row.secrets, sealer);
-    Ok(RegisteredClient { client, secrets })
+    let ClientRow { epoch, installation_epoch, .. } = row;
+    Ok(RegisteredClient { client, secrets, epoch, installation_epoch })
 }
 
 /// The digests that open. One that does not is as if it were not there: nobody can prove anything with it.

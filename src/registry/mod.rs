@@ -34,6 +34,9 @@ pub use key_ring::KeyRing;
 pub struct RegisteredClient {
     pub client: Client,
     pub secrets: Vec<SecretDigest>,
+    /// What it gets stands on these, as of the registration that it is judged by.
+    pub epoch: i64,
+    pub installation_epoch: i64,
 }
 
 /// Everything but the clients, as of one version.

@@ -8,7 +8,6 @@ use postgres::types::Json;
 use serde_json::Value;
 
 use super::Store;
-use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{client_id, column, id};
 use crate::protocol::identifiers::ClientId;
@@ -24,8 +23,8 @@ pub struct ClientRow {
     pub metadata: Value,
     /// `enabled`
     pub enabled: bool,
-    /// What was issued to it at or before is dead.
-    pub tokens_valid_after: Instant,
+    pub epoch: i64,
+    pub installation_epoch: i64,
     /// Its secrets, the expired ones among them, oldest first.
     pub secrets: Vec<SecretRow>,
 }
@@ -53,7 +52,7 @@ pub struct Versioned<T> {
 }
 
 pub(super) const FIND: &str = "
-SELECT i.registry_version, c.client_id, c.metadata, c.enabled, c.tokens_valid_after,
+SELECT i.registry_version, i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
 LEFT JOIN clients c ON c.client_id = $1::text
@@ -71,8 +70,9 @@ pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, St
 }
 
 pub(super) const LIST: &str = "
-SELECT c.client_id, c.metadata, c.enabled, c.tokens_valid_after, s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
-FROM clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
+SELECT i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoch,
+       s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
+FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY c.client_id, s.created_at, s.id";
 
 /// Every client, by client_id.
@@ -100,7 +100,8 @@ fn client(row: &Row) -> Result<ClientRow, StoreError> {
         client_id: client_id(row, "client_id")?,
         metadata: column::<Json<Value>>(row, "metadata")?.0,
         enabled: column(row, "enabled")?,
-        tokens_valid_after: column(row, "tokens_valid_after")?,
+        epoch: column(row, "epoch")?,
+        installation_epoch: column(row, "installation_epoch")?,
         secrets: Vec::new(),
     })
 }
@@ -116,24 +117,6 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
         description: column(row, "description")?,
         expires_at: column(row, "expires_at")?,
     }))
-}
-
-const REVOKE: &str = "
-WITH revoked AS (
-    UPDATE clients SET tokens_valid_after = revocation_mark_beyond(tokens_valid_after)
-    WHERE client_id = $1::text RETURNING client_id
-), called AS (
-    UPDATE session_clients SET due_at = clock_timestamp() WHERE client_id = $1::text AND due_at IS NULL AND tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
-
-/// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
-/// when there is no such client. The registration stays as it is, so its version does, too.
-pub fn revoke(store: &Store, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    Ok(!store.write_audited(REVOKE, &[&client_id.as_str()], audit)?.is_empty())
 }
 
 const NAMES: &str = "SELECT i.registry_version, c.client_id FROM installation i LEFT JOIN clients c ON true";

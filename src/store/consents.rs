@@ -1,5 +1,5 @@
-//! `consents`: what a user allowed a client, and since when nothing older counts. A withdrawal keeps the row: its mark
-//! is what kills codes in flight.
+//! `consents`: what a user allowed a client. A withdrawal keeps the row: its epoch is what kills codes in flight. No row is
+//! one of epoch 0.
 
 use postgres::Row;
 
@@ -22,24 +22,27 @@ pub struct ConsentRow {
     pub granted_at: Instant,
     /// When it lapses; `None` is never.
     pub expires_at: Option<Instant>,
-    /// What was issued at or before is dead.
-    pub revoked_before: Instant,
+    pub epoch: i64,
 }
 
 impl ConsentRow {
+    /// Whether it has come to the end that was stored with it.
+    pub fn has_lapsed(&self, now: Instant) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+
     /// As the core sees a consent.
     pub fn to_core(&self) -> Consent {
         Consent {
             scope: self.scopes.iter().map(String::as_str).collect(),
             claims: self.claims.iter().cloned().collect(),
             given_at: self.granted_at,
-            revoked_before: Some(self.revoked_before),
         }
     }
 }
 
 const FIND: &str = "
-SELECT scopes, claims, granted_at, expires_at, revoked_before FROM consents WHERE sub = $1::text AND client_id = $2::text";
+SELECT scopes, claims, granted_at, expires_at, epoch FROM consents WHERE sub = $1::text AND client_id = $2::text";
 
 /// Reads what the user allowed the client.
 pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<ConsentRow>, StoreError> {
@@ -48,7 +51,7 @@ pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option
 }
 
 const LIST_OF_USER: &str = "
-SELECT client_id, scopes, claims, granted_at, expires_at, revoked_before
+SELECT client_id, scopes, claims, granted_at, expires_at, epoch
 FROM consents WHERE sub = $1::text AND cardinality(scopes) > 0 ORDER BY client_id";
 
 /// All that a user has remembered here, lapsed or not, by client. As many as there are clients at most.
@@ -63,21 +66,18 @@ fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
         claims: column(row, "claims")?,
         granted_at: column(row, "granted_at")?,
         expires_at: column(row, "expires_at")?,
-        revoked_before: column(row, "revoked_before")?,
+        epoch: column(row, "epoch")?,
     })
 }
 
-/// A withdrawal's mark lies a moment ahead of the clock: what is given after it counts all the same. What stood on a consent
-/// that has lapsed does not come back with the next one.
+/// What stood on a consent that has lapsed does not come back with the next one.
 const GIVE: &str = "
 WITH given AS (
     INSERT INTO consents (sub, client_id, scopes, claims, expires_at)
     VALUES ($1::text, $2::text, $3::text[], $4::text[], $5::timestamptz)
     ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at,
-        granted_at = greatest(clock_timestamp(), consents.revoked_before + interval '1 microsecond'),
-        revoked_before = CASE WHEN $6::bool AND consents.expires_at <= clock_timestamp()
-                              THEN greatest(consents.revoked_before, consents.expires_at) ELSE consents.revoked_before END
+    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at, granted_at = clock_timestamp(),
+        epoch = CASE WHEN $6::bool AND consents.expires_at <= clock_timestamp() THEN new_epoch() ELSE consents.epoch END
 )
 INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $7::json) AS a
 RETURNING ARRAY[hash] AS audited";
@@ -116,13 +116,22 @@ pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> 
     written.map(drop)
 }
 
+const END_LAPSED: &str = "
+UPDATE consents SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new_epoch()
+WHERE sub = $1::text AND client_id = $2::text AND expires_at <= clock_timestamp()
+RETURNING epoch";
+
+/// Ends a consent that has lapsed, with all that stood on it: for whoever allows anew, and does not want it remembered. The
+/// epoch from now on; `None` where there is none that has lapsed.
+pub fn end_lapsed(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<i64>, StoreError> {
+    let row = store.write(|connection| connection.query_opt(END_LAPSED, &[&sub.as_str(), &client_id.as_str()]))?;
+    row.map(|row| column(&row, "epoch")).transpose()
+}
+
 const WITHDRAW: &str = "
 WITH withdrawn AS (
-    INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
-    VALUES ($1::text, $2::text, '{}', '{}', revocation_mark())
-    ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = '{}', claims = '{}', expires_at = NULL,
-        revoked_before = revocation_mark_beyond(consents.revoked_before)
+    INSERT INTO consents (sub, client_id, scopes, claims, epoch) VALUES ($1::text, $2::text, '{}', '{}', new_epoch())
+    ON CONFLICT (sub, client_id) DO UPDATE SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = excluded.epoch
 )
 INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $3::json) AS a
 RETURNING ARRAY[hash] AS audited";

@@ -14,6 +14,7 @@ use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::{column, subject, tenant, tenant_text};
 use crate::protocol::device_code::{DeviceDecision, PollFacts};
+use crate::protocol::epochs::SessionEpochs;
 use crate::protocol::identifiers::{ClientId, GrantId};
 use crate::protocol::instant::Instant;
 use crate::protocol::scope::ScopeSet;
@@ -134,19 +135,30 @@ pub struct NewDecision<'a> {
     pub user: &'a TokenSubject,
     /// What they granted; nothing when they denied.
     pub scopes: Vec<String>,
-    /// What they stand on must not have been revoked since.
-    pub judged_at: Instant,
+    pub session_epochs: SessionEpochs,
+    pub client_epoch: i64,
+    /// Whether the client needs a consent, so that what stood on one that has lapsed is over.
+    pub ends_lapsed_consent: bool,
 }
 
 const DECIDE: &str = "
-WITH decided AS (
-    UPDATE device_authorizations
+WITH lapsed AS (
+    UPDATE consents k SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new_epoch()
+    FROM device_authorizations d
+    WHERE d.user_code_hash = ANY($1::bytea[]) AND d.decided_at IS NULL AND d.expires_at > clock_timestamp() AND $13::bool
+          AND k.sub = $3::text AND k.client_id = d.client_id AND k.expires_at <= clock_timestamp()
+    RETURNING k.epoch
+), decided AS (
+    UPDATE device_authorizations d
     SET decided_at = clock_timestamp(), allowed = $2::bool, sub = $3::text, granted_scopes = $4::text[], tenant = $5::text,
-        identity_provider = $6::text, auth_time = $7::timestamptz, amr = $8::text[], acr = $9::text, judged_at = $10::timestamptz
+        identity_provider = $6::text, auth_time = $7::timestamptz, amr = $8::text[], acr = $9::text,
+        installation_epoch = $10::int8, client_epoch = $11::int8, user_epoch = $12::int8,
+        consent_epoch = coalesce((SELECT epoch FROM lapsed),
+                                 (SELECT k.epoch FROM consents k WHERE k.sub = $3::text AND k.client_id = d.client_id), 0)
     WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
     RETURNING client_id
 ), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM decided, json_populate_recordset(NULL::audit_events, $11::json) AS a
+    INSERT INTO audit_events SELECT a.* FROM decided, json_populate_recordset(NULL::audit_events, $14::json) AS a
     RETURNING hash
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM decided";
@@ -171,7 +183,10 @@ pub fn decide(
             &new.user.auth_time,
             &new.user.amr,
             &new.user.acr,
-            &new.judged_at,
+            &new.session_epochs.installation,
+            &new.client_epoch,
+            &new.session_epochs.user,
+            &new.ends_lapsed_consent,
         ],
         audit,
     )?;
@@ -269,12 +284,10 @@ pub struct NewDeviceGrant<'a> {
 const REDEEM: &str = "
 WITH standing AS (
     SELECT d.device_code_hash,
-           u.sub IS NOT NULL AND u.enabled AND d.judged_at > u.tokens_valid_after
-           AND c.client_id IS NOT NULL AND c.enabled AND d.judged_at > c.tokens_valid_after
-           AND d.judged_at > i.tokens_valid_after
-           AND (k.sub IS NULL OR d.judged_at > k.revoked_before) AS stands,
+           u.enabled AND u.epoch = d.user_epoch AND c.enabled AND c.epoch = d.client_epoch AND i.epoch = d.installation_epoch
+           AND coalesce(k.epoch, 0) = d.consent_epoch AS stands,
            d.redeemed_by = $3::bytea AS told,
-           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
     FROM device_authorizations d
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = d.sub
@@ -289,10 +302,12 @@ WITH standing AS (
     RETURNING d.*, standing.stands
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, tenant, auth_time, amr, acr, issued_at,
-                        expires_at, offline, claims, identity_provider, revoked_at)
+                        expires_at, offline, claims, identity_provider,
+                        installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
     SELECT $4::int4, $5::bytea, $3::bytea, spent.client_id, spent.sub, spent.granted_scopes, spent.resources, spent.tenant,
-           spent.auth_time, spent.amr, spent.acr, spent.judged_at, $6::timestamptz, $7::bool, '{}'::jsonb,
-           spent.identity_provider, CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
+           spent.auth_time, spent.amr, spent.acr, spent.decided_at, $6::timestamptz, $7::bool, '{}'::jsonb,
+           spent.identity_provider, spent.installation_epoch, spent.client_epoch, spent.user_epoch, spent.consent_epoch,
+           CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
     FROM spent
     ON CONFLICT (day, id) DO UPDATE SET attempt = grants.attempt
     RETURNING revoked_at IS NULL AS issued

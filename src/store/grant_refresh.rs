@@ -57,14 +57,12 @@ pub enum Refreshed {
 /// for tokens that stay may still repeat what it lost before, and no longer.
 const REFRESH: &str = "
 WITH standing AS (
-    SELECT u.enabled AND g.issued_at > u.tokens_valid_after
-           AND c.enabled AND g.issued_at > c.tokens_valid_after
-           AND g.issued_at > i.tokens_valid_after
-           AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
+    SELECT u.enabled AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch AND i.epoch = g.installation_epoch
+           AND coalesce(k.epoch, 0) = g.consent_epoch
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            g.attempt = $5::bytea AS told,
-           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
     FROM grants g
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = g.sub

@@ -14,6 +14,7 @@ use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{client_id, column, id, subject, tenant, tenant_text};
 use crate::protocol::claims::ClaimNames;
+use crate::protocol::epochs::Epochs;
 use crate::protocol::grant::Grant;
 use crate::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
@@ -52,7 +53,9 @@ pub struct NewGrant {
     pub acr: String,
     /// Whether it outlives its session.
     pub offline: bool,
-    /// When the code was issued: everything it stands on must not have been revoked since.
+    /// What it stands on.
+    pub epochs: Epochs,
+    /// When the code was issued: a consent must not have lapsed since.
     pub issued_at: Instant,
     /// Its absolute end.
     pub expires_at: Instant,
@@ -80,15 +83,12 @@ pub enum Redemption {
 /// beforehand, it has told its event.
 const REDEEM: &str = "
 WITH standing AS (
-    SELECT u.sub IS NOT NULL AND u.enabled AND $14::timestamptz > u.tokens_valid_after
-           AND c.client_id IS NOT NULL AND c.enabled AND $14::timestamptz > c.tokens_valid_after
-           AND $14::timestamptz > i.tokens_valid_after
-           AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL
-                                    AND s.created_at > u.tokens_valid_after AND s.created_at > i.tokens_valid_after))
-           AND (k.sub IS NULL OR $14::timestamptz > k.revoked_before)
+    SELECT u.enabled AND u.epoch = $22::int8 AND c.enabled AND c.epoch = $21::int8 AND i.epoch = $20::int8
+           AND coalesce(k.epoch, 0) = $23::int8
+           AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR $14::timestamptz >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
-           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
     FROM installation i
     LEFT JOIN users u ON u.sub = $5::text
     LEFT JOIN clients c ON c.client_id = $4::text
@@ -96,10 +96,11 @@ WITH standing AS (
     LEFT JOIN consents k ON k.sub = $5::text AND k.client_id = $4::text
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
-                        issued_at, expires_at, offline, claims, identity_provider, token_claims, revoked_at)
+                        issued_at, expires_at, offline, claims, identity_provider, token_claims,
+                        installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
     SELECT $1::int4, $2::bytea, $3::bytea, $4::text, $5::text, $6::text[], $7::text[], $8::int4, $9::text, $10::text,
            $11::timestamptz, $12::text[], $13::text, $14::timestamptz, $15::timestamptz, $16::bool, $17::jsonb, $18::text,
-           $20::jsonb, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
+           $24::jsonb, $20::int8, $21::int8, $22::int8, $23::int8, CASE WHEN $19::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM standing
     ON CONFLICT (day, id) DO UPDATE
     SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at ELSE clock_timestamp() END
@@ -107,7 +108,7 @@ WITH standing AS (
     RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, json_populate_recordset(NULL::audit_events, $21::json) AS a
+    SELECT a.* FROM redeemed, json_populate_recordset(NULL::audit_events, $25::json) AS a
     WHERE CASE WHEN redeemed.issued THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
                WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
                ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
@@ -166,7 +167,7 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
     let session_day = new.session.as_ref().map(|(day, _)| *day);
     let sid = new.session.as_ref().map(|(_, sid)| sid.as_str());
     let tenant = tenant_text(new.tenant.as_ref());
-    let values: [&(dyn ToSql + Sync); 20] = [
+    let values: [&(dyn ToSql + Sync); 24] = [
         &new.id.day,
         &&new.id.random[..],
         &&new.attempt[..],
@@ -186,6 +187,10 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
         &Json(&new.claims),
         &new.identity_provider,
         &burn,
+        &new.epochs.installation,
+        &new.epochs.client,
+        &new.epochs.user,
+        &new.epochs.consent,
         &Json(&new.token_claims),
     ];
     let rows =
@@ -264,13 +269,13 @@ SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token
        g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at,
        coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at
 FROM grants g
-CROSS JOIN installation i
-JOIN users u ON u.sub = g.sub AND g.issued_at > u.tokens_valid_after
-JOIN clients c ON c.client_id = g.client_id AND g.issued_at > c.tokens_valid_after
+JOIN installation i ON i.epoch = g.installation_epoch
+JOIN users u ON u.sub = g.sub AND u.epoch = g.user_epoch
+JOIN clients c ON c.client_id = g.client_id AND c.epoch = g.client_epoch
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
 WHERE g.offline AND g.sub = $1::text
-  AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp() AND g.issued_at > i.tokens_valid_after
-  AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
+  AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
+  AND coalesce(k.epoch, 0) = g.consent_epoch
 ORDER BY g.issued_at DESC LIMIT $2::int8";
 
 /// Grants of one user that outlive their sessions and live, the latest first, at most `limit`. Whether they were left unused
@@ -285,16 +290,16 @@ SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token
        g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
        g.expires_at, g.revoked_at
 FROM grants g
-CROSS JOIN installation i
-JOIN users u ON u.sub = g.sub AND u.enabled AND g.issued_at > u.tokens_valid_after
-JOIN clients c ON c.client_id = g.client_id AND c.enabled AND g.issued_at > c.tokens_valid_after
+JOIN installation i ON i.epoch = g.installation_epoch
+JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
+JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
 WHERE (g.day, g.id) > ($1::int4, $2::bytea)
   AND ($3::text IS NULL OR g.sub = $3::text) AND ($4::text IS NULL OR g.client_id = $4::text)
-  AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp() AND g.issued_at > i.tokens_valid_after
+  AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
-  AND (k.sub IS NULL OR g.issued_at > k.revoked_before)
+  AND coalesce(k.epoch, 0) = g.consent_epoch
 ORDER BY g.day, g.id LIMIT $5::int8";
 
 /// Grants that live, by id, at most `limit` behind `after`; of one user, of one client, or all.

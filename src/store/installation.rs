@@ -22,8 +22,6 @@ pub struct InstallationReading {
     pub asked: Monotonic,
     /// How long the answer took.
     pub took: Duration,
-    /// Tokens issued at or before are dead (`gatepost revoke --everything`).
-    pub tokens_valid_after: Instant,
 }
 
 /// Whose database this is.
@@ -35,7 +33,7 @@ pub struct Installation {
     pub issuer: String,
 }
 
-const READ: &str = "SELECT registry_version, tokens_valid_after, clock_timestamp() AS now FROM installation";
+const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
 
 /// Reads version and clock.
 pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
@@ -49,7 +47,6 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
         now: column(&row, "now")?,
         asked,
         took,
-        tokens_valid_after: column(&row, "tokens_valid_after")?,
     })
 }
 
@@ -93,14 +90,10 @@ impl RegistryWriter<'_> {
     }
 }
 
-// Whoever signed in right after a revocation of their own has a session that lies behind that mark, ahead of the clock. Nothing
-// is dated behind the installation's own mark.
+// The version goes up, too: a client's own token takes the epoch from what a process holds in memory.
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
-    UPDATE installation
-    SET tokens_valid_after = greatest(revocation_mark(), tokens_valid_after,
-        (SELECT revocation_mark_beyond(max(tokens_valid_after)) FROM users WHERE tokens_valid_after > clock_timestamp()))
-    RETURNING id
+    UPDATE installation SET epoch = new_epoch(), registry_version = registry_version + 1 RETURNING id
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )

@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::users::{UserRow, user};
+use super::users::{CurrentUser, current};
 use super::values::{column, subject, tenant_text};
-use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::epochs::SessionEpochs;
+use crate::protocol::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::instant::Instant;
 
 /// One identity elsewhere.
@@ -37,20 +38,29 @@ pub struct LinkedUser {
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
     pub claims: Map<String, Value>,
-    /// The user.
-    pub user: UserRow,
+    pub found: CurrentUser,
 }
 
 const FIND_USER: &str = "
-SELECT l.provider, l.claims AS upstream_claims, u.* FROM linked_identities l JOIN users u ON u.sub = l.sub
+SELECT l.provider, l.claims AS upstream_claims, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+FROM linked_identities l
+JOIN users u ON u.sub = l.sub
+CROSS JOIN installation i
+LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $3::text
 WHERE l.issuer = $1::text AND l.upstream_subject = $2::text";
 
-/// The user linked to that subject of that issuer. Both must be free of NUL.
-pub fn find_user(store: &Store, issuer: &str, upstream_subject: &str) -> Result<Option<LinkedUser>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND_USER, &[&issuer, &upstream_subject]))?;
+/// The user linked to that subject of that issuer, for that client where there is one. Both must be free of NUL.
+pub fn find_user(
+    store: &Store,
+    issuer: &str,
+    upstream_subject: &str,
+    client_id: Option<&ClientId>,
+) -> Result<Option<LinkedUser>, StoreError> {
+    let client_id = client_id.map(ClientId::as_str);
+    let row = store.read(|connection| connection.query_opt(FIND_USER, &[&issuer, &upstream_subject, &client_id]))?;
     let linked = |row: &Row| {
         let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
-        Ok(LinkedUser { provider: column(row, "provider")?, claims, user: user(row)? })
+        Ok(LinkedUser { provider: column(row, "provider")?, claims, found: current(row)? })
     };
     row.as_ref().map(linked).transpose()
 }
@@ -134,7 +144,7 @@ pub struct Provisioned<'a> {
 
 const PROVISION: &str = "
 WITH added AS (
-    INSERT INTO users (sub, tenant, claims) VALUES ($1::text, $2::text, $3::jsonb) RETURNING sub
+    INSERT INTO users (sub, tenant, claims) VALUES ($1::text, $2::text, $3::jsonb) RETURNING sub, epoch
 ), linked AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider, claims)
     SELECT $4::text, $5::text, added.sub, $6::text, $3::jsonb FROM added
@@ -142,16 +152,19 @@ WITH added AS (
     INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $7::json) AS a
     RETURNING hash
 )
-SELECT array(SELECT hash FROM audited) AS audited FROM added";
+SELECT array(SELECT hash FROM audited) AS audited, added.epoch, i.epoch AS installation_epoch
+FROM added CROSS JOIN installation i";
 
-/// Adds a user without user name and password, and the link to who they are there. `Taken`, and nothing added, when that
-/// identity is somebody's already.
-pub fn provision(store: &Store, new: &Provisioned<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+/// Adds a user without user name and password, and the link to who they are there; answers the epochs for their session.
+/// `Taken`, and nothing added, when that identity is somebody's already.
+pub fn provision(store: &Store, new: &Provisioned<'_>, audit: &AuditEvent<'_>) -> Result<SessionEpochs, StoreError> {
     let NewLink { issuer, upstream_subject, sub, provider } = new.link;
     let (sub, claims) = (sub.as_str(), Json(new.claims));
     let values: [&(dyn ToSql + Sync); 6] =
         [&sub, &tenant_text(new.tenant), &claims, issuer, upstream_subject, provider];
-    store.write_audited(PROVISION, &values, audit).map(drop)
+    let added = store.write_audited(PROVISION, &values, audit)?;
+    let added = added.first().ok_or_else(|| StoreError::Taken(String::from("users_pkey")))?;
+    Ok(SessionEpochs { installation: column(added, "installation_epoch")?, user: column(added, "epoch")? })
 }
 
 /// What an identity provider says anew of somebody.

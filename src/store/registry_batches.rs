@@ -80,13 +80,16 @@ impl RegistryWriter<'_> {
 }
 
 const UPSERT_CLIENTS: &str = "
-INSERT INTO clients (client_id, metadata, enabled)
-SELECT c.client_id, c.metadata, c.enabled
-FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean)
-ON CONFLICT (client_id) DO UPDATE
-SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN clients.enabled AND NOT excluded.enabled
-                              THEN revocation_mark_beyond(clients.tokens_valid_after) ELSE clients.tokens_valid_after END";
+WITH put AS MATERIALIZED (
+    SELECT c.client_id, c.metadata, c.enabled
+    FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean)
+), written AS (
+    INSERT INTO clients (client_id, metadata, enabled) SELECT client_id, metadata, enabled FROM put
+    ON CONFLICT (client_id) DO UPDATE
+    SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
+        epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch() ELSE clients.epoch END
+)
+SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
 
 const REMOVE_CLIENTS: &str = "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
 
@@ -112,16 +115,16 @@ pub struct PutClient<'a> {
 impl RegistryWriter<'_> {
     /// Registers clients or replaces their registrations. Disabling ends what was issued to one.
     pub fn upsert_clients(&mut self, clients: &[PutClient<'_>]) -> Result<(), StoreError> {
-        for client in clients.iter().filter(|client| !client.enabled) {
-            self.note_disabled(client.client_id);
-        }
         let rows: Vec<Value> = clients
             .iter()
             .map(|PutClient { client_id, metadata, enabled }| {
                 json!({"client_id": client_id.as_str(), "metadata": metadata, "enabled": enabled})
             })
             .collect();
-        self.execute(UPSERT_CLIENTS, &[&Json(rows)]).map(drop)
+        for disabled in self.query(UPSERT_CLIENTS, &[&Json(rows)])? {
+            self.note_revoked_client(column(&disabled, "client_id")?);
+        }
+        Ok(())
     }
 
     /// Removes clients with their secrets and consents; answers what those were that there were, by `client_id`.

@@ -30,8 +30,8 @@ pub struct RegistryWriter<'a> {
     transaction: Transaction<'a>,
     chain: Chain,
     wrote: bool,
-    changed_users: Vec<String>,
-    disabled_clients: Vec<String>,
+    revoked_users: Vec<String>,
+    revoked_clients: Vec<String>,
 }
 
 impl Store {
@@ -51,12 +51,12 @@ impl Store {
                 transaction,
                 chain: self.chains().begin_tentatively(),
                 wrote: false,
-                changed_users: Vec::new(),
-                disabled_clients: Vec::new(),
+                revoked_users: Vec::new(),
+                revoked_clients: Vec::new(),
             };
             let answer = change(&mut writer)?;
             if writer.wrote {
-                writer.raise_marks()?;
+                writer.call_clients()?;
                 writer.transaction.commit().map_err(StoreError::from)?;
             }
             Ok::<_, E>((answer, writer.wrote.then_some(writer.chain)))
@@ -76,30 +76,28 @@ fn busy(error: StoreError) -> StoreError {
     error
 }
 
-const RAISE_MARKS: &str = "
-WITH raised AS (
-    UPDATE users SET tokens_valid_after = greatest(revocation_mark(), tokens_valid_after)
-    WHERE sub = ANY($1::text[]) AND tokens_valid_after > transaction_timestamp() RETURNING sub
-), ended AS (
-    SELECT client_id FROM clients WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()
-), called AS (
-    UPDATE session_clients SET due_at = clock_timestamp()
-    WHERE (sub IN (SELECT sub FROM raised) OR client_id IN (SELECT client_id FROM ended)) AND due_at IS NULL AND tries = 0
-)
-UPDATE clients SET tokens_valid_after = greatest(revocation_mark(), tokens_valid_after)
-WHERE client_id = ANY($2::text[]) AND tokens_valid_after > transaction_timestamp()";
+const CALL_CLIENTS: &str = "
+UPDATE session_clients SET due_at = clock_timestamp()
+WHERE (sub = ANY($1::text[]) OR client_id = ANY($2::text[])) AND due_at IS NULL AND tries = 0";
 
 impl RegistryWriter<'_> {
-    /// Moves the marks that this change has set to its end: what was issued while it was under way is ended, too. They are
-    /// told by lying ahead of its beginning. No further than its end: nobody has seen them yet, so nothing is dated behind
-    /// them, and who is waited for to sign in again waits for one revocation only. The clients concerned are called.
-    fn raise_marks(&mut self) -> Result<(), StoreError> {
-        if !self.changed_users.is_empty() || !self.disabled_clients.is_empty() {
-            self.transaction.execute(RAISE_MARKS, &[&self.changed_users, &self.disabled_clients])?;
+    /// Has the clients called that this change concerns: at its end, so that who signed in meanwhile is among them.
+    fn call_clients(&mut self) -> Result<(), StoreError> {
+        if !self.revoked_users.is_empty() || !self.revoked_clients.is_empty() {
+            self.transaction.execute(CALL_CLIENTS, &[&self.revoked_users, &self.revoked_clients])?;
         }
         Ok(())
     }
 }
+
+const REVOKE_CLIENT: &str = "
+WITH revoked AS (
+    UPDATE clients SET epoch = new_epoch() WHERE client_id = $1::text RETURNING client_id
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
 
 const INSERT_CLIENT_SECRET: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
@@ -131,9 +129,17 @@ impl RegistryWriter<'_> {
         self.upsert_clients(&[PutClient { client_id, metadata, enabled }])
     }
 
-    /// A new client's mark is the second it was made in, which may lie ahead of the beginning, too, and stays there.
-    pub(super) fn note_disabled(&mut self, client_id: &ClientId) {
-        self.disabled_clients.push(client_id.as_str().to_owned());
+    pub(super) fn note_revoked_client(&mut self, client_id: String) {
+        self.revoked_clients.push(client_id);
+    }
+
+    /// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
+    /// when there is no such client. A change of the registry: what a process issues by the registration that it holds is dead
+    /// until it has read the new epoch.
+    pub fn revoke_client(&mut self, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+        let revoked = self.audited(REVOKE_CLIENT, &[&client_id.as_str()], slice::from_ref(audit))?;
+        self.note_revoked_client(client_id.to_string());
+        Ok(!revoked.is_empty())
     }
 
     /// Adds a secret, or replaces the one of the same id.
@@ -208,13 +214,17 @@ WHERE u.tenant = $1::text AND (u.username_key = lower(normalize($2::text, NFKC))
 ORDER BY u.username IS NULL LIMIT 1 FOR UPDATE";
 
 const UPDATE_USER: &str = "
+WITH before AS (
+    SELECT epoch FROM users WHERE sub = $1::text FOR UPDATE
+)
 UPDATE users
 SET username = $2::text, username_key = lower(normalize($2::text, NFKC)), tenant = $3::text, enabled = $4::bool,
     claims = $5::jsonb, password_hash = coalesce($6::text, password_hash), updated_at = clock_timestamp(),
-    tokens_valid_after = CASE WHEN (enabled AND NOT $4::bool) OR tenant IS DISTINCT FROM $3::text
-                                   OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
-                              THEN revocation_mark_beyond(tokens_valid_after) ELSE tokens_valid_after END
-WHERE sub = $1::text";
+    epoch = CASE WHEN (enabled AND NOT $4::bool) OR tenant IS DISTINCT FROM $3::text
+                      OR coalesce($6::text <> password_hash, $6::text IS NOT NULL)
+                 THEN new_epoch() ELSE users.epoch END
+FROM before WHERE sub = $1::text
+RETURNING users.epoch <> before.epoch AS revoked";
 
 const REMOVE_USER: &str = "
 WITH removed AS (DELETE FROM users WHERE sub = $1::text RETURNING sub),
@@ -265,7 +275,6 @@ impl RegistryWriter<'_> {
 
     /// Changes a user; `false` when there is none. Disabling and another password end what was signed in before.
     pub fn update_user(&mut self, change: &UserChange<'_>) -> Result<bool, StoreError> {
-        self.changed_users.push(change.sub.as_str().to_owned());
         let hash = change.password_hash.map(SecretText::expose);
         let values: [&(dyn ToSql + Sync); 6] = [
             &change.sub.as_str(),
@@ -275,7 +284,12 @@ impl RegistryWriter<'_> {
             &Json(change.claims),
             &hash,
         ];
-        Ok(self.execute(UPDATE_USER, &values)? > 0)
+        let changed = self.query(UPDATE_USER, &values)?;
+        let Some(changed) = changed.first() else { return Ok(false) };
+        if column(changed, "revoked")? {
+            self.revoked_users.push(change.sub.to_string());
+        }
+        Ok(true)
     }
 
     /// Removes a user with their consents; the subject is never given again. `false` when there was none.

@@ -12,9 +12,10 @@ use super::error::StoreError;
 use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
 use super::values::{column, sid, subject, tenant, tenant_text};
+use crate::protocol::epochs::SessionEpochs;
 use crate::protocol::identifiers::{Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
-use crate::protocol::liveness::{SessionFooting, UserFooting};
+use crate::protocol::liveness::SessionFooting;
 use crate::protocol::session::Session;
 
 /// A session as stored.
@@ -38,8 +39,7 @@ pub struct SessionRow {
     pub identity_provider: String,
     /// The issuer that this name stood for; `None` for `local`.
     pub upstream_issuer: Option<String>,
-    /// When it began: judged against `tokens_valid_after`.
-    pub created_at: Instant,
+    pub epochs: SessionEpochs,
     /// Its natural end.
     pub expires_at: Instant,
     /// When somebody ended it.
@@ -59,7 +59,6 @@ impl SessionRow {
             identity_provider: Some(self.identity_provider.clone()),
             upstream_issuer: self.upstream_issuer.clone(),
             expires_at: self.expires_at,
-            created_at: self.created_at,
         }
     }
 }
@@ -71,51 +70,50 @@ pub struct FoundSession {
     pub session: SessionRow,
     /// Whose it is; `None` when that user is gone: then the session is dead.
     pub user: Option<UserRow>,
-    /// The installation's own mark (`gatepost revoke --everything`).
-    pub installation_tokens_valid_after: Instant,
+    pub installation_epoch: i64,
 }
 
 impl FoundSession {
     /// For the core to judge.
     pub fn facts(&self) -> SessionFooting {
+        let user = self.user.as_ref().filter(|user| user.enabled);
         SessionFooting {
-            begun_at: self.session.created_at,
             ended: self.session.ended_at.is_some(),
             expires_at: self.session.expires_at,
-            user: self
-                .user
-                .as_ref()
-                .map(|user| UserFooting { enabled: user.enabled, tokens_valid_after: user.tokens_valid_after }),
-            installation_tokens_valid_after: self.installation_tokens_valid_after,
+            epochs: self.session.epochs,
+            epochs_now: user.map(|user| SessionEpochs { installation: self.installation_epoch, user: user.epoch }),
         }
     }
 }
 
 // Who comes from upstream must still be linked: whoever unlinks waits for that lock, or this waits for them and finds no link.
-// Their way there and back is spent with it, so that it ends in one session, whatever comes back twice.
+// Their way there and back is spent with it, so that it ends in one session, whatever comes back twice. What was revoked while
+// they signed in ends that sign-in, too.
 const INSERT: &str = "
 WITH link AS MATERIALIZED (
     SELECT FROM linked_identities WHERE issuer = $15::text AND upstream_subject = $12::text AND sub = $4::text FOR KEY SHARE
 ), spent AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash) SELECT $19::int4, $15::text, $20::bytea FROM link
+    INSERT INTO used_assertions (day, issuer, jti_hash) SELECT $20::int4, $15::text, $21::bytea FROM link
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day >= $16::int4 AND u.issuer = $15::text AND u.jti_hash = ANY ($17::bytea[]) AND u.taken_at > $18::timestamptz)
+        WHERE u.day >= $17::int4 AND u.issuer = $15::text AND u.jti_hash = ANY ($18::bytea[]) AND u.taken_at > $19::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), begun AS (
-    INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, created_at, expires_at,
-                          upstream_subject, upstream_sid, upstream_id_token, upstream_issuer)
-    SELECT $1::int4, $2::bytea, $3::text, $4::text, $5::timestamptz, $6::text[], $7::text, $8::text, $9::text,
-           $10::timestamptz, $11::timestamptz, $12::text, $13::text, $14::bytea, $15::text
-    WHERE $12::text IS NULL OR EXISTS (SELECT FROM spent)
+    INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, expires_at,
+                          installation_epoch, upstream_subject, upstream_sid, upstream_id_token, upstream_issuer, user_epoch)
+    SELECT $1::int4, $2::bytea, $3::text, u.sub, $5::timestamptz, $6::text[], $7::text, $8::text, $9::text, $10::timestamptz,
+           i.epoch, $12::text, $13::text, $14::bytea, $15::text, u.epoch
+    FROM users u CROSS JOIN installation i
+    WHERE u.sub = $4::text AND u.epoch = $16::int8 AND i.epoch = $11::int8 AND ($12::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 )
-INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $21::json) AS a
+INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $22::json) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Begins a session under the hash of its cookie's handle; `arrival` where it came from an identity provider: then `false`
-/// when that identity is the user's no longer, or signed out there meanwhile, or came in by the same way before.
+/// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since they were read; and, where it
+/// came from an identity provider (`arrival`), when that identity is the user's no longer, or signed out there meanwhile, or
+/// came in by the same way before.
 pub fn insert(
     store: &Store,
     session: &SessionRow,
@@ -136,12 +134,13 @@ pub fn insert(
             &session.acr,
             &tenant_text(session.tenant.as_ref()),
             &session.identity_provider,
-            &session.created_at,
             &session.expires_at,
+            &session.epochs.installation,
             &upstream.map(|upstream| &upstream.subject),
             &upstream.and_then(|upstream| upstream.sid.as_ref()),
             &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
             &session.upstream_issuer,
+            &session.epochs.user,
             &arrival.map(|arrival| arrival.left_at.day()),
             &arrival.map(Arrival::logout_keys),
             &arrival.map(|arrival| arrival.left_at),
@@ -155,9 +154,9 @@ pub fn insert(
 
 const FIND: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at,
-       i.tokens_valid_after AS installation_valid_after,
-       u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at,
+       i.epoch AS installation_epoch_now,
+       u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
 FROM sessions s
 CROSS JOIN installation i
 LEFT JOIN users u ON u.sub = s.sub
@@ -171,12 +170,12 @@ pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<Fo
 
 const LIST: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at
+       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at
 FROM sessions s
-CROSS JOIN installation i
-JOIN users u ON u.sub = s.sub AND u.enabled AND s.created_at > u.tokens_valid_after
+JOIN installation i ON i.epoch = s.installation_epoch
+JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
 WHERE (s.day, s.sid) > ($1::int4, $2::text) AND ($3::text IS NULL OR s.sub = $3::text)
-  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp() AND s.created_at > i.tokens_valid_after
+  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
 ORDER BY s.day, s.sid LIMIT $4::int8";
 
 /// Sessions that live, by day and sid, at most `limit` behind `after`; of one user, or all.
@@ -193,12 +192,12 @@ pub fn list(
 
 const LIST_OF_USER: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at
+       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at
 FROM sessions s
-CROSS JOIN installation i
-JOIN users u ON u.sub = s.sub AND u.enabled AND s.created_at > u.tokens_valid_after
+JOIN installation i ON i.epoch = s.installation_epoch
+JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
 WHERE s.sub = $1::text
-  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp() AND s.created_at > i.tokens_valid_after
+  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
 ORDER BY s.auth_time DESC LIMIT $2::int8";
 
 /// Sessions of one user that live, the latest sign-in first, at most `limit`.
@@ -209,7 +208,7 @@ pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Sess
 
 const FIND_OF_USER: &str = "
 SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.created_at AS begun_at, s.expires_at, s.ended_at
+       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at
 FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
 /// Looks up a session by its public name: of this user, nobody else's.
@@ -273,6 +272,8 @@ pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'
 /// A fresh sign-in of the same user within a session.
 #[derive(Clone, Debug)]
 pub struct SessionRenewal<'a> {
+    /// Of the user as they were read to sign in.
+    pub epochs: SessionEpochs,
     /// The hash of the cookie's new handle; the old handle finds nothing from now on.
     pub handle_hash: [u8; 32],
     /// `auth_time` from now on.
@@ -287,12 +288,16 @@ pub struct SessionRenewal<'a> {
     pub upstream: Option<&'a Arrival>,
 }
 
+// The session's own epochs are compared, not the user's: an update that waited for a change of password looks again at the row it
+// updates, and at no other.
 const RENEW: &str = "
 WITH link AS MATERIALIZED (
     SELECT l.sub FROM linked_identities l WHERE l.issuer = $12::text AND l.upstream_subject = $9::text FOR KEY SHARE
 ), alive AS MATERIALIZED (
     SELECT s.sub FROM sessions s
-    WHERE s.day = $1::int4 AND s.sid = $2::text AND s.ended_at IS NULL AND s.created_at = $8::timestamptz FOR UPDATE
+    WHERE s.day = $1::int4 AND s.sid = $2::text AND s.ended_at IS NULL AND s.user_epoch = $8::int8
+      AND s.installation_epoch = $18::int8
+    FOR UPDATE
 ), spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash) SELECT $16::int4, $12::text, $17::bytea FROM link JOIN alive USING (sub)
     WHERE NOT EXISTS (
@@ -304,17 +309,17 @@ WITH link AS MATERIALIZED (
     UPDATE sessions SET handle_hash = $3::bytea, auth_time = $4::timestamptz, amr = $5::text[], acr = $6::text,
                         identity_provider = $7::text, upstream_subject = $9::text, upstream_sid = $10::text, upstream_id_token = $11::bytea,
                         upstream_issuer = $12::text
-    WHERE day = $1::int4 AND sid = $2::text AND EXISTS (SELECT FROM alive) AND ($9::text IS NULL OR EXISTS (SELECT FROM spent))
+    WHERE day = $1::int4 AND sid = $2::text AND user_epoch = $8::int8 AND EXISTS (SELECT FROM alive) AND ($9::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 ), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM renewed, json_populate_recordset(NULL::audit_events, $18::json) AS a
+    INSERT INTO audit_events SELECT a.* FROM renewed, json_populate_recordset(NULL::audit_events, $19::json) AS a
     RETURNING hash
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM renewed";
 
-/// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive, or began
-/// anew since it was read: by a change of password, which this sign-in may know nothing of; or when the identity that it
-/// comes from is the user's no longer, or signed out there meanwhile, or came in by the same way before.
+/// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive, or the user
+/// was read before a revocation or a change of password that it outlived; or when the identity that the sign-in comes from is
+/// the user's no longer, or signed out there meanwhile, or came in by the same way before.
 pub fn renew(
     store: &Store,
     session: &SessionRow,
@@ -333,7 +338,7 @@ pub fn renew(
             &renewal.amr,
             &renewal.acr,
             &renewal.identity_provider,
-            &session.created_at,
+            &renewal.epochs.user,
             &upstream.map(|upstream| &upstream.subject),
             &upstream.and_then(|upstream| upstream.sid.as_ref()),
             &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
@@ -343,6 +348,7 @@ pub fn renew(
             &arrival.map(|arrival| arrival.left_at),
             &arrival.map(|arrival| arrival.way_over_at.day()),
             &arrival.map(|arrival| &arrival.way[..]),
+            &renewal.epochs.installation,
         ],
         audit,
     )?;
@@ -354,7 +360,7 @@ fn found(row: &Row) -> Result<FoundSession, StoreError> {
     Ok(FoundSession {
         session: session(row)?,
         user: has_user.then(|| user(row)).transpose()?,
-        installation_tokens_valid_after: column(row, "installation_valid_after")?,
+        installation_epoch: column(row, "installation_epoch_now")?,
     })
 }
 
@@ -369,7 +375,7 @@ fn session(row: &Row) -> Result<SessionRow, StoreError> {
         tenant: tenant(row, "session_tenant")?,
         identity_provider: column(row, "identity_provider")?,
         upstream_issuer: column(row, "upstream_issuer")?,
-        created_at: column(row, "begun_at")?,
+        epochs: SessionEpochs { installation: column(row, "installation_epoch")?, user: column(row, "user_epoch")? },
         expires_at: column(row, "expires_at")?,
         ended_at: column(row, "ended_at")?,
     })

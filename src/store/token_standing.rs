@@ -7,10 +7,11 @@ use super::Store;
 use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::column;
-use crate::protocol::access_token::AccessToken;
+use crate::protocol::access_token::{AccessToken, StandsOn};
+use crate::protocol::epochs::Epochs;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
-use crate::protocol::liveness::{ClientFacts, GrantFacts, LivenessFacts, SessionFacts};
+use crate::protocol::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 
 /// What was found. An absent row is `None`: what a token names and is not there makes it dead.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,11 +23,13 @@ pub struct TokenStanding {
 }
 
 const FIND: &str = "
-SELECT r.jti IS NOT NULL AS revoked, i.tokens_valid_after AS installation_valid_after,
-       c.enabled AS client_enabled, c.tokens_valid_after AS client_valid_after,
-       g.offline, g.revoked_at, g.expires_at,
-       s.sid, s.ended_at, k.revoked_before,
-       u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.tokens_valid_after
+SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
+       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, coalesce(u.epoch, 0) AS user_epoch,
+       coalesce(k.epoch, 0) AS consent_epoch,
+       g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation, g.client_epoch AS of_client,
+       g.user_epoch AS of_user, g.consent_epoch AS of_consent,
+       s.sid, s.ended_at,
+       u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = $1::int4 AND r.jti = $2::bytea
 LEFT JOIN clients c ON c.client_id = $3::text
@@ -37,7 +40,11 @@ LEFT JOIN consents k ON k.sub = $4::text AND k.client_id = $3::text";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user, counts as absent.
 pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreError> {
-    let (jti, user, grant) = (token.jti.encode(), token.user.as_ref(), token.jti.grant);
+    let (jti, user) = (token.jti.encode(), token.user.as_ref());
+    let grant = match token.jti.stands_on {
+        StandsOn::Grant(grant) => Some(grant),
+        StandsOn::User(_) | StandsOn::Client { .. } => None,
+    };
     let sid = user.and_then(|user| user.sid.as_ref());
     let row = store.read(|connection| {
         connection.query_one(
@@ -63,16 +70,10 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
         token_revoked: column(row, "revoked")?,
         grant: grant(row)?,
         session: session(row)?,
-        client: client(row)?,
-        consent_revoked_before: column(row, "revoked_before")?,
-        installation_tokens_valid_after: Some(column(row, "installation_valid_after")?),
+        client_enabled: column(row, "client_enabled")?,
+        epochs: epochs(row, ["installation_epoch", "client_epoch", "user_epoch", "consent_epoch"])?,
     };
     Ok(TokenStanding { facts, user: has_user.then(|| user(row)).transpose()? })
-}
-
-fn client(row: &Row) -> Result<Option<ClientFacts>, StoreError> {
-    let Some(enabled) = column(row, "client_enabled")? else { return Ok(None) };
-    Ok(Some(ClientFacts { enabled, tokens_valid_after: column(row, "client_valid_after")? }))
 }
 
 fn session(row: &Row) -> Result<Option<SessionFacts>, StoreError> {
@@ -84,5 +85,15 @@ fn session(row: &Row) -> Result<Option<SessionFacts>, StoreError> {
 fn grant(row: &Row) -> Result<Option<GrantFacts>, StoreError> {
     let Some(offline) = column(row, "offline")? else { return Ok(None) };
     let revoked = column::<Option<Instant>>(row, "revoked_at")?.is_some();
-    Ok(Some(GrantFacts { revoked, offline, expires_at: column(row, "expires_at")? }))
+    let epochs = epochs(row, ["of_installation", "of_client", "of_user", "of_consent"])?;
+    Ok(Some(GrantFacts { revoked, offline, expires_at: column(row, "expires_at")?, epochs }))
+}
+
+fn epochs(row: &Row, [installation, client, user, consent]: [&'static str; 4]) -> Result<Epochs, StoreError> {
+    Ok(Epochs {
+        installation: column(row, installation)?,
+        client: column(row, client)?,
+        user: column(row, user)?,
+        consent: column(row, consent)?,
+    })
 }

@@ -9,8 +9,8 @@ use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, subject, tenant, tenant_text};
-use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::instant::Instant;
+use crate::protocol::epochs::{Epochs, SessionEpochs};
+use crate::protocol::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::secret::SecretText;
 use crate::protocol::user::User;
 
@@ -29,8 +29,7 @@ pub struct UserRow {
     pub enabled: bool,
     /// `claims`
     pub claims: Map<String, Value>,
-    /// What was issued or begun at or before is dead.
-    pub tokens_valid_after: Instant,
+    pub epoch: i64,
 }
 
 impl UserRow {
@@ -47,8 +46,29 @@ impl UserRow {
             tenant: self.tenant.clone(),
             enabled: self.enabled,
             claims: self.claims.clone().into_iter().collect(),
-            tokens_valid_after: self.tokens_valid_after,
+            epoch: self.epoch,
         }
+    }
+}
+
+/// A user, and what is issued to them now stands on: all of it read in one statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurrentUser {
+    pub user: UserRow,
+    pub installation_epoch: i64,
+    /// Of their consent to the client that was named.
+    pub consent_epoch: i64,
+}
+
+impl CurrentUser {
+    /// For a session of theirs.
+    pub fn session_epochs(&self) -> SessionEpochs {
+        SessionEpochs { installation: self.installation_epoch, user: self.user.epoch }
+    }
+
+    /// For what that client gets.
+    pub fn epochs(&self, client_epoch: i64) -> Epochs {
+        self.session_epochs().at_client(client_epoch, self.consent_epoch)
     }
 }
 
@@ -75,23 +95,42 @@ pub struct SignInAccount {
     /// The canonical name, whether or not somebody has it: failures are counted by it.
     pub username_key: String,
     /// Who has it.
-    pub user: Option<UserRow>,
+    pub user: Option<CurrentUser>,
 }
 
 const FIND_FOR_SIGN_IN: &str = "
-SELECT k.username_key AS typed_key, u.*
-FROM (SELECT lower(normalize($2::text, NFKC)) AS username_key) AS k
-LEFT JOIN users u ON u.tenant = $1::text AND u.username_key = k.username_key";
+SELECT t.username_key AS typed_key, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+FROM (SELECT lower(normalize($2::text, NFKC)) AS username_key) AS t
+CROSS JOIN installation i
+LEFT JOIN users u ON u.tenant = $1::text AND u.username_key = t.username_key
+LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $3::text";
 
-/// Looks for the user of that name in that tenant (or without one). The name must be free of NUL.
+/// Looks for the user of that name in that tenant (or without one), for that client where there is one. The name must be free
+/// of NUL.
 pub fn find_for_sign_in(
     store: &Store,
     tenant: Option<&TenantName>,
     username: &str,
+    client_id: Option<&ClientId>,
 ) -> Result<SignInAccount, StoreError> {
-    let row = store.read(|connection| connection.query_one(FIND_FOR_SIGN_IN, &[&tenant_text(tenant), &username]))?;
+    let (tenant, client_id) = (tenant_text(tenant), client_id.map(ClientId::as_str));
+    let row = store.read(|connection| connection.query_one(FIND_FOR_SIGN_IN, &[&tenant, &username, &client_id]))?;
     let present = column::<Option<&str>>(&row, "sub")?.is_some();
-    Ok(SignInAccount { username_key: column(&row, "typed_key")?, user: present.then(|| user(&row)).transpose()? })
+    Ok(SignInAccount { username_key: column(&row, "typed_key")?, user: present.then(|| current(&row)).transpose()? })
+}
+
+const FIND_FOR_CLIENT: &str = "
+SELECT u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+FROM users u
+CROSS JOIN installation i
+LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = $2::text
+WHERE u.sub = $1::text";
+
+/// Reads one user, for what that client gets.
+pub fn find_for_client(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<CurrentUser>, StoreError> {
+    let (sub, client_id) = (sub.as_str(), client_id.as_str());
+    let row = store.read(|connection| connection.query_opt(FIND_FOR_CLIENT, &[&sub, &client_id]))?;
+    row.as_ref().map(current).transpose()
 }
 
 pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = $1::text";
@@ -141,8 +180,7 @@ pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<()
 
 const SET_PASSWORD: &str = "
 WITH changed AS (
-    UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(),
-                     tokens_valid_after = revocation_mark_beyond(tokens_valid_after)
+    UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(), epoch = new_epoch()
     WHERE sub = $1::text RETURNING sub
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
@@ -162,17 +200,9 @@ pub fn set_password(
     Ok(!store.write_audited(SET_PASSWORD, &[&sub.as_str(), &hash.expose()], audit)?.is_empty())
 }
 
-// A sign-in right after a revocation begins just behind its mark. Where no session did, the mark reaches everything already:
-// codes, grants and tokens are given only once each revocation from then on reaches them (`liveness::may_be_issued_at`). So
-// revocations in a row do not push each other ahead, and keep nobody waiting. A sign-in that is under way meanwhile counts as
-// one that came afterwards; changes of what people sign in with must end it, too, and always move the mark on.
 const REVOKE: &str = "
 WITH revoked AS (
-    UPDATE users u
-    SET tokens_valid_after =
-        CASE WHEN EXISTS (SELECT FROM sessions s WHERE s.sub = u.sub AND s.created_at > u.tokens_valid_after)
-             THEN revocation_mark_beyond(u.tokens_valid_after) ELSE greatest(revocation_mark(), u.tokens_valid_after) END
-    WHERE u.sub = $1::text RETURNING u.sub
+    UPDATE users SET epoch = new_epoch() WHERE sub = $1::text RETURNING sub
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
 ), audited AS (
@@ -193,6 +223,14 @@ pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) 
     store.write(|connection| connection.execute(REHASH, &[&sub.as_str(), &old.expose(), &new.expose()])).map(drop)
 }
 
+pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
+    Ok(CurrentUser {
+        user: user(row)?,
+        installation_epoch: column(row, "installation_epoch")?,
+        consent_epoch: column(row, "consent_epoch")?,
+    })
+}
+
 pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
     Ok(UserRow {
         sub: subject(row, "sub")?,
@@ -201,6 +239,6 @@ pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
         password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),
         enabled: column(row, "enabled")?,
         claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
-        tokens_valid_after: column(row, "tokens_valid_after")?,
+        epoch: column(row, "epoch")?,
     })
 }

@@ -315,9 +315,7 @@ fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
     let in_flight = code(&mut browser, &path(&[]));
     let of_another_client = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     assert_eq!(userinfo(&gatepost, got["access_token"].as_str().unwrap()).status, 200);
-    gatepost
-        .database
-        .run_a_moment_later("UPDATE consents SET revoked_before = clock_timestamp() WHERE client_id = 'conf2'");
+    gatepost.database.run("UPDATE consents SET scopes = '{}', claims = '{}', epoch = 1 WHERE client_id = 'conf2'");
     let refused = redeem_as(&gatepost, CONF2, RP2, &in_flight);
     assert_eq!((refused.status, &refused.json()["error"]), (400, &json!("invalid_grant")));
     assert_eq!(userinfo(&gatepost, got["access_token"].as_str().unwrap()).status, 401);

@@ -425,10 +425,7 @@ fn who_is_revoked_while_upstream_is_asked_signs_in_anew() {
     let answer = person.visit(&house.request(&[]));
     let claims = house.assert_signed_in(&answer, "at first");
     let callback = house.at_the_gate(&mut person, &[("prompt", "login")]);
-    let revoke = format!(
-        "UPDATE users SET tokens_valid_after = revocation_mark_beyond(tokens_valid_after) WHERE sub = '{}'",
-        text(&claims, "sub")
-    );
+    let revoke = format!("UPDATE users SET epoch = new_epoch() WHERE sub = '{}'", text(&claims, "sub"));
     house.upstream.fault(Place::Token, Fault::Held);
     let answer = thread::scope(|scope| {
         let back = scope.spawn(|| person.get(&callback));

@@ -9,9 +9,9 @@ use crate::support::device::{
     BOX, DEVICE_CODE, SCOPE, TV, allow, ask, decide, document, pass_the_interval, poll, poll_with, post,
     reach_decision, start, user_code, with_devices,
 };
-use crate::support::flow::{assert_refused, basic, issued, names, signed_in, text, userinfo};
-use crate::support::gatepost::{CONF1_SECRET, Gatepost};
-use crate::support::http::Answer;
+use crate::support::flow::{self, assert_refused, authorize_path, basic, issued, names, signed_in, text, userinfo};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
+use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
 use crate::support::waiting::until_served;
 
@@ -278,11 +278,8 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
         [(&disable as &dyn Fn(), "disabled"), (&revoke, "revoked"), (&revoke_client, "client revoked")]
     {
         assert_refused(&allowed(change), 400, "invalid_grant", case);
-        // The marks lie two seconds ahead.
-        gatepost.database.run(
-            "UPDATE users SET tokens_valid_after = tokens_valid_after - interval '3 seconds', enabled = true;
-             UPDATE clients SET tokens_valid_after = tokens_valid_after - interval '3 seconds'",
-        );
+        gatepost.database.run("UPDATE users SET enabled = true");
+        gatepost.settle();
     }
     let narrow = || {
         let mut narrowed = document();
@@ -307,13 +304,47 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
 fn what_is_allowed_right_after_a_revocation_is_within_reach_of_the_next_one() {
     let gatepost = serve();
     for _ in 0..3 {
-        gatepost.run_well(&["user", "revoke", "alice"], "");
         let device = start(&gatepost, TV, &[]);
         allow(&mut gatepost.browser(), &device);
+        let tokens = issued(&poll(&gatepost, TV, &device));
+        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+        gatepost.run_well(&["user", "revoke", "alice"], "");
+        assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
     }
-    let mark = "date_trunc('second', decided_at) + interval '2999999 microseconds'";
-    assert_eq!(gatepost.database.count(&format!("device_authorizations WHERE judged_at > {mark}")), 0);
-    assert_eq!(gatepost.database.count(&format!("device_authorizations WHERE judged_at <= {mark}")), 3);
+}
+
+#[test]
+fn a_device_that_is_allowed_after_a_consent_lapsed_survives_the_next_one_that_is_remembered() {
+    let client = json!({
+        "require_consent": true, "consent_lifetime": 3_600, "redirect_uris": [RP1], "response_types": ["code"],
+        "grant_types": ["authorization_code", DEVICE_CODE, "refresh_token"],
+    });
+    let gatepost = Gatepost::start_with(&with_devices(&[("both", client)]), &[]);
+    let mut browser = signed_in(&gatepost);
+    let tokens = |browser: &mut Browser| {
+        let device = start(&gatepost, "both", &[]);
+        allow(browser, &device);
+        issued(&poll(&gatepost, "both", &device))
+    };
+    let refresh = |tokens: &Value| {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", text(tokens, "refresh_token"))];
+        post(&gatepost, "/connect/token", "both", &form)
+    };
+    let remember = |browser: &mut Browser| {
+        let page = browser.visit(&authorize_path("both", RP1, &[]));
+        let answer = flow::decide(browser, &page, "allow", &["profile"], true);
+        assert!(answer.query().contains_key("code"), "{}", answer.text());
+    };
+    remember(&mut browser);
+    let before = tokens(&mut browser);
+    gatepost.database.run(
+        "UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp() - interval '1 second'",
+    );
+    let after = tokens(&mut browser);
+    assert_refused(&refresh(&before), 400, "invalid_grant", "what stood on the consent that lapsed");
+    let after = issued(&refresh(&after));
+    remember(&mut browser);
+    issued(&refresh(&after));
 }
 
 #[test]

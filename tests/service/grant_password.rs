@@ -131,6 +131,7 @@ fn what_is_given_right_after_a_revocation_is_reached_by_the_next() {
         assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
         gatepost.run_well(&["client", "revoke", "direct"], "");
         assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 401);
+        gatepost.settle();
     }
 }
 

@@ -256,7 +256,7 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
         let made = exchanged(&gatepost, "gateway", &token);
         gatepost.run_well(&["client", "revoke", client_id], "");
         assert!(!lives(&gatepost, &made), "{client_id}");
-        gatepost.database.run("UPDATE clients SET tokens_valid_after = 'epoch'");
+        gatepost.settle();
     }
     // Signing out ends what is not offline; an offline grant outlives it, and so does what came from it.
     let online = exchanged(&gatepost, "gateway", &of_web(&gatepost, &mut browser, "openid stock.read"));

@@ -98,22 +98,10 @@ fn what_is_over_is_inactive() {
     assert_eq!(CONF2.introspect(&gatepost, refresh(&second))["active"], true);
     for (end, undo) in [
         ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
-        (
-            "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE users SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE clients SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE installation SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE consents SET revoked_before = clock_timestamp() + interval '2 s'",
-            "UPDATE consents SET revoked_before = 'epoch'",
-        ),
+        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
+        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
+        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
+        ("UPDATE consents SET epoch = epoch + 1", "UPDATE consents SET epoch = epoch - 1"),
         ("UPDATE grants SET revoked_at = clock_timestamp()", "UPDATE grants SET revoked_at = NULL"),
         (
             "UPDATE grants SET expires_at = clock_timestamp() - interval '1 s'",

@@ -350,25 +350,25 @@ fn what_a_token_stands_on_is_looked_at_each_time() {
     }
     gatepost.apply(&document());
     assert_error(&CONF1.refresh(&gatepost, refresh(&held)), 400, "invalid_grant");
-    for undo in [
-        "UPDATE users SET enabled = false",
-        "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-        "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-        "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-        "INSERT INTO consents (sub, client_id, scopes, claims, revoked_before) \
-         SELECT sub, 'conf1', '{}', '{}', clock_timestamp() + interval '2 s' FROM users WHERE username = 'alice'",
-        "DELETE FROM grants",
-        "UPDATE grants SET generation = -1",
+    for (undo, mend) in [
+        ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
+        ("UPDATE users SET epoch = epoch + 1", ""),
+        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
+        ("UPDATE installation SET epoch = epoch + 1", ""),
+        (
+            "INSERT INTO consents (sub, client_id, scopes, claims, epoch) \
+             SELECT sub, 'conf1', '{}', '{}', 1 FROM users WHERE username = 'alice'",
+            "DELETE FROM consents",
+        ),
+        ("DELETE FROM grants", ""),
+        ("UPDATE grants SET generation = -1", ""),
     ] {
-        gatepost.database.run(
-            "UPDATE users SET enabled = true, tokens_valid_after = 'epoch'; DELETE FROM consents; \
-             UPDATE clients SET tokens_valid_after = 'epoch'; UPDATE installation SET tokens_valid_after = 'epoch'",
-        );
         let mut browser = signed_in(&gatepost);
         let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
         let next = CONF1.refresh(&gatepost, refresh(&tokens)).json();
         gatepost.database.run(undo);
         assert_error(&CONF1.refresh(&gatepost, refresh(&next)), 400, "invalid_grant");
+        gatepost.database.run(mend);
     }
 }
 

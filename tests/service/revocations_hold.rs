@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::flow::{signed_in, userinfo};
-use crate::support::gatepost::Gatepost;
+use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
+use crate::support::http::{Answer, Browser};
 use crate::support::offline::{CONF1, CONF2, Party, access, assert_error, document, refresh};
-use crate::support::waiting::until_served;
+use crate::support::waiting::{SOON, await_that, until_served};
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
@@ -127,9 +128,132 @@ fn at_processes_whose_machines_differ_by_five_seconds() {
         for server in [&gatepost, ahead, behind] {
             assert_dead(server, &of_user);
         }
-        // Until then whatever is signed in is dead, too.
-        thread::sleep(Duration::from_millis(2_100));
     }
+}
+
+/// The house, and another process of it.
+fn two_processes() -> (Gatepost, Gatepost) {
+    let here = Gatepost::start_with(&document(), &[]);
+    let mut there = here.beside();
+    there.serve();
+    (here, there)
+}
+
+/// The same browser at the other process.
+fn at(other: &Gatepost, browser: &Browser) -> Browser {
+    let mut same = other.browser();
+    same.cookies.clone_from(&browser.cookies);
+    same
+}
+
+/// Posts a form of the account page.
+fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    browser.post("/account", &[&[("form_token", token.as_str())], form].concat())
+}
+
+#[test]
+fn a_thousand_withdrawals_end_what_was_given_before_and_nothing_that_was_given_after() {
+    let (here, there) = two_processes();
+    let mut browser = signed_in(&here);
+    let mut elsewhere = at(&there, &browser);
+    let page = browser.get("/account");
+    let mut tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
+    for round in 0..1_000 {
+        let in_flight = CONF1.code(&mut elsewhere, &[]);
+        let withdrawn = post(&mut browser, &page, &[("decision", "withdraw"), ("client_id", "conf1")]);
+        assert!(withdrawn.text().contains("no longer has access"), "{round}: {}", withdrawn.text());
+        assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
+        assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
+        tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
+        assert_eq!(userinfo(&here, access(&tokens)).status, 200, "{round}");
+    }
+    assert_eq!(CONF1.refresh(&here, refresh(&tokens)).status, 200);
+}
+
+/// An access token of the client's own.
+fn of_client(gatepost: &Gatepost) -> String {
+    let answer = CONF1.post(&mut gatepost.connect(), "/connect/token", &[("grant_type", "client_credentials")]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    access(&answer.json()).to_owned()
+}
+
+/// A hundred times the command at one process; what was issued before at the other is dead, and what is issued after lives.
+fn a_hundred_times(command: &[&str]) {
+    let (here, there) = two_processes();
+    let mut browser = signed_in(&there);
+    let ends_sessions = command[0] != "client";
+    for round in 0..100 {
+        let (tokens, own) = (CONF1.tokens(&there, &mut browser, OFFLINE), of_client(&there));
+        let in_flight = CONF1.code(&mut browser, &[]);
+        assert_eq!(userinfo(&here, access(&tokens)).status, 200, "{round}");
+        assert_eq!(CONF1.introspect(&here, &own)["active"], true, "{round}");
+        here.run_well(command, "");
+        assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
+        assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
+        assert_eq!(CONF1.introspect(&there, &own)["active"], command[0] == "user", "{round}");
+        let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")])).query();
+        assert_eq!(silent.contains_key("code"), !ends_sessions, "{round}: {silent:?}");
+        if ends_sessions {
+            browser = signed_in(&there);
+            let at_once = CONF1.tokens(&there, &mut browser, OFFLINE);
+            assert_eq!(userinfo(&here, access(&at_once)).status, 200, "{round}");
+        }
+        // What a process issues by the registration that it holds is dead until it has heard.
+        here.settle();
+        there.settle();
+    }
+}
+
+#[test]
+fn a_hundred_revocations_of_each_kind_end_what_was_given_before_and_nothing_that_was_given_after() {
+    let commands = [&["user", "revoke", "alice"][..], &["client", "revoke", "conf1"], &["revoke", "--everything"]];
+    thread::scope(|scope| {
+        for command in commands {
+            scope.spawn(|| a_hundred_times(command));
+        }
+    });
+}
+
+#[test]
+fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_session_that_stays() {
+    let (here, there) = two_processes();
+    let mut browser = signed_in(&here);
+    drop(signed_in(&here));
+    let mut elsewhere = at(&there, &browser);
+    let login = elsewhere.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
+    let page = browser.get("/account");
+    let new = "quite another long password";
+    let form = [
+        ("decision", "change_password"),
+        ("present_password", ALICE_PASSWORD),
+        ("new_password", new),
+        ("new_password_again", new),
+    ];
+    let waiting = |count: i64| {
+        let waits = "pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%UPDATE sessions%'";
+        await_that("a statement that waits", SOON, || here.database.count(waits) >= count);
+    };
+    thread::scope(|scope| {
+        // The change has set everything of its own session, and waits to end the other one.
+        let mut holder = here.database.client();
+        let mut held = holder.transaction().unwrap();
+        let other = "SELECT sid FROM sessions ORDER BY created_at DESC LIMIT 1 FOR UPDATE";
+        held.query_one(other, &[]).unwrap();
+        let changed = scope.spawn(|| post(&mut browser, &page, &form));
+        waiting(1);
+        let renewed = scope.spawn(|| sign_in(&mut elsewhere, &login, "alice", ALICE_PASSWORD));
+        waiting(2);
+        held.rollback().unwrap();
+        assert!(changed.join().unwrap().text().contains("Your password is changed"));
+        let renewed = renewed.join().unwrap();
+        assert!(renewed.location().starts_with("/login?r="), "{} {}", renewed.status, renewed.text());
+    });
+    let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
+    assert_eq!(elsewhere.get(&silent).query()["error"], "login_required");
+    assert!(browser.get(&silent).query().contains_key("code"), "the session stays with whoever changed the password");
+    let alive = "sessions WHERE ended_at IS NULL";
+    assert_eq!(here.database.count(alive), 1);
 }
 
 /// By the machine's own clock, which the `Date` header goes by.

@@ -110,7 +110,7 @@ fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_
         "UPDATE sessions SET ended_at = now()",
         "UPDATE sessions SET expires_at = now() - interval '1 second'",
         "DELETE FROM sessions",
-        "UPDATE users SET tokens_valid_after = clock_timestamp()",
+        "UPDATE users SET epoch = epoch + 1",
     ] {
         for prompt in ["", "consent", "select_account", "login"] {
             let mut browser = gatepost.browser();
@@ -118,7 +118,7 @@ fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_
             let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
             let consent = browser.follow(answer);
             assert!(asks_consent(&consent), "{prompt}");
-            gatepost.database.run_a_moment_later(end);
+            gatepost.database.run(end);
             let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
             let login = browser.follow(answer);
             assert!(asks_to_sign_in(&login), "{end} {prompt}: {}", login.text());

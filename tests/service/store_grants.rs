@@ -5,6 +5,7 @@ use std::time::Duration;
 use gatepost::crypto::random;
 use gatepost::protocol::client::RefreshTokenUsage;
 use gatepost::protocol::device_code::DeviceDecision;
+use gatepost::protocol::epochs::{Epochs, SessionEpochs};
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::instant::Day;
 use gatepost::protocol::refresh_token::RefreshHandle;
@@ -15,7 +16,7 @@ use gatepost::store::grant_refresh::{self, NewRefresh, Refreshed};
 use gatepost::store::grants::{self, NewGrant, Redemption};
 use gatepost::store::sessions::{self, SessionRow};
 use gatepost::store::users::{self, NewUser};
-use gatepost::store::{Store, StoreError, consents};
+use gatepost::store::{Store, StoreError, clients, consents};
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
@@ -40,7 +41,6 @@ fn scene() -> Scene {
     let database = TestDatabase::migrated();
     let store = database.store();
     store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
-    database.run("UPDATE clients SET tokens_valid_after = 'epoch'");
     let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
     let user = NewUser {
         sub: alice(),
@@ -64,12 +64,19 @@ fn scene() -> Scene {
         tenant: None,
         identity_provider: String::from("local"),
         upstream_issuer: None,
-        created_at: now,
+        epochs: epochs(&store).0,
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };
     assert!(sessions::insert(&store, &session, &random::bytes(), None, &named("signed_in")).unwrap());
     Scene { database, store, day, sid }
+}
+
+/// Those of now: of a session, and of what its client gets.
+fn epochs(store: &Store) -> (SessionEpochs, Epochs) {
+    let found = users::find_for_client(store, &alice(), &client_id()).unwrap().unwrap();
+    let client = clients::find(store, &client_id()).unwrap().value.unwrap();
+    (found.session_epochs(), found.epochs(client.epoch))
 }
 
 impl Scene {
@@ -93,6 +100,7 @@ impl Scene {
             amr: vec![String::from("pwd")],
             acr: String::from("1"),
             offline: false,
+            epochs: epochs(&self.store).1,
             issued_at: now,
             expires_at,
         }
@@ -218,8 +226,14 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
         amr: grant.amr,
         acr: grant.acr,
     };
-    let decision =
-        NewDecision { decision: DeviceDecision::Allowed, user: &user, scopes: new.scopes, judged_at: grant.issued_at };
+    let decision = NewDecision {
+        decision: DeviceDecision::Allowed,
+        user: &user,
+        scopes: new.scopes,
+        session_epochs: epochs(&scene.store).0,
+        client_epoch: epochs(&scene.store).1.client,
+        ends_lapsed_consent: true,
+    };
     let decide = || device_authorizations::decide(&scene.store, &[user_code_hash], &decision, &named("device_allowed"));
     assert_eq!((decide().unwrap(), decide().unwrap()), (true, false));
     device_code_hash
@@ -327,9 +341,7 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
         ("session of another user", |scene| scene.database.run("UPDATE sessions SET sub = 'bob'")),
         ("user disabled", |scene| scene.database.run("UPDATE users SET enabled = false")),
         ("user gone", |scene| scene.database.run("DELETE FROM users")),
-        ("user revoked", |scene| {
-            scene.database.run("UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'")
-        }),
+        ("user revoked", |scene| scene.database.run("UPDATE users SET epoch = epoch + 1")),
         ("client disabled", |scene| {
             scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), false)).unwrap();
         }),
@@ -340,9 +352,7 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
         ("consent withdrawn", |scene| {
             consents::withdraw(&scene.store, &alice(), &client_id(), &named("consent_withdrawn")).unwrap();
         }),
-        ("everything revoked", |scene| {
-            scene.database.run("UPDATE installation SET tokens_valid_after = clock_timestamp()")
-        }),
+        ("everything revoked", |scene| scene.database.run("UPDATE installation SET epoch = epoch + 1")),
     ];
     for (name, end) in ways_to_end {
         let scene = scene();
@@ -367,8 +377,7 @@ fn a_replay_after_the_session_ended_still_revokes() {
 #[test]
 fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
     let scene = scene();
-    // A new client's mark is the beginning of its second, so that JWTs of that second count.
-    let grant = NewGrant { issued_at: scene.database.now().minus(Duration::from_secs(1)), ..scene.grant() };
+    let grant = scene.grant();
     scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
     scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
     assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands);
@@ -403,7 +412,8 @@ fn a_redemption_is_one_transaction() {
 #[test]
 fn an_unmigrated_installation_is_an_error_not_an_issue() {
     let scene = scene();
+    let grant = scene.grant();
     scene.database.run("DELETE FROM installation");
-    let answer = grants::redeem(&scene.store, &scene.grant(), &AuditEvent::default());
+    let answer = grants::redeem(&scene.store, &grant, &AuditEvent::default());
     assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
 }

@@ -46,12 +46,11 @@ fn every_query_prepares_against_the_migrated_schema() {
 }
 
 /// Statements that read a large table from end to end, and may, each with its reason: no request runs them.
-const READS_ALL: [(&str, &str); 6] = [
+const READS_ALL: [(&str, &str); 5] = [
     ("catalogue::LOAD", "at the start, and after a change of the registry: what all clients allow"),
     ("clients::LONGEST_LIFETIMES", "upkeep: over all clients"),
     ("clients::ORIGINS", "at the start, and after a change of the registry: the origins of all clients"),
     ("installation::REVOKE_EVERYTHING", "a command that ends what everybody has"),
-    ("registry_writer::RAISE_MARKS", "a change of the registry, once for all that it ends"),
     ("weak_settings::WEAK_SETTINGS", "at the start: over all clients"),
 ];
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use gatepost::crypto::random;
-use gatepost::protocol::access_token::{AccessToken, AccessTokenUser, Jti};
+use gatepost::protocol::access_token::{AccessToken, AccessTokenUser, Jti, StandsOn};
+use gatepost::protocol::epochs::SessionEpochs;
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use gatepost::protocol::scope::ScopeSet;
 use gatepost::protocol::secret::SecretText;
@@ -38,8 +39,8 @@ fn add(store: &Store, sub: &str, username: &str) -> Result<(), StoreError> {
 }
 
 fn found(store: &Store, username: &str) -> Option<String> {
-    let account = users::find_for_sign_in(store, None, username).unwrap();
-    account.user.map(|user| user.sub.as_str().to_owned())
+    let account = users::find_for_sign_in(store, None, username, None).unwrap();
+    account.user.map(|found| found.user.sub.as_str().to_owned())
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn look_alikes_are_other_accounts() {
 #[test]
 fn an_unknown_name_has_its_canonical_form_too() {
     let database = TestDatabase::migrated();
-    let account = users::find_for_sign_in(&database.store(), None, "\u{ff2e}OBODY").unwrap();
+    let account = users::find_for_sign_in(&database.store(), None, "\u{ff2e}OBODY", None).unwrap();
     assert_eq!((account.username_key.as_str(), account.user), ("nobody", None));
 }
 
@@ -87,10 +88,10 @@ fn the_same_name_in_two_tenants_is_two_people() {
         users::insert(&store, &new_user(sub, "alice", tenant), &event()).unwrap();
     }
     let acme = TenantName::new("acme");
-    let account = users::find_for_sign_in(&store, Some(&acme), "Alice").unwrap().user.unwrap();
+    let account = users::find_for_sign_in(&store, Some(&acme), "Alice", None).unwrap().user.unwrap().user;
     assert_eq!((account.sub.as_str(), account.tenant), ("acme", Some(acme)));
     assert_eq!(found(&store, "alice").as_deref(), Some("none"));
-    let unknown = users::find_for_sign_in(&store, Some(&TenantName::new("gamma")), "alice").unwrap();
+    let unknown = users::find_for_sign_in(&store, Some(&TenantName::new("gamma")), "alice", None).unwrap();
     assert_eq!(unknown.user, None);
 }
 
@@ -112,14 +113,16 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
     add(&store, "s", "alice").unwrap();
     let sub = Subject::new("s");
     let (old, new) = (SecretText::new("hash"), SecretText::new("hash2"));
+    let epoch = || users::find(&store, &sub).unwrap().unwrap().epoch;
+    let at_first = epoch();
     users::rehash(&store, &sub, &old, &new).unwrap();
     let user = users::find(&store, &sub).unwrap().unwrap();
-    assert_eq!((user.password_hash, user.tokens_valid_after.micros()), (Some(new.clone()), 0));
+    assert_eq!((user.password_hash, user.epoch), (Some(new.clone()), at_first));
     // Somebody changed it meanwhile: the late rehash changes nothing.
     users::rehash(&store, &sub, &old, &SecretText::new("late")).unwrap();
     assert_eq!(users::find(&store, &sub).unwrap().unwrap().password_hash, Some(new));
     assert!(users::set_password(&store, &sub, &SecretText::new("hash3"), &event()).unwrap());
-    assert!(users::find(&store, &sub).unwrap().unwrap().tokens_valid_after > database.now());
+    assert_ne!(epoch(), at_first);
     assert!(!users::set_password(&store, &Subject::new("nobody"), &old, &event()).unwrap());
     // And the row that opens the chain.
     assert_eq!(database.count("audit_events"), 3);
@@ -140,7 +143,7 @@ fn session(database: &TestDatabase, store: &Store) -> (SessionRow, [u8; 32]) {
         tenant: Some(TenantName::new("acme")),
         identity_provider: String::from("local"),
         upstream_issuer: None,
-        created_at: now,
+        epochs: users::find_for_sign_in(store, None, "alice", None).unwrap().user.unwrap().session_epochs(),
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };
@@ -188,6 +191,7 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     let store = database.store();
     let (session, old_hash) = session(&database, &store);
     let renewal = SessionRenewal {
+        epochs: session.epochs,
         handle_hash: random::bytes(),
         auth_time: database.now(),
         amr: &[String::from("pwd")],
@@ -199,14 +203,16 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     assert_eq!(sessions::find(&store, session.day, &old_hash).unwrap(), None);
     let renewed = sessions::find(&store, session.day, &renewal.handle_hash).unwrap().unwrap().session;
     assert_eq!((renewed.sid, renewed.auth_time), (session.sid.clone(), renewal.auth_time));
-    let begun_anew = SessionRow { created_at: session.created_at.minus(Duration::from_micros(1)), ..session.clone() };
-    assert!(!sessions::renew(&store, &begun_anew, &renewal, &event()).unwrap());
+    for epochs in [SessionEpochs { user: 1, ..session.epochs }, SessionEpochs { installation: 1, ..session.epochs }] {
+        let of_another_time = SessionRenewal { epochs, ..renewal.clone() };
+        assert!(!sessions::renew(&store, &session, &of_another_time, &event()).unwrap());
+    }
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
     assert!(!sessions::renew(&store, &session, &renewal, &event()).unwrap());
 }
 
 #[test]
-fn a_withdrawn_consent_keeps_its_mark_when_consent_is_given_again() {
+fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     let database = TestDatabase::migrated();
     let store = database.store();
     add(&store, "s", "alice").unwrap();
@@ -223,13 +229,14 @@ fn a_withdrawn_consent_keeps_its_mark_when_consent_is_given_again() {
         is_required: true,
     };
     consents::give(&store, &given, &event()).unwrap();
-    assert_eq!(consents::find(&store, &sub, &client_id).unwrap().unwrap().scopes, scopes);
+    let first = consents::find(&store, &sub, &client_id).unwrap().unwrap();
+    assert_eq!((first.scopes, first.epoch), (scopes.to_vec(), 0));
     consents::withdraw(&store, &sub, &client_id, &event()).unwrap();
     let withdrawn = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert!(withdrawn.scopes.is_empty() && withdrawn.revoked_before > database.now());
+    assert!(withdrawn.scopes.is_empty() && withdrawn.epoch != 0);
     consents::give(&store, &given, &event()).unwrap();
     let again = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert_eq!((again.scopes, again.revoked_before), (scopes.to_vec(), withdrawn.revoked_before));
+    assert_eq!((again.scopes, again.epoch), (scopes.to_vec(), withdrawn.epoch));
 }
 
 #[test]
@@ -242,8 +249,8 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let token = token_of(&session, &client_id, &database);
     let standing = token_standing::find(&store, &token).unwrap();
     let facts = &standing.facts;
-    assert!(!facts.token_revoked && facts.grant.is_none() && facts.consent_revoked_before.is_none());
-    assert!(facts.client.unwrap().enabled && !facts.session.unwrap().ended);
+    assert!(!facts.token_revoked && facts.grant.is_none() && facts.epochs.consent == 0);
+    assert!(facts.client_enabled && !facts.session.unwrap().ended);
     assert_eq!(standing.user.unwrap().sub, session.sub);
     revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
     revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
@@ -258,13 +265,14 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     assert!(strangers.user.is_none() && strangers.facts.session.is_none());
     let of_nobody = AccessToken { client_id: ClientId::new("gone"), user: None, ..token };
     let standing = token_standing::find(&store, &of_nobody).unwrap();
-    assert!(standing.facts.client.is_none() && standing.user.is_none() && standing.facts.session.is_none());
+    assert!(!standing.facts.client_enabled && standing.user.is_none() && standing.facts.session.is_none());
 }
 
 fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase) -> AccessToken {
     let now = database.now();
+    let grant = GrantId { day: database.today(), random: random::bytes() };
     AccessToken {
-        jti: Jti { grant: Some(GrantId { day: database.today(), random: random::bytes() }), random: random::bytes() },
+        jti: Jti { stands_on: StandsOn::Grant(grant), random: random::bytes() },
         client_id: client_id.clone(),
         user: Some(AccessTokenUser {
             subject: session.sub.clone(),

@@ -204,18 +204,9 @@ fn a_code_dies_with_what_it_stands_on() {
         ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
         ("DELETE FROM sessions", "SELECT 1"),
         ("UPDATE users SET enabled = false", "UPDATE users SET enabled = true"),
-        (
-            "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE users SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE clients SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE installation SET tokens_valid_after = 'epoch'",
-        ),
+        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
+        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
+        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
     ];
     for (index, (end, mend)) in broken.into_iter().enumerate() {
         let mut browser = signed_in(&gatepost);
@@ -238,7 +229,7 @@ fn a_withdrawn_consent_takes_the_code_in_flight_along() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let code = consented(&mut browser);
-    gatepost.database.run("UPDATE consents SET revoked_before = clock_timestamp() + interval '2 s'");
+    gatepost.database.run("UPDATE consents SET epoch = epoch + 1");
     let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &code);
     assert_refused(&answer, 400, "invalid_grant", "consent withdrawn");
     assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), 1);

@@ -293,21 +293,12 @@ fn a_token_dies_with_what_it_stands_on() {
         ("UPDATE clients SET enabled = false", "UPDATE clients SET enabled = true"),
         ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
         ("UPDATE grants SET revoked_at = clock_timestamp()", "UPDATE grants SET revoked_at = NULL"),
+        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
+        ("UPDATE clients SET epoch = epoch + 1", "UPDATE clients SET epoch = epoch - 1"),
+        ("UPDATE installation SET epoch = epoch + 1", "UPDATE installation SET epoch = epoch - 1"),
         (
-            "UPDATE users SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE users SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE clients SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE clients SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "UPDATE installation SET tokens_valid_after = clock_timestamp() + interval '2 s'",
-            "UPDATE installation SET tokens_valid_after = 'epoch'",
-        ),
-        (
-            "INSERT INTO consents (sub, client_id, scopes, claims, revoked_before)
-             SELECT sub, client_id, '{}', '{}', clock_timestamp() + interval '2 s' FROM users, clients",
+            "INSERT INTO consents (sub, client_id, scopes, claims, epoch)
+             SELECT sub, client_id, '{}', '{}', 1 FROM users, clients",
             "DELETE FROM consents",
         ),
         ("DELETE FROM sessions", "SELECT 1"),

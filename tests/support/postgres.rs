@@ -112,13 +112,6 @@ impl TestDatabase {
         self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
     }
 
-    /// Runs a statement that sets a mark by the database's clock, once what it shall end lies before it: that is dated by
-    /// the server's, which is a few milliseconds off.
-    pub fn run_a_moment_later(&self, sql: &str) {
-        std::thread::sleep(Duration::from_millis(50));
-        self.run(sql);
-    }
-
     /// Runs a statement: what an operator, or time, does to the database.
     pub fn run(&self, sql: &str) {
         self.client().batch_execute(sql).unwrap();

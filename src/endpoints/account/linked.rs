@@ -148,8 +148,8 @@ pub fn arrived(
     identity: &UpstreamIdentity,
 ) -> Result<Response, Failure> {
     let show = |outcome| draw(app, request, present, 200, Some(outcome));
-    match linked_identities::find_user(&app.store, &identity.issuer, &identity.subject)? {
-        Some(owner) if owner.user.sub == present.user.sub => {
+    match linked_identities::find_user(&app.store, &identity.issuer, &identity.subject, None)? {
+        Some(owner) if owner.found.user.sub == present.user.sub => {
             return show(Outcome::IdentityLinkedAlready(&provider.display_name));
         }
         Some(_) => {

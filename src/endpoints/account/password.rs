@@ -10,8 +10,8 @@ use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::present_session::PresentSession;
 use crate::http::Response;
 use crate::pages::account::{AccountProblem, Outcome};
+use crate::protocol::epochs::SessionEpochs;
 use crate::protocol::lengths;
-use crate::protocol::liveness::may_be_issued_at;
 use crate::protocol::password::check_new;
 use crate::protocol::reason::Reason;
 use crate::protocol::secret::SecretText;
@@ -31,12 +31,10 @@ pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
     let (tenant, source) = (present.user.tenant.as_ref(), request.source);
-    let tried = Attempt { tenant, username, password: &given, source };
-    // Each change puts the mark of the one before a second further ahead: not one upon the other without end.
-    app.wait_until(may_be_issued_at(present.row.created_at))?;
+    let tried = Attempt { tenant, username, password: &given, source, client_id: None };
     match attempt(app, &tried)? {
-        Tried::Accepted { user, .. } if user.sub == present.user.sub => store(change, &user, &new),
-        Tried::Accepted { .. } | Tried::Wrong => refuse_wrong(change),
+        Tried::Accepted(found) if found.user.sub == present.user.sub => store(change, &found.user, &new),
+        Tried::Accepted(_) | Tried::Wrong => refuse_wrong(change),
         Tried::Throttled(wait) => {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
@@ -77,11 +75,11 @@ fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Respons
     let Change { app, request, present, .. } = change;
     let password_hash = app.take_hashing_turn()?.hash(new)?;
     let handle = SessionHandle::new(present.row.day, random::bytes());
-    let kept_since = password_change::change(
+    let epoch = password_change::change(
         &app.store,
         &PasswordChange {
             sub: &user.sub,
-            tokens_valid_after: user.tokens_valid_after,
+            epoch: user.epoch,
             password_hash: &password_hash,
             session: (present.row.day, &present.row.sid),
             handle_hash: handle.hash(),
@@ -89,8 +87,9 @@ fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Respons
         &change.event("password_changed", &present.row.sid),
     )?;
     // Revoked or signed out while the hash was made: the next look will find no session.
-    let Some(kept_since) = kept_since else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
-    let row = SessionRow { created_at: kept_since, ..present.row.clone() };
+    let Some(epoch) = epoch else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
+    let epochs = SessionEpochs { user: epoch, ..present.row.epochs };
+    let row = SessionRow { epochs, ..present.row.clone() };
     let kept = PresentSession { handle, row, user: user.clone(), browser_state: present.browser_state.clone() };
     let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
     Ok(cookies::set_session(&app.config, response, &kept.handle))

@@ -17,7 +17,6 @@ use crate::endpoints::sign_in::{self, Proof};
 use crate::http::{Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::identifiers::Subject;
-use crate::protocol::instant::Instant;
 use crate::protocol::lengths;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
@@ -28,7 +27,7 @@ use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, ClaimsSaid, LinkedUser, NewLink, Provisioned};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
-use crate::store::users::UserRow;
+use crate::store::users::{CurrentUser, UserRow};
 
 /// By how much the clock here may lag behind or be ahead of the database's, which dates the sign-outs upstream: rather
 /// somebody signs in anew than that a sign-out is missed.
@@ -65,27 +64,26 @@ impl Entry<'_> {
         }
     }
 
-    /// The user and when they were looked up; `Taken` when the identity found an owner in between.
+    /// The user; `Taken` when the identity found an owner in between.
     fn find_or_provision(
         &self,
         claims: &Map<String, Value>,
-    ) -> Result<Result<(UserRow, Instant), AccountRefusal>, StoreError> {
-        let read_at = self.app.now();
-        let linked = linked_identities::find_user(&self.app.store, &self.identity.issuer, &self.identity.subject)?;
-        let user = linked.as_ref().map(|linked| linked.user.to_core());
+    ) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
+        let UpstreamIdentity { issuer, subject, .. } = self.identity;
+        let linked = linked_identities::find_user(&self.app.store, issuer, subject, None)?;
+        let user = linked.as_ref().map(|linked| linked.found.user.to_core());
         let known = match decide(self.provider, self.errand.tenant(), user.as_ref()) {
             AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
             AccountDecision::SignIn => linked,
             AccountDecision::Provision => None,
         };
-        let user = match known {
+        Ok(Ok(match known {
             Some(linked) => self.take_over(linked, claims)?,
             None => self.provision(claims)?,
-        };
-        Ok(Ok((user, read_at)))
+        }))
     }
 
-    fn provision(&self, claims: &Map<String, Value>) -> Result<UserRow, StoreError> {
+    fn provision(&self, claims: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
         let user = UserRow {
             sub: Subject::of_random(random::bytes()),
             username: None,
@@ -93,7 +91,7 @@ impl Entry<'_> {
             password_hash: None,
             enabled: true,
             claims: claims.clone(),
-            tokens_valid_after: Instant::from_seconds(0),
+            epoch: 0,
         };
         let new = Provisioned { link: &self.link(&user.sub), tenant: user.tenant.as_ref(), claims };
         let detail = json!({
@@ -101,16 +99,19 @@ impl Entry<'_> {
             "issuer": self.identity.issuer,
             "upstream_subject": self.identity.subject,
         });
-        linked_identities::provision(&self.app.store, &new, &self.event("user_provisioned", &user.sub, detail))?;
-        Ok(user)
+        let event = self.event("user_provisioned", &user.sub, detail);
+        let epochs = linked_identities::provision(&self.app.store, &new, &event)?;
+        let user = UserRow { epoch: epochs.user, ..user };
+        Ok(CurrentUser { user, installation_epoch: epochs.installation, consent_epoch: 0 })
     }
 
     /// The user with what the provider says of them now; written only where that changes something.
-    fn take_over(&self, linked: LinkedUser, said: &Map<String, Value>) -> Result<UserRow, StoreError> {
-        let LinkedUser { user, claims: before, .. } = linked;
+    fn take_over(&self, linked: LinkedUser, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
+        let LinkedUser { found, claims: before, .. } = linked;
+        let user = &found.user;
         let change = ClaimsChange::between(&user.claims, &before, said);
         if change.is_empty() && before == *said {
-            return Ok(user);
+            return Ok(found);
         }
         let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
         let claims_said = ClaimsSaid { link: &self.link(&user.sub), said, set: &change.set, removed: &removed };
@@ -120,7 +121,8 @@ impl Entry<'_> {
             &claims_said,
             &self.event("user_changed", &user.sub, detail),
         )?;
-        Ok(UserRow { claims: change.applied(&user.claims), ..user })
+        let user = UserRow { claims: change.applied(&user.claims), ..user.clone() };
+        Ok(CurrentUser { user, ..found })
     }
 
     fn link<'b>(&'b self, sub: &'b Subject) -> NewLink<'b> {

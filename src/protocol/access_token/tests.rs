@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::samples::{self, NOW, scope};
+use super::super::samples::{self, EPOCHS, NOW, scope};
 use super::*;
 
 const ISSUER: &str = "https://op.example";
@@ -12,7 +12,8 @@ fn form(scope_claim: ScopeClaim, client_as_subject: bool) -> JwtForm<'static> {
 }
 
 fn of_client() -> AccessToken {
-    AccessToken { user: None, jti: Jti { grant: None, random: [1; 12] }, ..samples::access_token() }
+    let stands_on = StandsOn::Client { installation: 1, client: 2 };
+    AccessToken { user: None, jti: Jti { stands_on, random: [1; 12] }, ..samples::access_token() }
 }
 
 #[test]
@@ -105,10 +106,14 @@ fn far_dates_do_not_wrap() {
 }
 
 #[test]
-fn a_jti_has_two_lengths_and_no_other() {
-    let (with, without) = (Jti { grant: Some(samples::grant()), random: [9; 12] }, of_client().jti);
-    assert_eq!((with.to_text().len(), without.to_text().len()), (43, 16));
-    assert_eq!((Jti::from_text(&with.to_text()), Jti::from_text(&without.to_text())), (Some(with), Some(without)));
+fn a_jti_has_three_lengths_and_no_other() {
+    let of_user = Jti { stands_on: StandsOn::User(EPOCHS), random: [9; 12] };
+    for (jti, bytes) in [(samples::access_token().jti, 32), (of_client().jti, 28), (of_user, 44)] {
+        assert_eq!((jti.encode().len(), Jti::from_text(&jti.to_text())), (bytes, Some(jti)));
+    }
+    for length in (0..64).filter(|length| ![28, 32, 44].contains(length)) {
+        assert_eq!(Jti::decode(&vec![0; length]), None, "{length}");
+    }
     for text in ["", "AAAA", "not base64!", &"A".repeat(42), &"A".repeat(44), &"A".repeat(17)] {
         assert_eq!(Jti::from_text(text), None, "{text}");
     }
@@ -124,7 +129,7 @@ proptest! {
 
     #[test]
     fn jti_texts_are_unique(random in any::<[u8; 12]>(), other in any::<[u8; 12]>()) {
-        let text = |random| Jti { grant: Some(samples::grant()), random }.to_text();
+        let text = |random| Jti { stands_on: StandsOn::Grant(samples::grant()), random }.to_text();
         prop_assert_eq!(text(random) == text(other), random == other);
     }
 }

@@ -36,7 +36,6 @@ pub(super) fn session() -> Session {
         identity_provider: None,
         upstream_issuer: None,
         expires_at: Instant::from_seconds(RECEIVED_AT.seconds() + 36_000),
-        created_at: auth_time,
     }
 }
 
@@ -68,7 +67,7 @@ pub(super) fn agreed(scope: &str) -> Step {
 
 pub(super) fn consent(scope: &str) -> Option<Consent> {
     let scope = ScopeSet::parse(scope).unwrap();
-    Some(Consent { scope, claims: BTreeSet::new(), given_at: RECEIVED_AT, revoked_before: None })
+    Some(Consent { scope, claims: BTreeSet::new(), given_at: RECEIVED_AT })
 }
 
 impl Case {

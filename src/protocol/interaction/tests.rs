@@ -224,7 +224,7 @@ fn required_consent_is_asked_once_and_again_when_the_request_grows() {
     remembered.proceeds("openid email");
     remembered.clone().with("prompt", "none").proceeds("openid email");
     remembered.clone().with("claims", r#"{"userinfo":{"name":null}}"#).needs_consent(true);
-    let withdrawn = Consent { revoked_before: Some(RECEIVED_AT), ..remembered.consent.clone().unwrap() };
+    let withdrawn = Consent { scope: ScopeSet::default(), ..remembered.consent.clone().unwrap() };
     Case { consent: Some(withdrawn), ..remembered.clone() }.needs_consent(true);
     let short_lived = Client { consent_lifetime: Some(std::time::Duration::from_secs(3)), ..remembered.client.clone() };
     Case { client: short_lived, ..remembered.clone() }.needs_consent(true);

@@ -221,7 +221,6 @@ mod tests {
             identity_provider: provider.map(str::to_owned),
             upstream_issuer: issuer.map(str::to_owned),
             expires_at: NOW,
-            created_at: NOW,
         };
         let issuer = catalogue.identity_providers["corp"].authority();
         assert!(place.accepts(&of(None, None)) && place.accepts(&of(Some(LOCAL), None)));

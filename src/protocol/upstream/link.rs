@@ -80,7 +80,6 @@ mod tests {
             identity_provider: Some(provider.to_owned()),
             upstream_issuer: None,
             expires_at: auth_time,
-            created_at: auth_time,
         }
     }
 
