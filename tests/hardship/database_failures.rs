@@ -43,7 +43,12 @@ impl Scene {
         let cluster = Cluster::start();
         let database = TestDatabase::empty_in(cluster.url.clone());
         let connections = CONNECTIONS.to_string();
-        let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_CONNECTIONS", &connections)]);
+        let settings = [
+            ("GATEPOST_DATABASE_CONNECTIONS", connections.as_str()),
+            // An answer that was lost is asked for again until the database is back: ten seconds frozen, and then some.
+            ("GATEPOST_REFRESH_TOKEN_RETRY_WINDOW_PUBLIC", "60"),
+        ];
+        let mut gatepost = Gatepost::prepare_over(database, &settings);
         let mut document = document();
         for client in document["clients"].as_array_mut().unwrap() {
             // A code that is refused at the end was spent, not late.

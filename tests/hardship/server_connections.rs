@@ -1,7 +1,7 @@
 //! What is remembered about a connection: nothing that outlives it, and nothing that touches another. Against the running
 //! service, from one source port.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
@@ -15,18 +15,31 @@ use crate::support::waiting::await_that;
 const GOOD: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Connects from this port. When it is dropped, the connection is reset, and the port is free at once.
+/// Connects from this port. When it is dropped, the connection is reset, and the port is free at once; but another program
+/// of this machine may have been given it for a connection of its own.
 fn connect_from_port(port: u16, address: SocketAddr) -> TcpStream {
+    let began = Instant::now();
+    loop {
+        match try_from_port(port, address) {
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable && began.elapsed() < PATIENCE => {
+                sleep(Duration::from_millis(10));
+            }
+            stream => return stream.unwrap(),
+        }
+    }
+}
+
+fn try_from_port(port: u16, address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();
     socket.set_linger(Some(Duration::ZERO)).unwrap();
     // What does not read its answers shall have little room for them.
     socket.set_recv_buffer_size(2_048).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], port)).into()).unwrap();
-    socket.connect(&address.into()).unwrap();
+    socket.connect(&address.into())?;
     let stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
+    Ok(stream)
 }
 
 fn free_port() -> u16 {
