@@ -130,7 +130,9 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
       await writeFile(join(machine, "commands", name), `#!/bin/sh\n${text}\n`);
       await chmod(join(machine, "commands", name), 0o755);
     }
-    const curl = [`cacert = ${certificate.caFile}`, `connect-to = ${host}:443:127.0.0.1:${ports.tls}`, "silent", "show-error"];
+    const curl = [`cacert = ${certificate.caFile}`, `connect-to = ${host}:443:127.0.0.1:${ports.tls}`, "silent", "show-error",
+      // nginx takes up what it was given a moment after the reload.
+      "retry = 4", "retry-connrefused"];
     await writeFile(join(machine, "root/.curlrc"), curl.join("\n"));
   }
 
