@@ -55,9 +55,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         }
         // An address alone does not lead past the page that asks for the code.
         SealedPurpose::Device(_) => Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed))),
-        SealedPurpose::Link(_) | SealedPurpose::Logout(_) | SealedPurpose::SignedOut(_) => {
-            Err(sealed_address::invalid())
-        }
+        SealedPurpose::Link(_)
+        | SealedPurpose::Unlink { .. }
+        | SealedPurpose::Logout(_)
+        | SealedPurpose::SignedOut(_) => Err(sealed_address::invalid()),
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device_code::UserCode;
 use super::end_session::{EndSessionRequest, UpstreamReturn};
+use super::identifiers::Subject;
 use super::instant::Instant;
 use super::parameters::Parameters;
 use super::upstream::link::LinkOffer;
@@ -29,6 +30,8 @@ pub enum SealedPurpose {
     Account(Parameters),
     /// Linking an identity provider to an account.
     Link(LinkOffer),
+    /// Unlinking one from this person's account: asked for again, it still tells which one is gone.
+    Unlink { sub: Subject, issuer: String, upstream_subject: String, provider: String },
     /// A sign-out that a client asked for.
     Logout(EndSessionRequest),
     /// A sign-out that was done here and goes on upstream: where it ends once the browser is back.

@@ -37,7 +37,7 @@ pub const SLACK: usize = 25;
 #[rustfmt::skip]
 pub const ROOMS: &[Room] = &[
     core("protocol/words", "protocol/mod protocol/acr_values protocol/bearer protocol/claim_shape protocol/client protocol/cors protocol/epochs protocol/errors protocol/finding protocol/forms protocol/forwarded protocol/hex protocol/identifiers protocol/instant protocol/lengths protocol/named protocol/liveness protocol/localized_text protocol/nearest protocol/parameters protocol/reason protocol/redirect_uri protocol/response_mode protocol/response_type protocol/scope protocol/secret protocol/session protocol/throttle protocol/failed_attempts protocol/user protocol/user_scope protocol/web_url protocol/samples protocol/prompt protocol/grant", [2022, 335, 1485], ""),
-    core("protocol/authorize", "protocol/allowance protocol/authorization_code protocol/authorize_request protocol/authorize_response protocol/consent protocol/interaction protocol/pkce protocol/requested_claims protocol/sealed_request", [1144, 182, 1747], ""),
+    core("protocol/authorize", "protocol/allowance protocol/authorization_code protocol/authorize_request protocol/authorize_response protocol/consent protocol/interaction protocol/pkce protocol/requested_claims protocol/sealed_request", [1146, 183, 1747], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
     core("protocol/token", "protocol/access_token protocol/assertion protocol/audience protocol/basic_credentials protocol/claims protocol/client_assertion protocol/client_authentication protocol/client_credentials protocol/client_secret protocol/delegation protocol/extension_grant protocol/function_answer protocol/id_token protocol/introspection protocol/jwt_bearer protocol/refresh_token protocol/token_exchange protocol/token_request protocol/token_response protocol/token_subject protocol/userinfo", [2022, 317, 1908], ""),
     core("protocol/device", "protocol/device_code protocol/device_authorization_request", [125, 18, 147], "a user code travels under a seal as the value it is"),
     core("protocol/login", "protocol/password", [103, 5, 24], ""),
@@ -55,10 +55,10 @@ pub const ROOMS: &[Room] = &[
     core("endpoints/authorize", "endpoints/authorize endpoints/consent endpoints/visit endpoints/errand endpoints/granted endpoints/present_session endpoints/form_tokens endpoints/cookies endpoints/sealed_address endpoints/id_token_hint endpoints/forms", [1026, 153, 0], ""),
     core("endpoints/token", "endpoints/token endpoints/client_authentication endpoints/introspection endpoints/revocation endpoints/userinfo grants app/assertions app/extension_grant", [1628, 164, 87], "four epochs where one date was"),
     core("endpoints/device", "endpoints/device endpoints/device_visit endpoints/device_authorization", [395, 33, 0], ""),
-    core("endpoints/login", "endpoints/login endpoints/sign_in app/password_sign_in app/guesses", [710, 65, 51], "a session begins only at the epochs its user was read with"),
+    core("endpoints/login", "endpoints/login endpoints/sign_in app/password_sign_in app/guesses", [711, 65, 51], "a session begins only at the epochs its user was read with"),
     core("endpoints/logout", "endpoints/logout endpoints/end_session endpoints/check_session back_channel_logout app/logout_calls", [383, 45, 0], ""),
-    room("endpoints/account", "endpoints/account", [602, 34, 0], ""),
-    room("endpoints/upstream", "endpoints/external federation app/upstream_metadata", [1113, 90, 30], ""),
+    room("endpoints/account", "endpoints/account", [603, 34, 0], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
+    room("endpoints/upstream", "endpoints/external federation app/upstream_metadata", [1114, 90, 30], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
     room("endpoints", "endpoints", [565, 70, 0], ""),
     room("pages", "pages", [1713, 157, 875], ""),
     room("app", "app", [854, 107, 175], ""),

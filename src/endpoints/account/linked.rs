@@ -235,23 +235,23 @@ fn enter(change: Change<'_>, provider: &IdentityProvider, offer: &LinkOffer) -> 
     }
 }
 
-/// What a form calls an identity, under seal: sent again, it still tells which one is gone. Begins as no sealed request does.
+/// What a form calls an identity.
 pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentity) -> String {
-    let LinkedIdentity { sub, issuer, upstream_subject, .. } = identity;
-    let named = [IDENTITY, sub.as_str(), issuer, upstream_subject, provider_name(snapshot, identity)];
-    app.vault.authorize_requests.seal_text("", &named)
+    let provider = provider_name(snapshot, identity).to_owned();
+    let LinkedIdentity { sub, issuer, upstream_subject, .. } = identity.clone();
+    sealed_address::seal(app, SealedPurpose::Unlink { sub, issuer, upstream_subject, provider }).sealed
 }
-
-const IDENTITY: &str = "identity";
 
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
 pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
     let sealed = change.parameter("identity", lengths::HANDLE)?;
     let sub = &present.user.sub;
-    let named: Option<[String; 5]> = app.vault.authorize_requests.open_text("", sealed);
-    let named = named.filter(|[kind, theirs, ..]| kind == IDENTITY && theirs == sub.as_str());
-    let Some([_, _, issuer, upstream_subject, provider]) = &named else {
+    let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
+    let is_theirs =
+        |purpose: &SealedPurpose| matches!(purpose, SealedPurpose::Unlink { sub: theirs, .. } if theirs == sub);
+    let purpose = opened.map(|request| request.purpose).filter(is_theirs);
+    let Some(SealedPurpose::Unlink { issuer, upstream_subject, provider, .. }) = &purpose else {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
     let snapshot = app.registry.snapshot();

@@ -95,9 +95,10 @@ impl Return<'_> {
             SealedPurpose::Authorize(_) => self.sign_in(Errand::Authorize(&Visit::resume(self.app, opened)?)),
             SealedPurpose::Account(_) => self.sign_in(Errand::Account(&AccountVisit::resume(self.app, opened)?)),
             SealedPurpose::Device(_) => self.sign_in(Errand::Device(&DeviceVisit::resume(self.app, &opened)?)),
-            SealedPurpose::Link(_) | SealedPurpose::Logout(_) | SealedPurpose::SignedOut(_) => {
-                Ok(over(self.app, self.request, Reason::RoundTripOver))
-            }
+            SealedPurpose::Link(_)
+            | SealedPurpose::Unlink { .. }
+            | SealedPurpose::Logout(_)
+            | SealedPurpose::SignedOut(_) => Ok(over(self.app, self.request, Reason::RoundTripOver)),
         }
     }
 
