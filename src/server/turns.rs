@@ -6,11 +6,9 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most requests of one connection that may wait behind the one being answered.
-pub const WAITING_LIMIT: usize = 8;
-/// Most requests that may wait where it is in doubt whose they are: what a connection that is gone had sent may come
-/// before and between another's, and is handed out as fast as it can be read.
-pub const DOUBTFUL_LIMIT: usize = 1_000;
+/// Most requests that may wait behind the one being answered. A well-behaved client sends few; but what a connection that
+/// is gone had sent may come before and between another's, and is handed out as fast as it can be read.
+pub const WAITING_LIMIT: usize = 1_000;
 
 /// Connections with a request in a worker's hands, the requests that came after it, and the connections that are served
 /// no more. tiny_http cannot close those, but nothing they send is answered.
@@ -25,8 +23,6 @@ pub struct Turns<T>(Mutex<HashMap<SocketAddr, Connection<T>>>);
 
 struct Connection<T> {
     waiting: VecDeque<T>,
-    /// How many may wait.
-    limit: usize,
     stage: Stage,
 }
 
@@ -64,18 +60,16 @@ impl<T> Turns<T> {
         let connection = match turns.entry(peer) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                entry.insert(Connection { waiting: VecDeque::new(), limit: WAITING_LIMIT, stage: Stage::Served });
+                entry.insert(Connection { waiting: VecDeque::new(), stage: Stage::Served });
                 return Turn::Now(request);
             }
         };
         connection.waiting.push_back(request);
-        if connection.waiting.len() <= connection.limit {
+        if connection.waiting.len() <= WAITING_LIMIT {
             return Turn::Later;
         }
         if connection.stage == Stage::Served {
             connection.stage = Stage::Ending;
-            // The one that was too many waits, too.
-            connection.limit += 1;
             return Turn::Later;
         }
         connection.waiting.pop_front().map_or(Turn::Later, Turn::Never)
@@ -103,7 +97,6 @@ impl<T> Turns<T> {
     pub fn end(&self, peer: SocketAddr) {
         if let Some(connection) = self.lock().get_mut(&peer) {
             connection.stage = Stage::Ended;
-            connection.limit = DOUBTFUL_LIMIT;
         }
     }
 
@@ -112,7 +105,6 @@ impl<T> Turns<T> {
         let mut turns = self.lock();
         if let Some(connection) = peer.and_then(|peer| turns.get_mut(&peer)) {
             connection.stage = Stage::Served;
-            connection.limit = DOUBTFUL_LIMIT;
         }
     }
 
@@ -176,20 +168,15 @@ mod tests {
     fn one_request_too_many_ends_its_connection_with_the_next_answer() {
         let turns = Turns::new();
         assert_eq!(turns.begin(peer(1), 0), Turn::Now(0));
-        for number in 1..=WAITING_LIMIT {
-            assert_eq!(turns.begin(peer(1), number), Turn::Later);
-        }
+        assert!((1..=WAITING_LIMIT).all(|number| turns.begin(peer(1), number) == Turn::Later));
         assert!(!turns.is_last(peer(1)));
-        assert_eq!(turns.begin(peer(1), 9), Turn::Later);
+        assert_eq!(turns.begin(peer(1), 1_001), Turn::Later);
         assert!(turns.is_last(peer(1)));
-        assert_eq!(turns.begin(peer(1), 10), Turn::Never(1), "what is sent until the end is answered takes no room");
+        assert_eq!(turns.begin(peer(1), 1_002), Turn::Never(1), "what is sent until the end is answered takes no room");
         turns.end(address(1));
         assert_eq!(turns.next(peer(1)), None);
-        assert_eq!(turns.take_doubtful(address(1)), [2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        for number in 1..=DOUBTFUL_LIMIT {
-            assert_eq!(turns.begin(peer(1), number), Turn::Later);
-        }
-        assert_eq!(turns.begin(peer(1), 0), Turn::Never(1));
+        assert!(turns.take_doubtful(address(1)).into_iter().eq(2..=1_002));
+        assert!((0..=WAITING_LIMIT).any(|number| turns.begin(peer(1), number) == Turn::Never(0)));
     }
 
     #[test]
@@ -199,8 +186,8 @@ mod tests {
         assert!((0..=WAITING_LIMIT).all(|number| turns.begin(peer(1), number) == Turn::Later));
         assert!(turns.is_last(peer(1)));
         turns.go_on(peer(1));
-        assert_eq!(turns.next(peer(1)), Some(0));
-        assert_eq!(turns.begin(peer(1), 9), Turn::Later);
+        assert_eq!([turns.next(peer(1)), turns.next(peer(1))], [Some(0), Some(1)]);
+        assert_eq!(turns.begin(peer(1), 1_001), Turn::Later);
         assert!(!turns.is_last(peer(1)));
     }
 

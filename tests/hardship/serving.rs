@@ -294,7 +294,8 @@ impl<S: Read + Write> Wire<S> {
     /// `None` when the connection ended instead.
     pub fn read_answer(&mut self, with_body: bool) -> Option<Answer> {
         let status_line = self.line()?;
-        let status = status_line.strip_prefix("HTTP/1.1 ").unwrap().get(..3).unwrap().parse().unwrap();
+        let status = status_line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status line: {status_line:?}"));
         let mut headers = Vec::new();
         loop {
             let line = self.line()?;
