@@ -23,12 +23,12 @@ impl<'a> Reader<'a> {
     fn text(&self, setting: &'static Setting) -> Option<&'a str> {
         let empty_is_absent = match setting.kind {
             Kind::TextOrEmpty => false,
-            Kind::Text | Kind::Number { .. } | Kind::Secret => true,
+            Kind::Text | Kind::Number(..) | Kind::Secret => true,
         };
         let given = self.source.given(setting.name).filter(|text| !(empty_is_absent && text.is_empty()));
         given.or(match setting.default {
-            Default::Text(text) => Some(text),
-            Default::Required | Default::Number(_) | Default::Described(_) => None,
+            Default::Is(text) => Some(text),
+            Default::Required | Default::Described(_) => None,
         })
     }
 
@@ -65,8 +65,8 @@ impl<'a> Reader<'a> {
 
     pub(super) fn number(&mut self, setting: &'static Setting) -> u32 {
         let fallback = match setting.default {
-            Default::Number(number) => number,
-            Default::Required | Default::Text(_) | Default::Described(_) => 0,
+            Default::Is(text) => text.parse().unwrap_or_default(),
+            Default::Required | Default::Described(_) => 0,
         };
         self.number_or(setting, fallback)
     }
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
     /// The same, where the default is computed.
     pub(super) fn number_or(&mut self, setting: &'static Setting, default: u32) -> u32 {
         let (min, max) = match setting.kind {
-            Kind::Number { min, max } => (min, max),
+            Kind::Number(min, max) => (min, max),
             Kind::Text | Kind::TextOrEmpty | Kind::Secret => (0, u32::MAX),
         };
         let Some(text) = self.text(setting) else { return default };
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
     fn refuse(&mut self, setting: &'static Setting, rule: &str, text: &str) {
         let rule = match setting.kind {
             Kind::Secret => rule.to_owned(),
-            Kind::Text | Kind::TextOrEmpty | Kind::Number { .. } => {
+            Kind::Text | Kind::TextOrEmpty | Kind::Number(..) => {
                 let shown: String = text.chars().take(80).collect();
                 format!("{rule}; it is \"{}\"", shown.escape_debug())
             }

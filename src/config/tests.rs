@@ -58,7 +58,7 @@ fn workers_follow_the_cores_and_connections_the_workers() {
 #[test]
 fn every_number_has_bounds_that_hold() {
     for setting in SETTINGS {
-        let Kind::Number { min, max } = setting.kind else { continue };
+        let Kind::Number(min, max) = setting.kind else { continue };
         for inside in [min, max] {
             let problems = load(&[(setting.name, &inside.to_string())]).err().map(|error| error.problems);
             let own = problems.unwrap_or_default().into_iter().find(|problem| problem.rule.contains("whole number"));
