@@ -8,17 +8,20 @@ mod password;
 use serde_json::json;
 
 use super::answers::{self, Presentation};
-use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
+use super::sealed_address;
+use super::visit::Visit;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::protocol::identifiers::{ClientId, Sid};
+use crate::protocol::interaction::{Interaction, Step};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::store::audit_events::AuditEvent;
 use crate::store::{consents, sessions};
 
@@ -29,17 +32,21 @@ struct Change<'a> {
     app: &'a App,
     request: &'a Request,
     present: &'a PresentSession,
-    visit: &'a AccountVisit,
+    visit: &'a Visit,
     form: &'a Parameters,
 }
 
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    let visit = AccountVisit::begin(app, &query)?;
+    let asked = |name| query.bounded(name, lengths::OTHER).map_err(Failure::bad_request);
+    let (tenant, ui_locales) = (asked("tenant")?.map(str::to_owned), asked("ui_locales")?.map(str::to_owned));
+    let purpose = SealedPurpose::Account { tenant, ui_locales, anew: false, by_password: false };
+    let visit = Visit::resume(app, sealed_address::seal(app, purpose))?;
     let present = PresentSession::find(app, request)?;
-    let Some(present) = present.filter(|present| visit.is_answered_by(present)) else {
-        return Ok(answers::see_other(Errand::Account(&visit).page(app, "/login")));
+    let interaction = visit.judge(app, present.as_ref(), None, &Step::Arrival)?;
+    let Some(present) = present.filter(|_| matches!(interaction, Interaction::Proceed { .. })) else {
+        return Ok(answers::see_other(visit.page(app, "/login")));
     };
     match request.method {
         Method::Post => take(app, request, &present, &visit),
@@ -50,7 +57,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn take(app: &App, request: &Request, present: &PresentSession, visit: &AccountVisit) -> Result<Response, Failure> {
+fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -> Result<Response, Failure> {
     let form = form_tokens::read_post(app, request)?;
     let posted = form.single("form_token").map_err(Failure::bad_request)?;
     let decision = form.single("decision").map_err(Failure::bad_request)?;

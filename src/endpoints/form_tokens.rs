@@ -23,8 +23,6 @@ named! {
         Logout = "logout",
         /// `/device`, where it asks for the code.
         UserCode = "user code",
-        /// `/device`, where it asks for a decision.
-        Device = "device",
         Account = "account",
         /// The question whether to link an account elsewhere.
         Link = "link",

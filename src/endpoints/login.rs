@@ -7,8 +7,6 @@ mod upstream;
 
 use super::answers;
 use super::cookies;
-use super::device_visit::DeviceVisit;
-use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
 use super::sealed_address;
@@ -19,6 +17,7 @@ use crate::app::failure::Failure;
 use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
 use crate::http::{Method, Request, Response};
 use crate::pages::login::LoginProblem;
+use crate::protocol::authorize_request::Ending;
 use crate::protocol::interaction::Step;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
@@ -38,7 +37,7 @@ const SOMEONE_ELSE: &str = "someone_else";
 struct LoginPage<'a> {
     app: &'a App,
     request: &'a Request,
-    errand: Errand<'a>,
+    visit: &'a Visit,
     present: Option<&'a PresentSession>,
     /// They said that they are not whom this browser knows.
     someone_else: bool,
@@ -47,18 +46,18 @@ struct LoginPage<'a> {
 /// Shows the page, or takes its form.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = sealed_address::open(app, request)?;
-    match opened.request.purpose {
-        SealedPurpose::Authorize(_) => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
-        SealedPurpose::Account(_) => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
-        SealedPurpose::Device(_) if request.method == Method::Post => {
-            answer(app, request, Errand::Device(&DeviceVisit::resume(app, &opened)?))
-        }
-        // An address alone does not lead past the page that asks for the code.
-        SealedPurpose::Device(_) => Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed))),
-        SealedPurpose::Link(_)
-        | SealedPurpose::Unlink { .. }
-        | SealedPurpose::Logout(_)
-        | SealedPurpose::SignedOut(_) => Err(sealed_address::invalid()),
+    // An address alone does not lead past the page that asks for the code.
+    if request.method != Method::Post && matches!(opened.request.purpose, SealedPurpose::Device(_)) {
+        return Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed)));
+    }
+    let visit = &Visit::resume(app, opened)?;
+    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
+    let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
+    let someone_else = query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some());
+    let page = LoginPage { app, request, visit, present: present.as_ref(), someone_else };
+    match request.method {
+        Method::Post => page.take(),
+        Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
     }
 }
 
@@ -67,38 +66,29 @@ pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
 }
 
-fn answer(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
-    let present = PresentSession::find(app, request).map_err(|failure| errand.silent(failure))?;
-    let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-    let someone_else = query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some());
-    let page = LoginPage { app, request, errand, present: present.as_ref(), someone_else };
-    match request.method {
-        Method::Post => page.take(),
-        Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
-    }
-}
-
 /// The sign-in, as the answer to something sent from another page.
-pub fn ask(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
-    LoginPage { app, request, errand, present: None, someone_else: false }.begin("")
+pub fn ask(app: &App, request: &Request, visit: &Visit) -> Result<Response, Failure> {
+    LoginPage { app, request, visit, present: None, someone_else: false }.begin("")
 }
 
 /// The same for a person who says that they are not whom this browser knows.
-pub fn ask_someone_else(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
-    LoginPage { app, request, errand, present: None, someone_else: true }.begin("")
+pub fn ask_someone_else(app: &App, request: &Request, visit: &Visit) -> Result<Response, Failure> {
+    LoginPage { app, request, visit, present: None, someone_else: true }.begin("")
 }
 
 impl LoginPage<'_> {
     /// The page, unless the request needs another one or none.
     fn show(self) -> Result<Response, Failure> {
-        let next = self.errand.next(self.app, self.request, self.present, Step::Arrival);
-        let next = next.map_err(|failure| self.errand.silent(failure))?;
+        let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
+        let next = next.map_err(|failure| self.visit.silent(failure))?;
         // Who asked for a fresh sign-in gets one at every showing: going back to this page is not signing in.
-        let next = if self.someone_else || self.errand.wants_fresh_sign_in() { Next::Login } else { next };
+        let next = if self.someone_else || self.visit.wants_fresh_sign_in() { Next::Login } else { next };
         match (next, self.present) {
             (Next::SelectAccount, Some(present)) => Ok(self.draw_chooser(present)),
-            (Next::Login | Next::Upstream(_) | Next::SelectAccount, _) => self.begin(self.errand.login_hint()),
-            (Next::Consent { .. }, _) => Ok(answers::see_other(self.errand.page(self.app, "/consent"))),
+            (Next::Login | Next::Upstream(_) | Next::SelectAccount, _) => {
+                self.begin(self.visit.request.login_hint.as_deref().unwrap_or_default())
+            }
+            (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
             (Next::Answer(_), _) if self.request.method == Method::Head => Ok(answers::nothing_to_show()),
             (Next::Answer(response), _) => Ok(response),
         }
@@ -106,7 +96,7 @@ impl LoginPage<'_> {
 
     /// The form; or, where there is nothing to choose, straight to the provider.
     fn begin(self, username: &str) -> Result<Response, Failure> {
-        match self.errand.to_sign_in()? {
+        match self.visit.to_sign_in()? {
             Next::Upstream(provider) => self.depart(&provider),
             Next::Login | Next::SelectAccount | Next::Consent { .. } | Next::Answer(_) => {
                 Ok(self.draw(Showing::fresh(username)))
@@ -123,12 +113,12 @@ impl LoginPage<'_> {
         let page = LoginPage { someone_else, ..self };
         let of_chooser = self.present.is_some_and(|present| {
             let session = &present.handle.random;
-            form_tokens::matches(self.app, Form::SelectAccount, self.errand.sealed(), Some(session), posted)
+            form_tokens::matches(self.app, Form::SelectAccount, &self.visit.sealed, Some(session), posted)
         });
         let browser = cookies::pre_session(&self.app.config, self.request);
-        let of_login = form_tokens::matches(self.app, Form::Login, self.errand.sealed(), browser.as_ref(), posted);
+        let of_login = form_tokens::matches(self.app, Form::Login, &self.visit.sealed, browser.as_ref(), posted);
         match (decision, self.present) {
-            (Some("cancel"), _) if of_chooser || of_login => self.errand.cancelled(self.app),
+            (Some("cancel"), _) if of_chooser || of_login => self.cancel(),
             (Some("continue"), Some(present)) if of_chooser => self.go_on_as(present),
             (Some("another"), Some(_)) if of_chooser => LoginPage { someone_else: true, ..self }.begin(""),
             (None, _) if of_login => page.sign_in(&form),
@@ -141,15 +131,25 @@ impl LoginPage<'_> {
         }
     }
 
+    /// The person changed their mind.
+    fn cancel(self) -> Result<Response, Failure> {
+        let path = self.app.config.base_url.path();
+        match self.visit.request.ending {
+            Ending::Client(_) => Err(self.visit.denied()),
+            Ending::Device(_) => Ok(answers::see_other(format!("{path}/device"))),
+            Ending::Account { .. } => Ok(answers::see_other(format!("{path}/"))),
+        }
+    }
+
     fn go_on_as(self, present: &PresentSession) -> Result<Response, Failure> {
-        let next = self.errand.next(self.app, self.request, Some(present), Step::AfterAccountChosen)?;
-        match (next, self.errand) {
+        let next = self.visit.next(self.app, self.request, Some(present), Step::AfterAccountChosen)?;
+        match next {
             // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-            (Next::Consent { may_remember }, Errand::Authorize(visit)) => {
-                super::consent::draw(self.app, self.request, visit, present, may_remember, false)
+            Next::Consent { may_remember } => {
+                Ok(super::consent::draw(self.app, self.request, self.visit, present, may_remember, false))
             }
-            (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. }, _) => self.begin(""),
-            (Next::Answer(response), _) => Ok(response),
+            Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
+            Next::Answer(response) => Ok(response),
         }
     }
 
@@ -157,8 +157,8 @@ impl LoginPage<'_> {
         if let Some(provider) = form.single("identity_provider").map_err(Failure::bad_request)? {
             return self.choose(provider);
         }
-        self.errand.to_sign_in()?;
-        if !self.errand.choices().password {
+        self.visit.to_sign_in()?;
+        if !self.visit.choices().password {
             return Err(Failure::bad_request(Reason::UnknownPageAction));
         }
         let username = form.bounded("username", lengths::USERNAME).map_err(Failure::bad_request)?;
@@ -175,15 +175,15 @@ impl LoginPage<'_> {
     }
 
     fn try_password(self, username: &str, password: &SecretText) -> Result<Response, Failure> {
-        let tenant = self.errand.tenant();
+        let tenant = self.visit.request.acr_values.tenant.as_ref();
         let source = self.request.source;
         match attempt(self.app, &Attempt { tenant, username, password, source, client_id: None })? {
             Outcome::Accepted(found) => {
                 let proof = Proof::password();
-                sign_in::complete(self.app, self.request, self.errand, self.present, *found, &proof)
+                sign_in::complete(self.app, self.request, self.visit, self.present, *found, &proof)
             }
             Outcome::Wrong => {
-                record_failure(self.app, self.request, self.errand.client_id());
+                record_failure(self.app, self.request, self.visit.request.client_id.as_ref());
                 let mut response = self.draw(Showing::again(username, LoginProblem::WrongCredentials));
                 response.note.reason = Some(Reason::WrongPassword.code());
                 Ok(response)

@@ -4,9 +4,9 @@ use super::LoginPage;
 use crate::crypto::random;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies;
-use crate::endpoints::errand::Errand;
 use crate::endpoints::form_tokens::{self, Form};
 use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::sealed_address;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::Account;
@@ -38,35 +38,33 @@ impl LoginPage<'_> {
     pub(super) fn draw(self, showing: Showing<'_>) -> Response {
         let known = cookies::pre_session(&self.app.config, self.request);
         let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-        let token = form_tokens::issue(self.app, Form::Login, self.errand.sealed(), &browser);
+        let token = form_tokens::issue(self.app, Form::Login, &self.visit.sealed, &browser);
         let response = self.page(showing, &token, None);
         if known.is_some() { response } else { cookies::set_pre_session(&self.app.config, response, &browser) }
     }
 
     pub(super) fn draw_chooser(self, present: &PresentSession) -> Response {
-        let token = form_tokens::issue(self.app, Form::SelectAccount, self.errand.sealed(), &present.handle.random);
+        let token = form_tokens::issue(self.app, Form::SelectAccount, &self.visit.sealed, &present.handle.random);
         self.page(Showing::fresh(""), &token, Some(present.account()))
     }
 
     fn page(self, showing: Showing<'_>, form_token: &str, present_account: Option<Account<'_>>) -> Response {
         let presentation = Presentation { config: &self.app.config, request: self.request };
-        let action = self.errand.page(self.app, "/login");
-        let action = match self.errand {
-            Errand::Authorize(_) => action,
-            Errand::Account(_) | Errand::Device(_) => presentation.in_its_language(action),
-        };
-        let choices = self.errand.choices();
-        let registered = &self.errand.catalogue().identity_providers;
-        let offered = choices.providers.iter().filter_map(|name| registered.get(name));
+        let visit = self.visit;
+        let address = sealed_address::page(self.app, "/login", &visit.sealed);
+        let action = presentation.in_language_of(address, visit.ui_locales());
+        let (choices, catalogue) = (visit.choices(), &visit.snapshot.catalogue);
+        let tenant = visit.request.acr_values.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+        let offered = choices.providers.iter().filter_map(|name| catalogue.identity_providers.get(name));
         let providers: Vec<Provider<'_>> =
             offered.map(|known| Provider { name: &known.name, display_name: &known.display_name }).collect();
-        let markup = presentation.draw(self.errand.ui_locales(), |chrome| {
+        let markup = presentation.draw(visit.ui_locales(), |chrome| {
             pages::login::page(&LoginView {
                 chrome,
                 action: &action,
                 form_token,
-                client: self.errand.client_view(chrome.texts.language),
-                tenant: self.errand.tenant_display_name(),
+                client: visit.client_view(chrome.texts.language),
+                tenant: tenant.map(|tenant| tenant.display_name.as_str()),
                 username: showing.username,
                 problem: showing.problem,
                 password: choices.password,
@@ -75,8 +73,6 @@ impl LoginPage<'_> {
                 present_account,
             })
         });
-        let mut response = answers::form_page(showing.status, markup);
-        response.note.client_id = self.errand.client_id().map(ToString::to_string);
-        response
+        visit.noted(answers::form_page(showing.status, markup))
     }
 }
