@@ -38,7 +38,7 @@ struct Change<'a> {
 
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let query = Parameters::parse(request.query.as_bytes())?;
     let asked = |name| query.bounded(name, lengths::OTHER).map_err(Failure::bad_request);
     let (tenant, ui_locales) = (asked("tenant")?.map(str::to_owned), asked("ui_locales")?.map(str::to_owned));
     let purpose = SealedPurpose::Account { tenant, ui_locales, anew: false, by_password: false };
@@ -59,14 +59,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 
 fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -> Result<Response, Failure> {
     let form = form_tokens::read_post(app, request)?;
-    let posted = form.single("form_token").map_err(Failure::bad_request)?;
-    let decision = form.single("decision").map_err(Failure::bad_request)?;
+    let decision = form.single("decision")?;
     let change = Change { app, request, present, visit, form: &form };
     if decision == Some("confirm_link") {
         // From a page of its own, with a token of its own.
-        return linked::confirm(change, posted);
+        return linked::confirm(change);
     }
-    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), posted) {
+    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
@@ -82,7 +81,7 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
 
 impl<'a> Change<'a> {
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
-        let value = self.form.bounded(name, most).map_err(Failure::bad_request)?;
+        let value = self.form.bounded(name, most)?;
         value.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))
     }
 
@@ -92,9 +91,7 @@ impl<'a> Change<'a> {
 
     /// Says what was not done, and why to the log.
     fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
-        let mut response = self.answer(Outcome::Problem(problem))?;
-        response.note.reason = Some(reason.code());
-        Ok(response)
+        Ok(answers::noted(self.answer(Outcome::Problem(problem))?, reason))
     }
 
     fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {

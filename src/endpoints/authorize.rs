@@ -3,7 +3,7 @@
 
 use super::answers;
 use super::forms::require_form;
-use super::login;
+use super::login::LoginPage;
 use super::present_session::PresentSession;
 use super::visit::{Next, Visit};
 use crate::app::App;
@@ -17,16 +17,16 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method == Method::Post {
         // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
         require_form(request, 415)?;
-        let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+        let parameters = Parameters::parse(&request.body)?;
         let visit = Visit::begin(app, &parameters)?;
         return Ok(answers::see_other(visit.page(app, "/login")));
     }
-    let parameters = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let parameters = Parameters::parse(request.query.as_bytes())?;
     let visit = Visit::begin(app, &parameters)?;
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
     let next = visit.next(app, request, present.as_ref(), Step::Arrival).map_err(|failure| visit.silent(failure))?;
     Ok(visit.noted(match next {
-        Next::Upstream(provider) => login::straight_to(app, request, &visit, &provider)?,
+        Next::Upstream(provider) => LoginPage::of(app, request, &visit).depart(&provider)?,
         Next::Login | Next::SelectAccount => answers::see_other(visit.page(app, "/login")),
         Next::Consent { .. } => answers::see_other(visit.page(app, "/consent")),
         Next::Answer(response) => response,

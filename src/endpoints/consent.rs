@@ -7,7 +7,7 @@ use serde_json::json;
 use super::answers::{self, Presentation};
 use super::device;
 use super::form_tokens::{self, Form};
-use super::login;
+use super::login::LoginPage;
 use super::present_session::PresentSession;
 use super::sealed_address;
 use super::visit::{Next, Visit};
@@ -47,11 +47,10 @@ pub fn answer(app: &App, request: &Request, visit: &Visit) -> Result<Response, F
         return show(app, request, visit, present.as_ref(), false);
     };
     let form = form_tokens::read_post(app, request)?;
-    let posted = form.single("form_token").map_err(Failure::bad_request)?;
-    if !form_tokens::matches(app, Form::Consent, &visit.sealed, Some(&present.handle.random), posted) {
+    if !form_tokens::matches(app, Form::Consent, &visit.sealed, Some(&present.handle.random), &form) {
         return show(app, request, visit, Some(present), true);
     }
-    match form.single("decision").map_err(Failure::bad_request)? {
+    match form.single("decision")? {
         Some("allow") => allow(app, request, visit, present, &form),
         Some("deny") if visit.is_of_device() => match visit.next(app, request, Some(present), Step::Arrival)? {
             Next::Consent { .. } => {
@@ -60,7 +59,7 @@ pub fn answer(app: &App, request: &Request, visit: &Visit) -> Result<Response, F
             Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Answer(_) => Ok(back(app, request, visit)),
         },
         Some("deny") => Err(visit.denied()),
-        Some("another") => login::ask_someone_else(app, request, visit),
+        Some("another") => LoginPage::of(app, request, visit).for_someone_else().begin(""),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -104,7 +103,7 @@ fn allow(
     form: &Parameters,
 ) -> Result<Response, Failure> {
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
-    let wants_it_remembered = form.single("remember").map_err(Failure::bad_request)?.is_some();
+    let wants_it_remembered = form.single("remember")?.is_some();
     let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(|refusal| {
         // Nothing ticked is an answer for the client; a tick that the page does not have is none.
         let is_answer = refusal.code == AuthorizeErrorCode::AccessDenied;

@@ -10,7 +10,7 @@ use super::client_view::client_view;
 use super::consent;
 use super::cookies;
 use super::form_tokens::{self, Form};
-use super::login;
+use super::login::LoginPage;
 use super::present_session::PresentSession;
 use super::sealed_address;
 use super::visit::{Next, Visit};
@@ -36,7 +36,7 @@ use crate::store::device_authorizations::{self, NewDecision};
 
 /// Shows the page, or takes its forms: the code's, and with a sealed request in the address the decision's.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let query = Parameters::parse(request.query.as_bytes())?;
     let has_request = query.was_sent("r");
     let code = match request.method {
         Method::Post if has_request => {
@@ -52,7 +52,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             Some(code)
         }
         Method::Get | Method::Head | Method::Options | Method::Other => {
-            let code = query.bounded("user_code", lengths::OTHER).map_err(Failure::bad_request)?;
+            let code = query.bounded("user_code", lengths::OTHER)?;
             // What has not the form of a code is left out: an address must not be able to put words into our page.
             code.and_then(UserCode::parse)
         }
@@ -83,16 +83,12 @@ pub fn ask(app: &App, request: &Request, status: u16, code: &str, problem: Optio
 
 fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
     let form = form_tokens::read_post(app, request)?;
-    let posted = form.single("form_token").map_err(Failure::bad_request)?;
-    let typed = form.bounded("user_code", lengths::OTHER).map_err(Failure::bad_request)?;
+    let typed = form.bounded("user_code", lengths::OTHER)?;
     let shown = typed.and_then(UserCode::parse).map(|code| code.to_string()).unwrap_or_default();
     let browser = cookies::pre_session(&app.config, request);
-    let again = |status, problem, reason: Reason| {
-        let mut response = ask(app, request, status, &shown, Some(problem));
-        response.note.reason = Some(reason.code());
-        response
-    };
-    if !form_tokens::matches(app, Form::UserCode, "", browser.as_ref(), posted) {
+    let again =
+        |status, problem, reason: Reason| answers::noted(ask(app, request, status, &shown, Some(problem)), reason);
+    if !form_tokens::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
         return Ok(again(200, UserCodeProblem::PageExpired, Reason::PageExpired));
     }
     let Some(typed) = typed else {
@@ -102,7 +98,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
     if let Err(wait) = count(app, source, app.now()) {
         let minutes = answers::minutes(wait);
         let response = again(429, UserCodeProblem::TooMany { minutes }, Reason::TooManyUserCodes);
-        return Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()));
+        return Ok(answers::retry_after(response, wait));
     }
     let found = UserCode::parse(typed).map_or(Ok(None), |code| Visit::to_device(app, code));
     let Some(visit) = found.transpose() else {
@@ -119,7 +115,7 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
         }
         (Next::Answer(response), _) => Ok(response),
         (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. }, _) => {
-            login::ask(app, request, &visit)
+            LoginPage::of(app, request, &visit).begin("")
         }
     }
 }

@@ -101,7 +101,7 @@ impl Visit {
             SealedPurpose::Account { tenant, ui_locales, anew, by_password } => {
                 let snapshot = app.registry.snapshot();
                 let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
-                let tenant = tenant.map_err(Failure::bad_request)?;
+                let tenant = tenant?;
                 let identity_provider = by_password.then(|| String::from(LOCAL));
                 let acr_values = AcrValues { identity_provider, tenant, ..AcrValues::default() };
                 let ending = Ending::Account { anew };

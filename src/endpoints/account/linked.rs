@@ -162,9 +162,8 @@ pub fn arrived(
         Some(_) => {
             let concerned = (provider.name.as_str(), Reason::IdentityLinkedElsewhere);
             app.note_upstream_failure("identity_link_refused", request, None, concerned);
-            let mut response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
-            response.note.reason = Some(Reason::IdentityLinkedElsewhere.code());
-            return Ok(response);
+            let response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
+            return Ok(answers::noted(response, Reason::IdentityLinkedElsewhere));
         }
         None => {}
     }
@@ -205,10 +204,10 @@ fn ask(
 }
 
 /// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
-pub(super) fn confirm(change: Change<'_>, form_token: Option<&str>) -> Result<Response, Failure> {
+pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
-    let sealed = change.form.bounded("offer", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
-    if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), form_token) {
+    let sealed = change.form.bounded("offer", lengths::HANDLE)?.unwrap_or_default();
+    if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), change.form) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);

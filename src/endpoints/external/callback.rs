@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::login;
+use crate::endpoints::login::LoginPage;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::sealed_address;
 use crate::endpoints::visit::Visit;
@@ -98,7 +98,7 @@ impl Return<'_> {
             Ok((provider, identity)) => {
                 Entry { app, request, visit, provider, identity: &identity, trip }.enter(present.as_ref())
             }
-            Err(problem) => login::after_upstream(app, request, visit, present.as_ref(), &trip.provider, &problem),
+            Err(problem) => LoginPage::of(app, request, visit).after(&trip.provider, &problem),
         }
     }
 
