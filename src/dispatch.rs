@@ -163,7 +163,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             let minutes = answers::minutes(retry_after);
             let problem = Problem::TooManyRequests { minutes };
             let response = told(presentation, audience, problem, "temporarily_unavailable", reason);
-            response.header("Retry-After", retry_after.as_secs().max(1).to_string())
+            answers::retry_after(response, retry_after)
         }
         Failure::Unavailable(error) => {
             // Of what the server denies the log was told once.

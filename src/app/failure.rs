@@ -81,6 +81,12 @@ impl From<TokenError> for Failure {
     }
 }
 
+impl From<Reason> for Failure {
+    fn from(reason: Reason) -> Failure {
+        Failure::bad_request(reason)
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::Unavailable(error)

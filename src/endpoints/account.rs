@@ -8,17 +8,20 @@ mod password;
 use serde_json::json;
 
 use super::answers::{self, Presentation};
-use super::errand::{AccountVisit, Errand};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
+use super::sealed_address;
+use super::visit::Visit;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::protocol::identifiers::{ClientId, Sid};
+use crate::protocol::interaction::{Interaction, Step};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
+use crate::protocol::sealed_request::SealedPurpose;
 use crate::store::audit_events::AuditEvent;
 use crate::store::{consents, sessions};
 
@@ -29,17 +32,21 @@ struct Change<'a> {
     app: &'a App,
     request: &'a Request,
     present: &'a PresentSession,
-    visit: &'a AccountVisit,
+    visit: &'a Visit,
     form: &'a Parameters,
 }
 
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    let visit = AccountVisit::begin(app, &query)?;
+    let query = Parameters::parse(request.query.as_bytes())?;
+    let asked = |name| query.bounded(name, lengths::OTHER).map_err(Failure::bad_request);
+    let (tenant, ui_locales) = (asked("tenant")?.map(str::to_owned), asked("ui_locales")?.map(str::to_owned));
+    let purpose = SealedPurpose::Account { tenant, ui_locales, anew: false, by_password: false };
+    let visit = Visit::resume(app, sealed_address::seal(app, purpose))?;
     let present = PresentSession::find(app, request)?;
-    let Some(present) = present.filter(|present| visit.is_answered_by(present)) else {
-        return Ok(answers::see_other(Errand::Account(&visit).page(app, "/login")));
+    let interaction = visit.judge(app, present.as_ref(), None, &Step::Arrival)?;
+    let Some(present) = present.filter(|_| matches!(interaction, Interaction::Proceed { .. })) else {
+        return Ok(answers::see_other(visit.page(app, "/login")));
     };
     match request.method {
         Method::Post => take(app, request, &present, &visit),
@@ -50,16 +57,15 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn take(app: &App, request: &Request, present: &PresentSession, visit: &AccountVisit) -> Result<Response, Failure> {
+fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -> Result<Response, Failure> {
     let form = form_tokens::read_post(app, request)?;
-    let posted = form.single("form_token").map_err(Failure::bad_request)?;
-    let decision = form.single("decision").map_err(Failure::bad_request)?;
+    let decision = form.single("decision")?;
     let change = Change { app, request, present, visit, form: &form };
     if decision == Some("confirm_link") {
         // From a page of its own, with a token of its own.
-        return linked::confirm(change, posted);
+        return linked::confirm(change);
     }
-    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), posted) {
+    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
@@ -75,7 +81,7 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &AccountV
 
 impl<'a> Change<'a> {
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
-        let value = self.form.bounded(name, most).map_err(Failure::bad_request)?;
+        let value = self.form.bounded(name, most)?;
         value.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))
     }
 
@@ -85,9 +91,7 @@ impl<'a> Change<'a> {
 
     /// Says what was not done, and why to the log.
     fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
-        let mut response = self.answer(Outcome::Problem(problem))?;
-        response.note.reason = Some(reason.code());
-        Ok(response)
+        Ok(answers::noted(self.answer(Outcome::Problem(problem))?, reason))
     }
 
     fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {

@@ -222,9 +222,15 @@ pub fn json(status: u16, value: &serde_json::Value) -> Response {
     no_store(Response::with_body(status, "application/json", Body::Owned(value.to_string().into_bytes())))
 }
 
-fn noted(mut response: Response, reason: Reason) -> Response {
+/// The answer, with the reason for the log.
+pub fn noted(mut response: Response, reason: Reason) -> Response {
     response.note.reason = Some(reason.code());
     response
+}
+
+/// To somebody who shall come back later: seconds, at least one.
+pub fn retry_after(response: Response, wait: Duration) -> Response {
+    response.header("Retry-After", wait.as_secs().max(1).to_string())
 }
 
 fn no_store(response: Response) -> Response {

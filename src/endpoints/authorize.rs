@@ -2,49 +2,33 @@
 //! asked; otherwise sends the browser to the page that asks, or straight to the identity provider that it names.
 
 use super::answers;
-use super::errand::Errand;
 use super::forms::require_form;
-use super::login;
+use super::login::LoginPage;
 use super::present_session::PresentSession;
 use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
-use crate::protocol::authorize_request::Refusal;
-use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::interaction::Step;
 use crate::protocol::parameters::Parameters;
-use crate::protocol::reason::Reason;
 
 /// Answers an authorization request.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method == Method::Post {
         // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
         require_form(request, 415)?;
-        let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+        let parameters = Parameters::parse(&request.body)?;
         let visit = Visit::begin(app, &parameters)?;
         return Ok(answers::see_other(visit.page(app, "/login")));
     }
-    let parameters = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let parameters = Parameters::parse(request.query.as_bytes())?;
     let visit = Visit::begin(app, &parameters)?;
-    let present = PresentSession::find(app, request).map_err(|failure| silent(&visit, failure))?;
-    let next = visit.next(app, request, present.as_ref(), Step::Arrival).map_err(|failure| silent(&visit, failure))?;
-    let mut response = match next {
-        Next::Upstream(provider) => login::straight_to(app, request, Errand::Authorize(&visit), &provider)?,
+    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
+    let next = visit.next(app, request, present.as_ref(), Step::Arrival).map_err(|failure| visit.silent(failure))?;
+    Ok(visit.noted(match next {
+        Next::Upstream(provider) => LoginPage::of(app, request, &visit).depart(&provider)?,
         Next::Login | Next::SelectAccount => answers::see_other(visit.page(app, "/login")),
         Next::Consent { .. } => answers::see_other(visit.page(app, "/consent")),
         Next::Answer(response) => response,
-    };
-    response.note.client_id = Some(visit.request.client_id.to_string());
-    Ok(response)
-}
-
-/// With `prompt=none` nobody is there to read a page: a database that is away is told to the client.
-pub fn silent(visit: &Visit, failure: Failure) -> Failure {
-    let is_outage =
-        matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
-    if !visit.request.prompt.none || !is_outage {
-        return failure;
-    }
-    visit.refuse(Refusal::new(AuthorizeErrorCode::TemporarilyUnavailable, Reason::Unavailable))
+    }))
 }

@@ -33,9 +33,9 @@ const CROWDED: Duration = Duration::from_secs(60);
 /// Answers a device authorization request.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     require_form(request, 400)?;
-    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    let parameters = Parameters::parse(&request.body)?;
     refuse_parameters_in_query(request, &PARAMETERS)?;
-    parameters.refuse_repeated(&SINGLE_PARAMETERS).map_err(Failure::bad_request)?;
+    parameters.refuse_repeated(&SINGLE_PARAMETERS)?;
     app.require_fresh_registry()?;
     let now = app.now();
     let client = authenticate(app, request, &parameters, now)?;

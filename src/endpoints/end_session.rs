@@ -38,10 +38,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method == Method::Post {
         // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
         require_form(request, 415)?;
-        let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+        let parameters = Parameters::parse(&request.body)?;
         return Ok(answers::see_other(SignOut::begin(app, &parameters)?.page(app)));
     }
-    let parameters = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let parameters = Parameters::parse(request.query.as_bytes())?;
     let sign_out = SignOut::begin(app, &parameters)?;
     let present = PresentSession::find(app, request)?;
     match sign_out.next(present.as_ref()) {
@@ -81,7 +81,7 @@ impl SignOut {
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
         let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint));
-        let request = request.map_err(Failure::bad_request)?;
+        let request = request?;
         let sealed = sealed_address::seal(app, SealedPurpose::Logout(request.clone())).sealed;
         if sealed.len() > lengths::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
@@ -91,8 +91,8 @@ impl SignOut {
 
     /// Opens the request in the address of the logout page; a plain one when the person came there alone.
     pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
-        let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-        if query.single("r").map_err(Failure::bad_request)?.is_none() {
+        let query = Parameters::parse(request.query.as_bytes())?;
+        if query.single("r")?.is_none() {
             return SignOut::of(app, EndSessionRequest::default(), String::new());
         }
         let Opened { request, sealed } = sealed_address::open(app, request)?;

@@ -23,8 +23,6 @@ named! {
         Logout = "logout",
         /// `/device`, where it asks for the code.
         UserCode = "user code",
-        /// `/device`, where it asks for a decision.
-        Device = "device",
         Account = "account",
         /// The question whether to link an account elsewhere.
         Link = "link",
@@ -38,15 +36,15 @@ pub fn issue(app: &App, form: Form, subject_matter: &str, browser: &SecretBytes)
     URL_SAFE_NO_PAD.encode(app.vault.form_tokens.tag(&[form.as_str().as_bytes(), &matter, browser.expose()]))
 }
 
-/// Whether the posted token is that of this form in this browser.
+/// Whether the posted `form_token` is that of this form in this browser.
 pub fn matches(
     app: &App,
     form: Form,
     subject_matter: &str,
     browser: Option<&SecretBytes>,
-    posted: Option<&str>,
+    posted: &Parameters,
 ) -> bool {
-    let (Some(browser), Some(posted)) = (browser, posted) else { return false };
+    let (Some(browser), Ok(Some(posted))) = (browser, posted.single("form_token")) else { return false };
     let matter = Sha256::digest(subject_matter);
     let decoded = URL_SAFE_NO_PAD.decode(posted);
     decoded.is_ok_and(|tag| app.vault.form_tokens.verify(&[form.as_str().as_bytes(), &matter, browser.expose()], &tag))
@@ -61,5 +59,7 @@ pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
     );
     sender.map_err(|reason| Failure::refused(403, TokenErrorCode::InvalidRequest, reason))?;
     super::forms::require_form(request, 415)?;
-    Parameters::parse(&request.body).map_err(Failure::bad_request)
+    let form = Parameters::parse(&request.body)?;
+    form.single("form_token")?;
+    Ok(form)
 }

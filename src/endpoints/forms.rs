@@ -21,7 +21,7 @@ pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
 
 /// Parameters in the URL end up in logs: refused even where the body has them too.
 pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let query = Parameters::parse(request.query.as_bytes())?;
     if known_parameter_in_query(&query, known) { Err(Failure::bad_request(Reason::ParameterInQuery)) } else { Ok(()) }
 }
 
@@ -37,7 +37,7 @@ pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure>
 /// `token`. `token_type_hint` helps nobody here, since each token says itself what it is (RFC 7009 §2.1, RFC 7662 §2.1):
 /// whatever stands in it, it is merely not sent twice.
 pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
-    parameters.single("token_type_hint").map_err(Failure::bad_request)?;
-    let token = parameters.bounded("token", lengths::HANDLE).map_err(Failure::bad_request)?;
-    token.map(SecretText::new).ok_or_else(|| Failure::bad_request(Reason::MissingToken))
+    parameters.single("token_type_hint")?;
+    let token = parameters.bounded("token", lengths::HANDLE)?;
+    Ok(token.map(SecretText::new).ok_or(Reason::MissingToken)?)
 }

@@ -2,13 +2,9 @@
 //! with; and the account chooser of `prompt=select_account`. The tenant of a sign-in comes from that request, never from the
 //! form; so does which services there are to choose from.
 
-mod draw;
-mod upstream;
-
-use super::answers;
+use super::answers::{self, Presentation, WayBack};
 use super::cookies;
-use super::device_visit::DeviceVisit;
-use super::errand::{AccountVisit, Errand};
+use super::external::{self, Purpose};
 use super::form_tokens::{self, Form};
 use super::present_session::PresentSession;
 use super::sealed_address;
@@ -17,28 +13,30 @@ use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
+use crate::crypto::random;
 use crate::http::{Method, Request, Response};
-use crate::pages::login::LoginProblem;
+use crate::pages;
+use crate::pages::error::Problem;
+use crate::pages::login::{LoginProblem, LoginView, Provider};
+use crate::protocol::authorize_request::{Ending, Refusal};
 use crate::protocol::interaction::Step;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::sealed_request::SealedPurpose;
-use crate::protocol::secret::SecretText;
-
-use draw::Showing;
-
-pub use upstream::{after_upstream, straight_to};
+use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::protocol::upstream::UpstreamProblem;
+use crate::protocol::upstream::way_out::{WayOut, way_out};
 
 /// The field, and the parameter of the address.
 const SOMEONE_ELSE: &str = "someone_else";
 
 /// Everything this page works on.
 #[derive(Clone, Copy)]
-struct LoginPage<'a> {
+pub struct LoginPage<'a> {
     app: &'a App,
     request: &'a Request,
-    errand: Errand<'a>,
+    visit: &'a Visit,
     present: Option<&'a PresentSession>,
     /// They said that they are not whom this browser knows.
     someone_else: bool,
@@ -47,18 +45,18 @@ struct LoginPage<'a> {
 /// Shows the page, or takes its form.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let opened = sealed_address::open(app, request)?;
-    match opened.request.purpose {
-        SealedPurpose::Authorize(_) => answer(app, request, Errand::Authorize(&Visit::resume(app, opened)?)),
-        SealedPurpose::Account(_) => answer(app, request, Errand::Account(&AccountVisit::resume(app, opened)?)),
-        SealedPurpose::Device(_) if request.method == Method::Post => {
-            answer(app, request, Errand::Device(&DeviceVisit::resume(app, &opened)?))
-        }
-        // An address alone does not lead past the page that asks for the code.
-        SealedPurpose::Device(_) => Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed))),
-        SealedPurpose::Link(_)
-        | SealedPurpose::Unlink { .. }
-        | SealedPurpose::Logout(_)
-        | SealedPurpose::SignedOut(_) => Err(sealed_address::invalid()),
+    // An address alone does not lead past the page that asks for the code.
+    if request.method != Method::Post && matches!(opened.request.purpose, SealedPurpose::Device(_)) {
+        return Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed)));
+    }
+    let visit = &Visit::resume(app, opened)?;
+    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
+    let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
+    let someone_else = query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some());
+    let page = LoginPage { present: present.as_ref(), someone_else, ..LoginPage::of(app, request, visit) };
+    match request.method {
+        Method::Post => page.take(),
+        Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
     }
 }
 
@@ -67,139 +65,206 @@ pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
 }
 
-fn answer(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
-    let present = PresentSession::find(app, request).map_err(|failure| errand.silent(failure))?;
-    let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-    let someone_else = query.single(SOMEONE_ELSE).is_ok_and(|said| said.is_some());
-    let page = LoginPage { app, request, errand, present: present.as_ref(), someone_else };
-    match request.method {
-        Method::Post => page.take(),
-        Method::Get | Method::Head | Method::Options | Method::Other => page.show(),
+impl<'a> LoginPage<'a> {
+    /// As the answer to something sent from another page.
+    pub fn of(app: &'a App, request: &'a Request, visit: &'a Visit) -> LoginPage<'a> {
+        LoginPage { app, request, visit, present: None, someone_else: false }
     }
-}
 
-/// The sign-in, as the answer to something sent from another page.
-pub fn ask(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
-    LoginPage { app, request, errand, present: None, someone_else: false }.begin("")
-}
+    /// For a person who says that they are not whom this browser knows.
+    pub fn for_someone_else(self) -> LoginPage<'a> {
+        LoginPage { someone_else: true, ..self }
+    }
 
-/// The same for a person who says that they are not whom this browser knows.
-pub fn ask_someone_else(app: &App, request: &Request, errand: Errand<'_>) -> Result<Response, Failure> {
-    LoginPage { app, request, errand, present: None, someone_else: true }.begin("")
-}
-
-impl LoginPage<'_> {
     /// The page, unless the request needs another one or none.
     fn show(self) -> Result<Response, Failure> {
-        let next = self.errand.next(self.app, self.request, self.present, Step::Arrival);
-        let next = next.map_err(|failure| self.errand.silent(failure))?;
+        let next = self.visit.next(self.app, self.request, self.present, Step::Arrival);
+        let next = next.map_err(|failure| self.visit.silent(failure))?;
         // Who asked for a fresh sign-in gets one at every showing: going back to this page is not signing in.
-        let next = if self.someone_else || self.errand.wants_fresh_sign_in() { Next::Login } else { next };
+        let next = if self.someone_else || self.visit.wants_fresh_sign_in() { Next::Login } else { next };
         match (next, self.present) {
-            (Next::SelectAccount, Some(present)) => Ok(self.draw_chooser(present)),
-            (Next::Login | Next::Upstream(_) | Next::SelectAccount, _) => self.begin(self.errand.login_hint()),
-            (Next::Consent { .. }, _) => Ok(answers::see_other(self.errand.page(self.app, "/consent"))),
+            (Next::SelectAccount, Some(present)) => Ok(self.page(200, "", None, Some(present))),
+            (Next::Login | Next::Upstream(_) | Next::SelectAccount, _) => {
+                self.begin(self.visit.request.login_hint.as_deref().unwrap_or_default())
+            }
+            (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
             (Next::Answer(_), _) if self.request.method == Method::Head => Ok(answers::nothing_to_show()),
             (Next::Answer(response), _) => Ok(response),
         }
     }
 
     /// The form; or, where there is nothing to choose, straight to the provider.
-    fn begin(self, username: &str) -> Result<Response, Failure> {
-        match self.errand.to_sign_in()? {
+    pub fn begin(self, username: &str) -> Result<Response, Failure> {
+        match self.visit.to_sign_in()? {
             Next::Upstream(provider) => self.depart(&provider),
             Next::Login | Next::SelectAccount | Next::Consent { .. } | Next::Answer(_) => {
-                Ok(self.draw(Showing::fresh(username)))
+                Ok(self.page(200, username, None, None))
             }
         }
     }
 
     /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and password.
     fn take(self) -> Result<Response, Failure> {
-        let form = form_tokens::read_post(self.app, self.request)?;
-        let posted = form.single("form_token").map_err(Failure::bad_request)?;
-        let decision = form.single("decision").map_err(Failure::bad_request)?;
-        let someone_else = form.single(SOMEONE_ELSE).map_err(Failure::bad_request)?.is_some();
-        let page = LoginPage { someone_else, ..self };
-        let of_chooser = self.present.is_some_and(|present| {
-            let session = &present.handle.random;
-            form_tokens::matches(self.app, Form::SelectAccount, self.errand.sealed(), Some(session), posted)
-        });
-        let browser = cookies::pre_session(&self.app.config, self.request);
-        let of_login = form_tokens::matches(self.app, Form::Login, self.errand.sealed(), browser.as_ref(), posted);
+        let LoginPage { app, request, visit, .. } = self;
+        let form = form_tokens::read_post(app, request)?;
+        let decision = form.single("decision")?;
+        let page = LoginPage { someone_else: form.single(SOMEONE_ELSE)?.is_some(), ..self };
+        let is_of = |kind, browser| form_tokens::matches(app, kind, &visit.sealed, browser, &form);
+        let of_chooser = is_of(Form::SelectAccount, self.present.map(|present| &present.handle.random));
+        let of_login = is_of(Form::Login, cookies::pre_session(&app.config, request).as_ref());
         match (decision, self.present) {
-            (Some("cancel"), _) if of_chooser || of_login => self.errand.cancelled(self.app),
-            (Some("continue"), Some(present)) if of_chooser => self.go_on_as(present),
-            (Some("another"), Some(_)) if of_chooser => LoginPage { someone_else: true, ..self }.begin(""),
+            (Some("cancel"), _) if of_chooser || of_login => {
+                let path = app.config.base_url.path();
+                match visit.request.ending {
+                    Ending::Client(_) => Err(visit.denied()),
+                    Ending::Device(_) => Ok(answers::see_other(format!("{path}/device"))),
+                    Ending::Account { .. } => Ok(answers::see_other(format!("{path}/"))),
+                }
+            }
+            (Some("continue"), Some(present)) if of_chooser => {
+                match visit.next(app, request, Some(present), Step::AfterAccountChosen)? {
+                    // Drawn here and not redirected to: its address alone does not say that the account was chosen.
+                    Next::Consent { may_remember } => {
+                        Ok(super::consent::draw(app, request, visit, present, may_remember, false))
+                    }
+                    Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
+                    Next::Answer(response) => Ok(response),
+                }
+            }
+            (Some("another"), Some(_)) if of_chooser => self.for_someone_else().begin(""),
             (None, _) if of_login => page.sign_in(&form),
             (Some(_) | None, _) if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
             (Some(_) | None, _) => {
-                let mut response = page.draw(Showing::again(typed_username(&form), LoginProblem::PageExpired));
-                response.note.reason = Some(Reason::PageExpired.code());
-                Ok(response)
+                let username = form.bounded("username", lengths::USERNAME).ok().flatten().unwrap_or_default();
+                Ok(page.again(username, LoginProblem::PageExpired, Reason::PageExpired))
             }
-        }
-    }
-
-    fn go_on_as(self, present: &PresentSession) -> Result<Response, Failure> {
-        let next = self.errand.next(self.app, self.request, Some(present), Step::AfterAccountChosen)?;
-        match (next, self.errand) {
-            // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-            (Next::Consent { may_remember }, Errand::Authorize(visit)) => {
-                super::consent::draw(self.app, self.request, visit, present, may_remember, false)
-            }
-            (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. }, _) => self.begin(""),
-            (Next::Answer(response), _) => Ok(response),
         }
     }
 
     fn sign_in(self, form: &Parameters) -> Result<Response, Failure> {
-        if let Some(provider) = form.single("identity_provider").map_err(Failure::bad_request)? {
-            return self.choose(provider);
+        let LoginPage { app, request, visit, .. } = self;
+        if let Some(provider) = form.single("identity_provider")? {
+            let offered = visit.choices().offers(provider);
+            return if offered { self.depart(provider) } else { Err(Failure::bad_request(Reason::UnknownPageAction)) };
         }
-        self.errand.to_sign_in()?;
-        if !self.errand.choices().password {
+        visit.to_sign_in()?;
+        if !visit.choices().password {
             return Err(Failure::bad_request(Reason::UnknownPageAction));
         }
-        let username = form.bounded("username", lengths::USERNAME).map_err(Failure::bad_request)?;
-        let password = form.single("password").map_err(Failure::bad_request)?;
+        let username = form.bounded("username", lengths::USERNAME)?;
+        let password = form.single("password")?;
         if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
             return Err(Failure::bad_request(Reason::OverlongParameter));
         }
-        match (username, password) {
-            (Some(username), Some(password)) => self.try_password(username, &SecretText::new(password)),
-            (None, Some(_)) => Ok(self.draw(Showing::again("", LoginProblem::UsernameMissing))),
-            (Some(username), None) => Ok(self.draw(Showing::again(username, LoginProblem::PasswordMissing))),
-            (None, None) => Ok(self.draw(Showing::again("", LoginProblem::BothMissing))),
-        }
-    }
-
-    fn try_password(self, username: &str, password: &SecretText) -> Result<Response, Failure> {
-        let tenant = self.errand.tenant();
-        let source = self.request.source;
-        match attempt(self.app, &Attempt { tenant, username, password, source, client_id: None })? {
+        let (username, password) = match (username, password) {
+            (Some(username), Some(password)) => (username, &SecretText::new(password)),
+            (None, Some(_)) => return Ok(self.page(200, "", Some(LoginProblem::UsernameMissing), None)),
+            (Some(username), None) => return Ok(self.page(200, username, Some(LoginProblem::PasswordMissing), None)),
+            (None, None) => return Ok(self.page(200, "", Some(LoginProblem::BothMissing), None)),
+        };
+        let (tenant, source) = (visit.request.acr_values.tenant.as_ref(), request.source);
+        match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
             Outcome::Accepted(found) => {
-                let proof = Proof::password();
-                sign_in::complete(self.app, self.request, self.errand, self.present, *found, &proof)
+                sign_in::complete(app, request, visit, self.present, *found, &Proof::password())
             }
             Outcome::Wrong => {
-                record_failure(self.app, self.request, self.errand.client_id());
-                let mut response = self.draw(Showing::again(username, LoginProblem::WrongCredentials));
-                response.note.reason = Some(Reason::WrongPassword.code());
-                Ok(response)
+                record_failure(app, request, visit.request.client_id.as_ref());
+                Ok(self.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
             }
             Outcome::Throttled(wait) => {
-                self.app.note_turned_away(self.request);
-                let minutes = answers::minutes(wait);
-                let showing = Showing::again(username, LoginProblem::TooManyAttempts { minutes });
-                let mut response = self.draw(Showing { status: 429, ..showing });
-                response.note.reason = Some(Reason::TooManySignInFailures.code());
-                Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()))
+                app.note_turned_away(request);
+                let problem = LoginProblem::TooManyAttempts { minutes: answers::minutes(wait) };
+                let response = self.page(429, username, Some(problem), None);
+                Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait))
             }
         }
     }
-}
 
-fn typed_username(form: &Parameters) -> &str {
-    form.bounded("username", lengths::USERNAME).ok().flatten().unwrap_or_default()
+    /// Sends the person to an identity provider.
+    pub fn depart(self, provider: &str) -> Result<Response, Failure> {
+        let purpose = Purpose::SignIn { visit: self.visit, someone_else: self.someone_else };
+        match external::depart(self.app, self.request, purpose, provider)? {
+            Ok(response) => Ok(self.visit.noted(response)),
+            Err(problem) => self.after(provider, &problem),
+        }
+    }
+
+    /// Answers a sign-in that failed upstream.
+    pub fn after(self, provider: &str, problem: &UpstreamProblem) -> Result<Response, Failure> {
+        let LoginPage { app, request, visit, .. } = self;
+        let (reason, detail) = (problem.reason(), Some(problem.detail(provider)));
+        let client_id = visit.request.client_id.as_ref();
+        app.note_upstream_failure(external::FAILED, request, client_id, (provider, reason));
+        let has_client = matches!(visit.request.ending, Ending::Client(_));
+        let mut page = match way_out(problem, provider, &visit.choices(), has_client) {
+            WayOut::TellClient(refusal) => return Err(visit.refuse(Refusal { detail, ..refusal })),
+            WayOut::ChooseAgain => {
+                // Refused where meanwhile there is nothing left to choose from.
+                visit.to_sign_in()?;
+                let sentence = match problem {
+                    UpstreamProblem::Cancelled => Some(LoginProblem::UpstreamCancelled),
+                    UpstreamProblem::LoginRequired => Some(LoginProblem::UpstreamLoginRequired),
+                    UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => Some(LoginProblem::UpstreamUnavailable),
+                    UpstreamProblem::NotBelieved(_) => None,
+                };
+                answers::noted(self.page(200, "", sentence, None), reason)
+            }
+            WayOut::Page => {
+                let presentation = Presentation { config: &app.config, request };
+                let way_back = WayBack { sign_in: &visit.page(app, "/login"), ui_locales: visit.ui_locales() };
+                visit.noted(answers::error_page_with(&presentation, Problem::NotBelieved, reason, Some(way_back)))
+            }
+        };
+        page.note.detail = detail;
+        Ok(page)
+    }
+
+    /// The form once more, and why.
+    fn again(self, username: &str, problem: LoginProblem, reason: Reason) -> Response {
+        answers::noted(self.page(200, username, Some(problem), None), reason)
+    }
+
+    /// Draws the form, and gives the browser the value that ties the form to it unless it has one; or the chooser, which
+    /// offers the present account.
+    fn page(
+        self,
+        status: u16,
+        username: &str,
+        problem: Option<LoginProblem>,
+        offered: Option<&PresentSession>,
+    ) -> Response {
+        let LoginPage { app, request, visit, someone_else, .. } = self;
+        let known = cookies::pre_session(&app.config, request);
+        let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
+        let form_token = match offered {
+            Some(present) => form_tokens::issue(app, Form::SelectAccount, &visit.sealed, &present.handle.random),
+            None => form_tokens::issue(app, Form::Login, &visit.sealed, &browser),
+        };
+        let presentation = Presentation { config: &app.config, request };
+        let action = sealed_address::page(app, "/login", &visit.sealed);
+        let action = presentation.in_language_of(action, visit.ui_locales());
+        let (choices, catalogue) = (visit.choices(), &visit.snapshot.catalogue);
+        let tenant = visit.request.acr_values.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+        let providers = choices.providers.iter().filter_map(|name| catalogue.identity_providers.get(name));
+        let providers: Vec<Provider<'_>> =
+            providers.map(|known| Provider { name: &known.name, display_name: &known.display_name }).collect();
+        let markup = presentation.draw(visit.ui_locales(), |chrome| {
+            pages::login::page(&LoginView {
+                chrome,
+                action: &action,
+                form_token: &form_token,
+                client: visit.client_view(chrome.texts.language),
+                tenant: tenant.map(|tenant| tenant.display_name.as_str()),
+                username,
+                problem,
+                password: choices.password,
+                providers: &providers,
+                someone_else,
+                present_account: offered.map(PresentSession::account),
+            })
+        });
+        let response = visit.noted(answers::form_page(status, markup));
+        let is_tied = known.is_some() || offered.is_some();
+        if is_tied { response } else { cookies::set_pre_session(&app.config, response, &browser) }
+    }
 }

@@ -26,11 +26,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 
 fn take(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSession) -> Result<Response, Failure> {
     let form = form_tokens::read_post(app, request)?;
-    let posted = form.single("form_token").map_err(Failure::bad_request)?;
-    if !form_tokens::matches(app, Form::Logout, &sign_out.sealed, Some(&present.handle.random), posted) {
+    if !form_tokens::matches(app, Form::Logout, &sign_out.sealed, Some(&present.handle.random), &form) {
         return Ok(draw(app, request, sign_out, present, true));
     }
-    match form.single("decision").map_err(Failure::bad_request)? {
+    match form.single("decision")? {
         Some("sign_out") => sign_out.finish(app, request, Some(present)),
         Some("stay") => {
             let home = format!("{}/", app.config.base_url.path());

@@ -5,8 +5,11 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::Request;
 use crate::pages::frame::Account;
+use crate::protocol::acr_values::AcrValues;
+use crate::protocol::identifiers::Sid;
 use crate::protocol::secret::SecretText;
 use crate::protocol::session::Session;
+use crate::protocol::token_subject::TokenSubject;
 use crate::store::sessions::{self, FoundSession, SessionRow};
 use crate::store::users::UserRow;
 
@@ -49,6 +52,20 @@ impl PresentSession {
     /// As the core sees it.
     pub fn to_core(&self) -> Session {
         self.row.to_core()
+    }
+
+    /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.
+    pub fn sign_in(&self, sid: Option<&Sid>, wanted: &AcrValues) -> TokenSubject {
+        let named = wanted.identity_provider.is_some();
+        TokenSubject {
+            subject: self.user.sub.clone(),
+            sid: sid.cloned(),
+            tenant: self.row.tenant.clone(),
+            identity_provider: named.then(|| self.row.identity_provider.clone()),
+            auth_time: self.row.auth_time,
+            amr: self.row.amr.clone(),
+            acr: self.row.acr.clone(),
+        }
     }
 
     /// Who that is, as pages show it.

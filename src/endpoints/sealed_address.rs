@@ -25,8 +25,8 @@ pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
 
 /// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.
 pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    open_text(app, query.bounded("r", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default())
+    let query = Parameters::parse(request.query.as_bytes())?;
+    open_text(app, query.bounded("r", lengths::HANDLE)?.unwrap_or_default())
 }
 
 /// Opens a request that came another way than in an address.

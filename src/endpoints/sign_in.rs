@@ -3,17 +3,19 @@
 use serde_json::json;
 
 use super::answers::{self, Presentation};
+use super::consent;
 use super::cookies::{self, SessionHandle};
-use super::errand::Errand;
 use super::external;
 use super::present_session::PresentSession;
-use super::visit::Next;
+use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::protocol::acr_values::SIGNED_IN;
+use crate::protocol::authorize_request::Refusal;
 use crate::protocol::epochs::SessionEpochs;
+use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::Step;
@@ -59,29 +61,34 @@ impl Proof {
 pub fn complete(
     app: &App,
     request: &Request,
-    errand: Errand<'_>,
+    visit: &Visit,
     present: Option<&PresentSession>,
     found: CurrentUser,
     proof: &Proof,
 ) -> Result<Response, Failure> {
     let browser_state = cookies::new_browser_state();
-    let Some(begun) = SignIn { app, request, errand, proof }.begin(present, found)? else {
+    let Some(begun) = SignIn { app, request, visit, proof }.begin(present, found)? else {
         return Ok(match proof.is_from_upstream() {
             true => external::over(app, request, Reason::RoundTripOver),
             // Revoked while they signed in: who they are is asked anew.
-            false => answers::see_other(errand.page(app, "/login")),
+            false => answers::see_other(visit.page(app, "/login")),
         });
     };
     let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
-    let next = match errand.next(app, request, Some(&signed_in), Step::AfterSignIn) {
+    let next = match visit.next(app, request, Some(&signed_in), Step::AfterSignIn) {
         // Asking upstream again would get the same answer, round and round.
-        Ok(Next::Login | Next::Upstream(_)) if proof.is_from_upstream() => Err(errand.not_answered_by_sign_in()),
+        Ok(Next::Login | Next::Upstream(_)) if proof.is_from_upstream() => {
+            Err(visit.refuse(Refusal::new(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)))
+        }
         next => next,
     };
     let response = match next {
         Ok(Next::Answer(response)) => response,
-        Ok(Next::Consent { .. }) => answers::see_other(errand.page(app, "/consent")),
-        Ok(Next::Login | Next::Upstream(_) | Next::SelectAccount) => answers::see_other(errand.page(app, "/login")),
+        Ok(Next::Consent { may_remember }) if visit.is_of_device() => {
+            consent::draw(app, request, visit, &signed_in, may_remember, false)
+        }
+        Ok(Next::Consent { .. }) => answers::see_other(visit.page(app, "/consent")),
+        Ok(Next::Login | Next::Upstream(_) | Next::SelectAccount) => answers::see_other(visit.page(app, "/login")),
         // The user is signed in although the client is told no: the browser must learn its session in that answer.
         Err(Failure::Authorize(error)) => {
             answers::authorize_error(&Presentation { config: &app.config, request }, error)
@@ -97,7 +104,7 @@ pub fn complete(
 struct SignIn<'a> {
     app: &'a App,
     request: &'a Request,
-    errand: Errand<'a>,
+    visit: &'a Visit,
     proof: &'a Proof,
 }
 
@@ -107,7 +114,7 @@ impl SignIn<'_> {
     fn begin(self, present: Option<&PresentSession>, found: CurrentUser) -> Result<Option<PresentSession>, Failure> {
         let (app, epochs, user) = (self.app, found.session_epochs(), found.user);
         // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
-        let auth_time = self.proof.auth_time.unwrap_or_else(|| app.now().max(self.errand.received_at()));
+        let auth_time = self.proof.auth_time.unwrap_or_else(|| app.now().max(self.visit.request.received_at));
         let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
         let own = present.filter(same_user);
         if let Some(present) = own
@@ -185,7 +192,7 @@ impl SignIn<'_> {
         };
         AuditEvent {
             event: name,
-            client_id: self.errand.client_id(),
+            client_id: self.visit.request.client_id.as_ref(),
             sub: Some(&user.sub),
             sid: Some(sid),
             source: Some(self.request.source),

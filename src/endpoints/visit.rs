@@ -1,26 +1,26 @@
-//! An authorization request on its way through our pages. It travels sealed in the address of each page, and is opened,
-//! validated and decided upon anew at every step: what was asked is in it, who signed in and what they agreed to is not.
+//! Somebody on the way through our pages: for a client's authorization request, for a device of theirs, or to their own
+//! account. What was asked travels sealed in the address of each page, and is opened, validated and decided upon anew at every
+//! step: what was asked is in it, who signed in and what they agreed to is not.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::answers::{self, Presentation};
+use super::answers;
 use super::client_view::{client_view, logo_address};
-use super::cookies;
-use super::granted;
+use super::device;
+use super::granted::Granted;
 use super::id_token_hint;
 use super::present_session::PresentSession;
 use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::pages::frame::Client as ClientView;
 use crate::pages::language::Language;
-use crate::protocol::acr_values::AcrValues;
-use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Refusal};
-use crate::protocol::authorize_response::{self, AuthorizeSuccess};
-use crate::protocol::epochs::Epochs;
+use crate::protocol::acr_values::{AcrValues, named_tenant};
+use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest, Ending, Refusal};
+use crate::protocol::client::{Client, GrantType};
+use crate::protocol::device_code::{DeviceDecision, UserCode, is_still_allowed};
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Subject;
 use crate::protocol::instant::Instant;
@@ -28,14 +28,12 @@ use crate::protocol::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::scope::ScopeSet;
-use crate::protocol::sealed_request::SealedPurpose;
-use crate::protocol::secret::SecretText;
-use crate::protocol::session_state::session_state;
+use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::session::LOCAL;
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents::{self, ConsentRow};
-use crate::store::session_clients;
+use crate::store::device_authorizations;
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -43,8 +41,8 @@ pub struct Visit {
     pub sealed: String,
     /// The request, validated just now.
     pub request: AuthorizeRequest,
-    /// Who asked.
-    pub client: Arc<RegisteredClient>,
+    /// Who asked; nobody where they came for their own account.
+    pub client: Option<Arc<RegisteredClient>>,
     /// The address of its logo.
     logo: Option<String>,
     /// What is registered.
@@ -59,21 +57,13 @@ pub enum Next {
     Upstream(String),
     /// The sign-in page, offering the present account.
     SelectAccount,
-    /// The consent page.
+    /// The page that asks whether the client, or the device, may have what it asks for.
     Consent {
         /// Whether agreeing may be remembered.
         may_remember: bool,
     },
-    /// The answer to the client.
+    /// What the visit ends with.
     Answer(Response),
-}
-
-impl Next {
-    /// Where one of these ways begins; `None` when there is none.
-    pub fn to_sign_in(choices: &Choices) -> Option<Next> {
-        let straight = || choices.only().map_or(Next::Login, |provider| Next::Upstream(provider.to_owned()));
-        (!choices.is_empty()).then(straight)
-    }
 }
 
 impl Visit {
@@ -81,44 +71,83 @@ impl Visit {
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
         let known = SealedPurpose::Authorize(authorize_request::known(parameters));
         let Opened { request, sealed } = sealed_address::seal(app, known);
-        let visit = Visit::validate(app, parameters, request.received_at, sealed)?;
+        let visit = Visit::of_client(app, parameters, request.received_at, sealed)?;
         if visit.sealed.len() > lengths::SEALED_REQUEST {
-            return Err(visit.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)));
+            return Err(visit.too_long());
         }
-        if let Some(name) = &visit.request.acr_values.dropped_identity_provider {
-            let (client_id, name) = (&visit.request.client_id, name.escape_default());
+        if let (Some(name), Some(client_id)) =
+            (&visit.request.acr_values.dropped_identity_provider, &visit.request.client_id)
+        {
+            let name = name.escape_default();
             log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
             app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
         }
         Ok(visit)
     }
 
-    /// Opens the request in the address of one of our pages, and validates it as if it came now.
-    pub fn reopen(app: &App, request: &Request) -> Result<Visit, Failure> {
-        Visit::resume(app, sealed_address::open(app, request)?)
+    /// Takes in the code of a device. `None` when none waits under it that may still have what it asked for.
+    pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
+        let Opened { request, sealed } = sealed_address::seal(app, SealedPurpose::Device(user_code.clone()));
+        Visit::of_device(app, user_code, request.received_at, sealed)
     }
 
-    /// Validates a request of which the seal was opened, as if it came now.
+    /// Goes on with a request of which the seal was opened, validated as if it came now.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
-        let Opened { request, sealed } = opened;
-        let SealedPurpose::Authorize(parameters) = request.purpose else { return Err(sealed_address::invalid()) };
-        Visit::validate(app, &parameters, request.received_at, sealed)
+        let Opened { request: SealedRequest { received_at, purpose }, sealed } = opened;
+        match purpose {
+            SealedPurpose::Authorize(parameters) => Visit::of_client(app, &parameters, received_at, sealed),
+            SealedPurpose::Device(user_code) => Visit::of_device(app, user_code, received_at, sealed)?
+                .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided)),
+            SealedPurpose::Account { tenant, ui_locales, anew, by_password } => {
+                let snapshot = app.registry.snapshot();
+                let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
+                let tenant = tenant?;
+                let identity_provider = by_password.then(|| String::from(LOCAL));
+                let acr_values = AcrValues { identity_provider, tenant, ..AcrValues::default() };
+                let ending = Ending::Account { anew };
+                let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
+                let request = AuthorizeRequest { ui_locales, ..request };
+                Ok(Visit { sealed, request, client: None, logo: None, snapshot })
+            }
+            SealedPurpose::Link(_)
+            | SealedPurpose::Unlink { .. }
+            | SealedPurpose::Logout(_)
+            | SealedPurpose::SignedOut(_) => Err(sealed_address::invalid()),
+        }
     }
 
-    fn validate(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
-        let client_id = authorize_request::client_id(parameters)?;
-        let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
-        let client = app.registry.client(&client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
-        if !client.client.enabled {
-            return Err(page(Some(client_id), Reason::DisabledClient));
-        }
+    fn of_client(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
+        let unknown = || AuthorizeError::Page { client_id: None, reason: Reason::UnknownClient, detail: None };
+        let client = app.registry.client(&authorize_request::client_id(parameters)?)?.ok_or_else(unknown)?;
         let snapshot = app.registry.snapshot();
         let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
         let logo = logo_address(app, &client.client);
-        Ok(Visit { sealed, request, client, logo, snapshot })
+        Ok(Visit { sealed, request, client: Some(client), logo, snapshot })
     }
 
-    /// Decides what comes next, with what is stored now.
+    fn of_device(
+        app: &App,
+        user_code: UserCode,
+        received_at: Instant,
+        sealed: String,
+    ) -> Result<Option<Visit>, Failure> {
+        let hashes = device::hashes(app, &user_code);
+        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else { return Ok(None) };
+        let Some(client) = app.registry.client(&device.client_id)? else { return Ok(None) };
+        let snapshot = app.registry.snapshot();
+        let (registered, catalogue) = (&client.client, &snapshot.catalogue);
+        let is_served = registered.enabled
+            && registered.allows_grant(&GrantType::DeviceCode)
+            && is_still_allowed(&device.scope, registered, catalogue);
+        let acr_values = AcrValues::parse(device.acr_values.as_deref(), registered, catalogue);
+        let Some(acr_values) = acr_values.ok().filter(|_| is_served) else { return Ok(None) };
+        let ending = Ending::Device(user_code);
+        let request = AuthorizeRequest::of_our_own(Some(registered), ending, acr_values, received_at);
+        let request = AuthorizeRequest { scope: device.scope, ..request };
+        Ok(Some(Visit { sealed, request, client: Some(client), logo: None, snapshot }))
+    }
+
+    /// Decides what comes next, with what is stored now, and does it where nobody need be asked.
     pub fn next(
         &self,
         app: &App,
@@ -126,95 +155,151 @@ impl Visit {
         present: Option<&PresentSession>,
         step: Step,
     ) -> Result<Next, Failure> {
-        let hinted = self.hinted_subject(app)?;
-        let consent = present.map(|present| self.find_consent(app, present)).transpose()?.flatten();
-        let standing = consent.as_ref().filter(|row| !row.has_lapsed(app.now())).map(ConsentRow::to_core);
-        let session = present.map(PresentSession::to_core);
-        let interaction = decide(&Situation {
+        let consent = match (&self.request.ending, present) {
+            (Ending::Client(_), Some(present)) => self.find_consent(app, present)?,
+            (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => None,
+        };
+        let Some((scope, present)) = (match self.judge(app, present, consent.as_ref(), &step)? {
+            Interaction::Proceed { scope } => present.map(|present| (scope, present)),
+            Interaction::Login { .. } => None,
+            Interaction::SelectAccount => return Ok(Next::SelectAccount),
+            Interaction::Consent { may_remember } => return Ok(Next::Consent { may_remember }),
+            Interaction::Refuse(refusal) => return Err(self.refuse(refusal)),
+        }) else {
+            return self.to_sign_in();
+        };
+        let answer = match (&self.request.ending, &self.client) {
+            (Ending::Client(redirect), Some(client)) => {
+                let agreed = matches!(step, Step::AfterConsent { .. });
+                let lapsed = consent.as_ref().is_some_and(|row| row.has_lapsed(app.now()));
+                let mut consent_epoch = consent.map_or(0, |row| row.epoch);
+                // Who allows anew, remembered or not, first ends what stood on a consent that has lapsed.
+                if agreed && lapsed && client.client.require_consent == Some(true) {
+                    let ended = consents::end_lapsed(&app.store, &present.user.sub, &client.client.client_id)?;
+                    consent_epoch = match ended {
+                        Some(epoch) => epoch,
+                        // Somebody was quicker, most likely they themselves.
+                        None => self.find_consent(app, present)?.map_or(0, |row| row.epoch),
+                    };
+                }
+                let epochs = present.row.epochs.at_client(client.epoch, consent_epoch);
+                Granted { visit: self, client, redirect, present, scope: &scope, epochs }.respond(app, http)?
+            }
+            (Ending::Device(_), Some(_)) => device::decide(app, http, self, present, DeviceDecision::Allowed, &scope)?,
+            (Ending::Account { anew }, _) => {
+                // How the account page is told that they were sent to sign in anew, and did.
+                let query = if *anew { "?signed_in=anew" } else { "" };
+                let account = format!("{}/account{query}", app.config.base_url.path());
+                answers::see_other(answers::speaking(account, self.ui_locales()))
+            }
+            (Ending::Client(_) | Ending::Device(_), None) => return self.to_sign_in(),
+        };
+        Ok(Next::Answer(answer))
+    }
+
+    /// What the request needs from this session; `consent` is what its user allowed the client before.
+    pub fn judge(
+        &self,
+        app: &App,
+        present: Option<&PresentSession>,
+        consent: Option<&ConsentRow>,
+        step: &Step,
+    ) -> Result<Interaction, Failure> {
+        Ok(decide(&Situation {
             request: &self.request,
-            client: &self.client.client,
+            client: self.registration(),
             catalogue: &self.snapshot.catalogue,
-            session: session.as_ref(),
-            consent: standing.as_ref(),
-            hinted_subject: hinted.as_ref(),
+            session: present.map(PresentSession::to_core).as_ref(),
+            consent: consent.filter(|row| !row.has_lapsed(app.now())).map(ConsentRow::to_core).as_ref(),
+            hinted_subject: self.hinted_subject(app)?.as_ref(),
             step: step.clone(),
             now: app.now(),
-        });
-        match (interaction, present) {
-            (Interaction::Proceed { scope }, Some(present)) => {
-                let consent_epoch = self.consent_epoch(app, present, consent.as_ref(), &step)?;
-                let epochs = present.row.epochs.at_client(self.client.epoch, consent_epoch);
-                self.proceed(app, http, present, (scope, epochs)).map(Next::Answer)
-            }
-            (Interaction::Login { .. } | Interaction::Proceed { .. }, _) => self.to_sign_in(),
-            (Interaction::SelectAccount, _) => Ok(Next::SelectAccount),
-            (Interaction::Consent { may_remember }, _) => Ok(Next::Consent { may_remember }),
-            (Interaction::Refuse(refusal), _) => Err(self.refuse(refusal)),
-        }
+        }))
     }
 
     /// Which ways to sign in this request has.
     pub fn choices(&self) -> Choices {
         let AcrValues { identity_provider, tenant, .. } = &self.request.acr_values;
-        let (client, catalogue) = (Some(&self.client.client), &self.snapshot.catalogue);
+        let (client, catalogue) = (self.registration(), &self.snapshot.catalogue);
         Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue }, identity_provider.as_deref())
     }
 
     /// Where somebody signs in for this request; refused where nobody can.
     pub fn to_sign_in(&self) -> Result<Next, Failure> {
-        let refusal = || Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn);
-        Next::to_sign_in(&self.choices()).ok_or_else(|| self.refuse(refusal()))
+        let choices = self.choices();
+        if choices.is_empty() {
+            return Err(self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)));
+        }
+        Ok(choices.only().map_or(Next::Login, |provider| Next::Upstream(provider.to_owned())))
     }
 
     /// Whether the request asks for a sign-in of its own, whatever session there is.
     pub fn wants_fresh_sign_in(&self) -> bool {
-        self.request.prompt.login || self.request.max_age == Some(0)
+        let anew = matches!(self.request.ending, Ending::Account { anew: true });
+        anew || self.request.prompt.login || self.request.max_age == Some(0)
+    }
+
+    /// Whether it is a device's: no address leads past the page that asks for its code.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self.request.ending, Ending::Device(_))
+    }
+
+    fn registration(&self) -> Option<&Client> {
+        self.client.as_ref().map(|client| &client.client)
+    }
+
+    /// `ui_locales`; empty where nobody asked for a language.
+    pub fn ui_locales(&self) -> &str {
+        self.request.ui_locales.as_deref().unwrap_or_default()
     }
 
     /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
     /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        let address = sealed_address::page(app, page, &self.sealed);
-        answers::speaking(address, self.request.ui_locales.as_deref().unwrap_or_default())
+        answers::speaking(sealed_address::page(app, page, &self.sealed), self.ui_locales())
     }
 
     /// The client as pages show it.
-    pub fn client_view(&self, language: Language) -> ClientView<'_> {
-        client_view(&self.client.client, self.logo.as_deref(), language)
+    pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
+        self.registration().map(|client| client_view(client, self.logo.as_deref(), language))
     }
 
-    /// A refusal, on its way to the client.
+    /// The response, with what its log line must say about the request.
+    pub fn noted(&self, mut response: Response) -> Response {
+        response.note.client_id = self.request.client_id.as_ref().map(ToString::to_string);
+        response
+    }
+
+    /// A refusal, on its way to the client; or a page, where none waits for an answer through this browser.
     pub fn refuse(&self, refusal: Refusal) -> Failure {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
+    /// It is too long to go where it must.
+    pub fn too_long(&self) -> Failure {
+        self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong))
+    }
+
+    /// The person said no.
+    pub fn denied(&self) -> Failure {
+        self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+    }
+
+    /// A failure before anything is shown. With `prompt=none` nobody is there to read a page: a database that is away is told
+    /// to the client.
+    pub fn silent(&self, failure: Failure) -> Failure {
+        let is_outage =
+            matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
+        if !self.request.prompt.none || !is_outage {
+            return failure;
+        }
+        self.refuse(Refusal::new(AuthorizeErrorCode::TemporarilyUnavailable, Reason::Unavailable))
+    }
+
     /// What the user allowed this client before, lapsed or not.
     pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<ConsentRow>, Failure> {
-        Ok(consents::find(&app.store, &present.user.sub, &self.request.client_id)?)
-    }
-
-    /// Who allows anew, remembered or not, first ends what stood on a consent that has lapsed, where the client needs one.
-    fn consent_epoch(
-        &self,
-        app: &App,
-        present: &PresentSession,
-        consent: Option<&ConsentRow>,
-        step: &Step,
-    ) -> Result<i64, Failure> {
-        let lapsed = consent.is_some_and(|row| row.has_lapsed(app.now()));
-        if lapsed && self.needs_consent() && matches!(step, Step::AfterConsent { .. }) {
-            if let Some(epoch) = consents::end_lapsed(&app.store, &present.user.sub, &self.request.client_id)? {
-                return Ok(epoch);
-            }
-            // Somebody was quicker, most likely they themselves.
-            return Ok(self.find_consent(app, present)?.map_or(0, |row| row.epoch));
-        }
-        Ok(consent.map_or(0, |row| row.epoch))
-    }
-
-    /// Whether what stands on a consent that has lapsed is over.
-    pub fn needs_consent(&self) -> bool {
-        self.client.client.require_consent == Some(true)
+        let Some(client_id) = &self.request.client_id else { return Ok(None) };
+        Ok(consents::find(&app.store, &present.user.sub, client_id)?)
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
@@ -224,50 +309,5 @@ impl Visit {
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
-    }
-
-    fn proceed(
-        &self,
-        app: &App,
-        http: &Request,
-        present: &PresentSession,
-        (scope, epochs): (ScopeSet, Epochs),
-    ) -> Result<Response, Failure> {
-        self.enter_session(app, present)?;
-        let issued = granted::issue(app, self, present, (&scope, epochs))?;
-        let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
-        let session_state = self.session_state(&browser_state);
-        let success = AuthorizeSuccess {
-            issued: &issued,
-            state: self.request.state.as_deref(),
-            session_state: session_state.as_deref(),
-            issuer: app.issuer(),
-        };
-        let delivery =
-            authorize_response::deliver(&self.request.redirect, self.request.response_mode, success.parameters());
-        let framed_by = self.request.redirect.origin().filter(|_| self.request.prompt.none);
-        let presentation = Presentation { config: &app.config, request: http };
-        let mut response = answers::deliver(&presentation, delivery, framed_by.as_deref());
-        response.note.client_id = Some(self.request.client_id.to_string());
-        response.note.grant = self.request.response_type.token.then(|| String::from("implicit"));
-        Ok(match present.browser_state {
-            Some(_) => response,
-            None => cookies::set_browser_state(&app.config, response, &browser_state),
-        })
-    }
-
-    /// Notes that the client has a part in the session, where it wants to hear of its end.
-    fn enter_session(&self, app: &App, present: &PresentSession) -> Result<(), Failure> {
-        let client = &self.client.client;
-        if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
-            session_clients::enter(&app.store, present.row.day, &present.row.sid, &client.client_id)?;
-        }
-        Ok(())
-    }
-
-    /// For OpenID requests of clients that run in a browser.
-    fn session_state(&self, browser_state: &SecretText) -> Option<String> {
-        let origin = self.request.redirect.origin().filter(|_| self.request.is_openid())?;
-        Some(session_state(self.request.client_id.as_str(), &origin, browser_state.expose(), random::bytes()))
     }
 }

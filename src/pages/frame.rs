@@ -17,7 +17,7 @@ pub struct Chrome<'a> {
 }
 
 /// An application as the pages name it. Empty texts are treated as absent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Client<'a> {
     /// Its registered name, else its `client_id`.
     pub name: &'a str,

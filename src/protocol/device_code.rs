@@ -1,18 +1,13 @@
-//! The device grant (RFC 8628): its codes, the verdict on a poll, and which browser session may speak for the device's
-//! user.
+//! The device grant (RFC 8628): its codes, and the verdict on a poll.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::acr_values::AcrValues;
 use super::client::Client;
 use super::errors::{TokenError, TokenErrorCode};
-use super::instant::Instant;
 use super::reason::Reason;
 use super::scope::{Catalogue, ScopeSet};
-use super::session::Session;
-use super::upstream::choices::Place;
 
 /// So that secret scanners find them.
 pub const PREFIX: &str = "gpd_";
@@ -95,34 +90,10 @@ pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue
     scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some())
 }
 
-/// Within the right tenant, by a provider that was asked for or is the client's, and not too long ago. `asked_at` is
-/// when they came with the code.
-pub fn is_answered_by(
-    session: &Session,
-    acr_values: &AcrValues,
-    client: &Client,
-    catalogue: &Catalogue,
-    (asked_at, now): (Instant, Instant),
-) -> bool {
-    let provider = session.identity_provider();
-    let wanted = acr_values.identity_provider.as_deref();
-    let own_sign_in = session.auth_time.millis() >= asked_at.millis();
-    let age = u64::try_from(now.millis().saturating_sub(session.auth_time.millis())).unwrap_or(0);
-    session.is_alive(now)
-        && session.tenant == acr_values.tenant
-        && wanted.is_none_or(|wanted| wanted == provider)
-        && Place { client: Some(client), tenant: session.tenant.as_ref(), catalogue }.accepts(session)
-        && (own_sign_in || client.default_max_age.is_none_or(|max_age| age <= max_age.saturating_mul(1000)))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
-    use super::super::identifiers::{Sid, Subject, TenantName};
-    use super::super::samples::{self, NOW, catalogue};
     use super::*;
 
     #[test]
@@ -176,47 +147,6 @@ mod tests {
             let verdict = judge_poll(facts).map_err(|error| (error.code.as_str(), error.reason));
             assert_eq!(verdict, expected, "{facts:?}");
         }
-    }
-
-    fn session() -> Session {
-        Session {
-            subject: Subject::new("alice"),
-            sid: Sid::new("sid"),
-            auth_time: NOW.minus(Duration::from_secs(100)),
-            amr: Vec::new(),
-            acr: String::from("1"),
-            tenant: None,
-            identity_provider: None,
-            upstream_issuer: None,
-            expires_at: NOW.plus(Duration::from_secs(60)),
-        }
-    }
-
-    #[test]
-    fn a_session_decides_only_under_the_clients_own_rules() {
-        let acme = Some(TenantName::new("acme"));
-        let fits = |session: &Session, acr_values: &AcrValues, client: &Client| {
-            is_answered_by(session, acr_values, client, &catalogue(), (NOW, NOW))
-        };
-        let (plain, client) = (AcrValues::default(), samples::client());
-        assert!(fits(&session(), &plain, &client));
-        assert!(!fits(&Session { expires_at: NOW, ..session() }, &plain, &client));
-        assert!(!fits(&Session { tenant: acme.clone(), ..session() }, &plain, &client));
-        assert!(!fits(&session(), &AcrValues { tenant: acme, ..AcrValues::default() }, &client));
-        let of_corp = Session { identity_provider: Some(String::from("corp")), ..session() };
-        assert!(!fits(&of_corp, &plain, &client), "a provider that is not registered any more");
-        let wants = AcrValues { identity_provider: Some(String::from("corp")), ..AcrValues::default() };
-        assert!(!fits(&session(), &wants, &client));
-        let elsewhere = Client { identity_providers: Some([String::from("corp")].into()), ..samples::client() };
-        assert!(!fits(&session(), &plain, &elsewhere));
-        let fresh_only = Client { default_max_age: Some(99), ..samples::client() };
-        assert!(!fits(&session(), &plain, &fresh_only));
-        assert!(fits(&session(), &plain, &Client { default_max_age: Some(100), ..samples::client() }));
-        assert!(fits(
-            &Session { auth_time: NOW, ..session() },
-            &plain,
-            &Client { default_max_age: Some(0), ..fresh_only }
-        ));
     }
 
     proptest! {

@@ -6,7 +6,7 @@ mod case;
 #[cfg(test)]
 mod tests;
 
-use super::authorize_request::{AuthorizeRequest, Refusal};
+use super::authorize_request::{AuthorizeRequest, Ending, Refusal};
 use super::client::Client;
 use super::consent::Consent;
 use super::errors::AuthorizeErrorCode;
@@ -21,7 +21,8 @@ use super::upstream::choices::Place;
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub request: &'a AuthorizeRequest,
-    pub client: &'a Client,
+    /// `None` for the account page.
+    pub client: Option<&'a Client>,
     pub catalogue: &'a Catalogue,
     pub session: Option<&'a Session>,
     /// What that user allowed this client before.
@@ -128,8 +129,10 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
     let session = situation.session.filter(|session| session.is_alive(situation.now)).ok_or(LoginCause::NoSession)?;
     let request = situation.request;
     let own_sign_in = is_own_sign_in(request, session);
+    // Who comes for their own account may be of any tenant, unless they named one.
+    let any_tenant = matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
     let answers = [
-        (session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
+        (any_tenant || session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
         (is_of_wanted_provider(situation, session), LoginCause::OtherIdentityProvider),
         (is_wanted_subject(situation, &session.subject), LoginCause::OtherSubject),
         (request.claims.is_met_by(&session.acr), LoginCause::OtherAcr),
@@ -154,8 +157,7 @@ fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
 fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {
     let provider = session.identity_provider();
     let wanted = situation.request.acr_values.identity_provider.as_deref();
-    let place =
-        Place { client: Some(situation.client), tenant: session.tenant.as_ref(), catalogue: situation.catalogue };
+    let place = Place { client: situation.client, tenant: session.tenant.as_ref(), catalogue: situation.catalogue };
     wanted.is_none_or(|wanted| wanted == provider) && place.accepts(session)
 }
 
@@ -203,8 +205,15 @@ fn must_select_account(situation: &Situation<'_>, session: &Session) -> bool {
 
 fn must_consent(situation: &Situation<'_>) -> bool {
     let Situation { request, client, .. } = situation;
-    let is_required = client.require_consent == Some(true) || is_impersonable(client, &request.redirect);
-    request.prompt.consent || is_required && !is_remembered(situation)
+    match (&request.ending, client) {
+        (Ending::Account { .. }, _) => false,
+        // Whoever sent them the code may sit at the device: nothing but the question tells them so (RFC 8628 §5.4).
+        (Ending::Device(_), _) | (Ending::Client(_), None) => true,
+        (Ending::Client(redirect), Some(client)) => {
+            let is_required = client.require_consent == Some(true) || is_impersonable(client, redirect);
+            request.prompt.consent || is_required && !is_remembered(situation)
+        }
+    }
 }
 
 /// Any program on the user's machine can pose as such a client, so a person has to agree (RFC 8252 §8.6), unless the
@@ -214,28 +223,35 @@ fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
     !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)
 }
 
-/// Whether what people allow this client may count the next time. Where others can pose as it, only on loopback, and only
-/// if the registration says so in so many words.
-pub fn may_remember(client: &Client, redirect: &RedirectTarget) -> bool {
+/// Whether what people allow this client may count the next time; what is decided about a device counts for that one alone.
+pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool {
+    match (&request.ending, client) {
+        (Ending::Client(redirect), Some(client)) => may_remember_at(client, redirect),
+        (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => false,
+    }
+}
+
+/// Where others can pose as the client, only on loopback, and only if the registration says so in so many words.
+fn may_remember_at(client: &Client, redirect: &RedirectTarget) -> bool {
     let by_itself = !is_impersonable(client, redirect);
     client.allow_remember_consent.map_or(by_itself, |said| said && (by_itself || redirect.is_loopback()))
 }
 
 /// Whether people are asked each time, whatever they allowed before, though the registration asks for no consent.
 pub fn always_asks(client: &Client, redirect: &RedirectTarget) -> bool {
-    is_impersonable(client, redirect) && !may_remember(client, redirect)
+    is_impersonable(client, redirect) && !may_remember_at(client, redirect)
 }
 
 fn is_remembered(situation: &Situation<'_>) -> bool {
-    let Situation { request, client, now, .. } = situation;
-    let covers =
-        |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), client.consent_lifetime, *now);
-    may_remember(client, &request.redirect) && situation.consent.is_some_and(covers)
+    let Situation { request, consent, now, .. } = situation;
+    let lifetime = situation.client.and_then(|client| client.consent_lifetime);
+    let covers = |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), lifetime, *now);
+    may_remember(situation.request, situation.client) && consent.is_some_and(covers)
 }
 
 fn ask_consent(situation: &Situation<'_>) -> Interaction {
     if situation.request.prompt.none {
         return refuse(AuthorizeErrorCode::ConsentRequired, Reason::ConsentRequired);
     }
-    Interaction::Consent { may_remember: may_remember(situation.client, &situation.request.redirect) }
+    Interaction::Consent { may_remember: may_remember(situation.request, situation.client) }
 }

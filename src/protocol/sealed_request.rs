@@ -26,8 +26,15 @@ pub enum SealedPurpose {
     Authorize(Parameters),
     /// A device that waits for its user.
     Device(UserCode),
-    /// The account page.
-    Account(Parameters),
+    /// The account page, within a tenant or any.
+    Account {
+        tenant: Option<String>,
+        ui_locales: Option<String>,
+        /// They shall sign in anew, whatever session there is.
+        anew: bool,
+        /// By their password and nothing else.
+        by_password: bool,
+    },
     /// Linking an identity provider to an account.
     Link(LinkOffer),
     /// Unlinking one from this person's account: asked for again, it still tells which one is gone.

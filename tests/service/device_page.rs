@@ -121,6 +121,39 @@ fn a_link_fills_the_code_in_and_decides_nothing_by_itself() {
     gatepost.browser().get("/device?r=nothing").assert_error_page(400, "GP1504", "no seal");
 }
 
+/// RFC 8628 §5.4: whoever sent the link may sit at the device.
+#[test]
+fn a_link_asks_whoever_is_signed_in_and_allowed_that_client_everything_before() {
+    for require_consent in [json!(null), json!(false), json!(true)] {
+        let mut trusted = json!({
+            "grant_types": [DEVICE_CODE, "authorization_code", "refresh_token"], "response_types": ["code"], "redirect_uris": [RP1],
+            "allow_remember_consent": true
+        });
+        if !require_consent.is_null() {
+            trusted["require_consent"] = require_consent.clone();
+        }
+        let gatepost = Gatepost::start_with(&with_devices(&[("trusted-tv", trusted)]), &[]);
+        let mut browser = signed_in(&gatepost);
+        gatepost.database.run(
+            "INSERT INTO consents (sub, client_id, scopes, claims)
+             SELECT sub, 'trusted-tv', '{openid,profile,roles,orders.read,orders.write,offline_access}', '{}'
+             FROM users WHERE username = 'alice'",
+        );
+        let device = start(&gatepost, "trusted-tv", &[]);
+        let page = browser.get(text(&device, "verification_uri_complete"));
+        assert_eq!(asks_for_the_code(&page), user_code(&device));
+        let page = send_code(&mut browser, &page, user_code(&device));
+        asks_for_a_decision(&page, user_code(&device), "Television");
+        assert!(!page.text().contains("name=\"remember\""), "{require_consent}");
+        assert_eq!(decided(&gatepost), 0, "{require_consent}");
+        assert_refused(&poll(&gatepost, "trusted-tv", &device), 400, "authorization_pending", "nobody decided");
+        // What the consent covers is no part of what they allow this device.
+        decide(&mut browser, &page, "allow", &["profile"]);
+        let tokens = poll(&gatepost, "trusted-tv", &device);
+        assert_eq!(issued(&tokens)["scope"], "openid profile", "{require_consent}");
+    }
+}
+
 #[test]
 fn wrong_expired_and_decided_codes_say_the_same() {
     let gatepost = serve();

@@ -9,11 +9,11 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies;
-use crate::endpoints::errand::Errand;
 use crate::endpoints::external::{self, Purpose};
 use crate::endpoints::form_tokens::{self, Form};
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::sealed_address;
+use crate::endpoints::visit::Visit;
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
@@ -109,8 +109,15 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     }
     if !may_begin(app, present) {
-        let visit = visit.anew(app, present)?;
-        return Ok(answers::see_other(Errand::Account(&visit).page(app, "/login")));
+        // Within the session's tenant; by their password if they have one.
+        let purpose = SealedPurpose::Account {
+            tenant: present.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: visit.request.ui_locales.clone(),
+            anew: true,
+            by_password: present.user.password_hash.is_some(),
+        };
+        let visit = Visit::resume(app, sealed_address::seal(app, purpose))?;
+        return Ok(answers::see_other(visit.page(app, "/login")));
     }
     match external::depart(app, request, Purpose::Link(present), name)? {
         Ok(response) => Ok(response),
@@ -155,9 +162,8 @@ pub fn arrived(
         Some(_) => {
             let concerned = (provider.name.as_str(), Reason::IdentityLinkedElsewhere);
             app.note_upstream_failure("identity_link_refused", request, None, concerned);
-            let mut response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
-            response.note.reason = Some(Reason::IdentityLinkedElsewhere.code());
-            return Ok(response);
+            let response = show(Outcome::Problem(AccountProblem::LinkedElsewhere))?;
+            return Ok(answers::noted(response, Reason::IdentityLinkedElsewhere));
         }
         None => {}
     }
@@ -198,10 +204,10 @@ fn ask(
 }
 
 /// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
-pub(super) fn confirm(change: Change<'_>, form_token: Option<&str>) -> Result<Response, Failure> {
+pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
-    let sealed = change.form.bounded("offer", lengths::HANDLE).map_err(Failure::bad_request)?.unwrap_or_default();
-    if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), form_token) {
+    let sealed = change.form.bounded("offer", lengths::HANDLE)?.unwrap_or_default();
+    if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), change.form) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);

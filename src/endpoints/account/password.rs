@@ -39,9 +39,8 @@ pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
             let outcome = Outcome::Problem(AccountProblem::TooManyAttempts { minutes });
-            let mut response = draw(app, request, present, 429, Some(outcome))?;
-            response.note.reason = Some(Reason::TooManySignInFailures.code());
-            Ok(response.header("Retry-After", wait.as_secs().max(1).to_string()))
+            let response = draw(app, request, present, 429, Some(outcome))?;
+            Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait))
         }
     }
 }

@@ -10,9 +10,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::device_visit::DeviceVisit;
-use crate::endpoints::errand::{AccountVisit, Errand};
-use crate::endpoints::login;
+use crate::endpoints::login::LoginPage;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::sealed_address;
 use crate::endpoints::visit::Visit;
@@ -24,7 +22,6 @@ use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::SecretBytes;
 use crate::protocol::upstream::round_trip::RoundTrip;
 use crate::protocol::upstream::{Ask, UpstreamIdentity, UpstreamProblem};
@@ -90,30 +87,18 @@ impl Return<'_> {
         if let Some(sid) = &self.trip.linking {
             return self.link(sid);
         }
-        let opened = sealed_address::open_text(self.app, self.sealed)?;
-        match &opened.request.purpose {
-            SealedPurpose::Authorize(_) => self.sign_in(Errand::Authorize(&Visit::resume(self.app, opened)?)),
-            SealedPurpose::Account(_) => self.sign_in(Errand::Account(&AccountVisit::resume(self.app, opened)?)),
-            SealedPurpose::Device(_) => self.sign_in(Errand::Device(&DeviceVisit::resume(self.app, &opened)?)),
-            SealedPurpose::Link(_)
-            | SealedPurpose::Unlink { .. }
-            | SealedPurpose::Logout(_)
-            | SealedPurpose::SignedOut(_) => Ok(over(self.app, self.request, Reason::RoundTripOver)),
-        }
-    }
-
-    fn sign_in(&self, errand: Errand<'_>) -> Result<Response, Failure> {
         let Return { app, request, trip, .. } = self;
+        let visit = &Visit::resume(app, sealed_address::open_text(app, self.sealed)?)?;
         let snapshot = app.registry.snapshot();
-        let provider = self.provider(&snapshot).filter(|provider| errand.choices().offers(&provider.name));
-        let arrived = self.identity(&snapshot, provider, errand.ask_upstream());
+        let provider = self.provider(&snapshot).filter(|provider| visit.choices().offers(&provider.name));
+        let arrived = self.identity(&snapshot, provider, Ask::of(&visit.request));
         // Read after that wait: a session that was revoked meanwhile is not to go on.
-        let present = PresentSession::find(app, request).map_err(|failure| errand.silent(failure))?;
+        let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
         match arrived {
             Ok((provider, identity)) => {
-                Entry { app, request, errand, provider, identity: &identity, trip }.enter(present.as_ref())
+                Entry { app, request, visit, provider, identity: &identity, trip }.enter(present.as_ref())
             }
-            Err(problem) => login::after_upstream(app, request, errand, present.as_ref(), &trip.provider, &problem),
+            Err(problem) => LoginPage::of(app, request, visit).after(&trip.provider, &problem),
         }
     }
 

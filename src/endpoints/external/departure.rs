@@ -50,7 +50,7 @@ pub fn depart(
 fn begin(app: &App, purpose: Purpose<'_>, provider: &IdentityProvider, ask: &Ask) -> (RoundTrip, Flow, String) {
     let (begun_at, number) = (app.now(), random::bytes());
     let (linking, request) = match purpose {
-        Purpose::SignIn(errand) | Purpose::SignInAsSomeoneElse(errand) => (None, Some(errand.sealed().to_owned())),
+        Purpose::SignIn { visit, .. } => (None, Some(visit.sealed.clone())),
         Purpose::Link(present) => (Some(present.row.sid.clone()), None),
     };
     let trip = RoundTrip {
@@ -84,15 +84,17 @@ fn seal(app: &App, trip: &RoundTrip) -> String {
 impl Purpose<'_> {
     pub(super) fn ask(self) -> Ask {
         match self {
-            Purpose::SignIn(errand) => errand.ask_upstream(),
-            Purpose::SignInAsSomeoneElse(errand) => Ask { select_account: true, ..errand.ask_upstream() },
+            Purpose::SignIn { visit, someone_else } => {
+                let ask = Ask::of(&visit.request);
+                Ask { select_account: someone_else || ask.select_account, ..ask }
+            }
             Purpose::Link(_) => Ask::for_linking(),
         }
     }
 
     fn too_long(self) -> Failure {
         match self {
-            Purpose::SignIn(errand) | Purpose::SignInAsSomeoneElse(errand) => errand.too_long(),
+            Purpose::SignIn { visit, .. } => visit.too_long(),
             Purpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
         }
     }

@@ -10,19 +10,19 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::endpoints::answers::{self, Presentation, WayBack};
-use crate::endpoints::errand::Errand;
 use crate::endpoints::login;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::sign_in::{self, Proof};
+use crate::endpoints::visit::Visit;
 use crate::http::{Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::identifiers::Subject;
 use crate::protocol::lengths;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::UpstreamIdentity;
 use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
 use crate::protocol::upstream::round_trip::{self, RoundTrip};
+use crate::protocol::upstream::{Ask, UpstreamIdentity};
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, ClaimsSaid, LinkedUser, NewLink, Provisioned};
@@ -36,7 +36,7 @@ const CLOCKS_APART: Duration = Duration::from_millis(50);
 pub(super) struct Entry<'a> {
     pub(super) app: &'a App,
     pub(super) request: &'a Request,
-    pub(super) errand: Errand<'a>,
+    pub(super) visit: &'a Visit,
     pub(super) provider: &'a IdentityProvider,
     pub(super) identity: &'a UpstreamIdentity,
     pub(super) trip: &'a RoundTrip,
@@ -52,7 +52,7 @@ impl Entry<'_> {
             found => found?,
         };
         match accepted {
-            Ok(accepted) => sign_in::complete(self.app, self.request, self.errand, present, accepted, &self.proof()),
+            Ok(accepted) => sign_in::complete(self.app, self.request, self.visit, present, accepted, &self.proof()),
             Err(refusal) => Ok(self.refuse(refusal)),
         }
     }
@@ -72,7 +72,7 @@ impl Entry<'_> {
         let UpstreamIdentity { issuer, subject, .. } = self.identity;
         let linked = linked_identities::find_user(&self.app.store, issuer, subject, None)?;
         let user = linked.as_ref().map(|linked| linked.found.user.to_core());
-        let known = match decide(self.provider, self.errand.tenant(), user.as_ref()) {
+        let known = match decide(self.provider, self.visit.request.acr_values.tenant.as_ref(), user.as_ref()) {
             AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
             AccountDecision::SignIn => linked,
             AccountDecision::Provision => None,
@@ -87,7 +87,7 @@ impl Entry<'_> {
         let user = UserRow {
             sub: Subject::of_random(random::bytes()),
             username: None,
-            tenant: self.errand.tenant().cloned(),
+            tenant: self.visit.request.acr_values.tenant.as_ref().cloned(),
             password_hash: None,
             enabled: true,
             claims: claims.clone(),
@@ -133,7 +133,7 @@ impl Entry<'_> {
     fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
         AuditEvent {
             event,
-            client_id: self.errand.client_id(),
+            client_id: self.visit.request.client_id.as_ref(),
             sub: Some(sub),
             source: Some(self.request.source),
             request_id: Some(&self.request.id),
@@ -143,7 +143,7 @@ impl Entry<'_> {
     }
 
     fn proof(&self) -> Proof {
-        let (ask, asked_at) = (self.errand.ask_upstream(), self.errand.received_at());
+        let (ask, asked_at) = (Ask::of(&self.visit.request), self.visit.request.received_at);
         // By the database's clock the request may lie a moment ahead of this process.
         let now = self.app.now().max(asked_at);
         let auth_time = round_trip::auth_time(self.identity.auth_time, ask.asks_for_age().then_some(asked_at), now);
@@ -178,14 +178,14 @@ impl Entry<'_> {
             AccountRefusal::Disabled => (Problem::AccountDisabled, Reason::UpstreamUserDisabled),
             AccountRefusal::OtherTenant => (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere),
         };
-        let Entry { app, request, errand, provider, .. } = self;
-        app.note_upstream_failure(FAILED, request, errand.client_id(), (&provider.name, reason));
+        let Entry { app, request, visit, provider, .. } = self;
+        app.note_upstream_failure(FAILED, request, visit.request.client_id.as_ref(), (&provider.name, reason));
         let presentation = Presentation { config: &app.config, request };
         // Otherwise the provider would let the same person in once more, without a word.
-        let sign_in = login::as_someone_else(errand.page(app, "/login"));
-        let way_back = WayBack { sign_in: &sign_in, ui_locales: errand.ui_locales() };
+        let sign_in = login::as_someone_else(visit.page(app, "/login"));
+        let way_back = WayBack { sign_in: &sign_in, ui_locales: visit.ui_locales() };
         let mut response = answers::error_page_with(&presentation, problem, reason, Some(way_back));
-        response.note.client_id = errand.client_id().map(ToString::to_string);
+        response.note.client_id = visit.request.client_id.as_ref().map(ToString::to_string);
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.subject.escape_debug();
         response.note.detail = Some(format!("identity provider {}, subject there {subject}", provider.name));

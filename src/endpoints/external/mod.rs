@@ -8,8 +8,8 @@ mod flow_cookies;
 pub mod logout;
 pub mod sign_out;
 
-use super::errand::Errand;
 use super::present_session::PresentSession;
+use super::visit::Visit;
 
 pub use callback::{handle as callback, over};
 pub use departure::depart;
@@ -19,8 +19,10 @@ pub const FAILED: &str = "external_sign_in_failed";
 
 #[derive(Clone, Copy)]
 pub enum Purpose<'a> {
-    SignIn(Errand<'a>),
-    /// To sign in as somebody else than this browser is known to be, there or here: they shall be asked who they are.
-    SignInAsSomeoneElse(Errand<'a>),
+    SignIn {
+        visit: &'a Visit,
+        /// As somebody else than this browser is known to be, there or here: they shall be asked who they are.
+        someone_else: bool,
+    },
     Link(&'a PresentSession),
 }

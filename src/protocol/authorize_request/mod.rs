@@ -13,6 +13,7 @@ mod tests;
 
 use super::acr_values::{self, AcrValues};
 use super::client::Client;
+use super::device_code::UserCode;
 use super::errors::AuthorizeErrorCode;
 use super::identifiers::ClientId;
 use super::instant::Instant;
@@ -54,12 +55,26 @@ const KNOWN: [(&str, usize); 18] = [
 /// May be sent several times (RFC 8707 §2).
 const RESOURCE: &str = "resource";
 
+/// Where a request ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// At the client: its `redirect_uri`, matched.
+    Client(RedirectTarget),
+    /// On the device page, for the device of that client which shows this code (RFC 8628 §3.3).
+    Device(UserCode),
+    /// On the account page. It is no client's: there is none that a request, a registration or a consent could name.
+    Account {
+        /// They shall sign in anew, whatever session there is.
+        anew: bool,
+    },
+}
+
 /// A request that may go on: everything in it was checked against the client's registration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuthorizeRequest {
-    pub client_id: ClientId,
-    /// `redirect_uri`, matched.
-    pub redirect: RedirectTarget,
+    /// `None` for the account page.
+    pub client_id: Option<ClientId>,
+    pub ending: Ending,
     pub response_type: ResponseType,
     /// `response_mode`, or the default that applies.
     pub response_mode: ResponseMode,
@@ -136,17 +151,52 @@ impl Refusal {
 }
 
 impl AuthorizeRequest {
+    /// A request that ends on a page of ours: only who signs in, and by which rules of the client, is asked of it.
+    pub fn of_our_own(
+        client: Option<&Client>,
+        ending: Ending,
+        acr_values: AcrValues,
+        received_at: Instant,
+    ) -> AuthorizeRequest {
+        AuthorizeRequest {
+            client_id: client.map(|client| client.client_id.clone()),
+            ending,
+            response_type: ResponseType::CODE,
+            response_mode: ResponseMode::Query,
+            scope: ScopeSet::default(),
+            state: None,
+            nonce: None,
+            code_challenge: None,
+            prompt: Prompts::default(),
+            max_age: client.and_then(|client| client.default_max_age),
+            login_hint: None,
+            ui_locales: None,
+            acr_values,
+            unverified_id_token_hint: None,
+            claims: RequestedClaims::default(),
+            resources: Vec::new(),
+            iss_on_error: false,
+            received_at,
+        }
+    }
+
     /// Turns a later refusal into the error that travels as this request's success would.
     pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
-        let path = ReturnPath {
-            client_id: self.client_id.clone(),
-            to: self.redirect.clone(),
-            mode: self.response_mode,
-            state: self.state.clone(),
-            silent: self.prompt.none,
-            with_iss: self.iss_on_error,
-        };
-        path.refuse(refusal)
+        match (&self.ending, &self.client_id) {
+            (Ending::Client(redirect), Some(client_id)) => ReturnPath {
+                client_id: client_id.clone(),
+                to: redirect.clone(),
+                mode: self.response_mode,
+                state: self.state.clone(),
+                silent: self.prompt.none,
+                with_iss: self.iss_on_error,
+            }
+            .refuse(refusal),
+            (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, client_id) => {
+                let Refusal { reason, detail, .. } = refusal;
+                AuthorizeError::Page { client_id: client_id.clone(), reason, detail }
+            }
+        }
     }
 
     /// Whether it is an OpenID request (OpenID Connect Core §3.1.2.1).
@@ -227,8 +277,8 @@ fn read(
     let nonce = details::nonce(parameters, response_type)?;
     let comes_back = nonce.is_some() && scope.contains(OPENID);
     Ok(AuthorizeRequest {
-        client_id: client.client_id.clone(),
-        redirect,
+        client_id: Some(client.client_id.clone()),
+        ending: Ending::Client(redirect),
         response_type,
         response_mode,
         state: owned(parameters, "state")?,

@@ -77,9 +77,14 @@ impl Case {
     }
 
     pub(super) fn decided(&self) -> Interaction {
+        self.decided_for(&self.request())
+    }
+
+    /// For that request, and of no client where it is for none.
+    pub(super) fn decided_for(&self, request: &AuthorizeRequest) -> Interaction {
         decide(&Situation {
-            request: &self.request(),
-            client: &self.client,
+            request,
+            client: request.client_id.as_ref().map(|_| &self.client),
             catalogue: &self.catalogue,
             session: self.session.as_ref(),
             consent: self.consent.as_ref(),

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::super::acr_values::AcrValues;
 use super::super::authorize_request::fixtures::*;
+use super::super::device_code::UserCode;
 use super::super::identifiers::TenantName;
 use super::super::session::LOCAL;
 use super::case::*;
@@ -259,6 +261,50 @@ fn a_client_anyone_could_pose_as_is_asked_about_each_time() {
     let confidential = Client { redirect_uris: vec!["http://127.0.0.1/cb".to_owned()], ..client() };
     Case { client: confidential, ..asking_for("redirect_uri", "http://127.0.0.1/cb") }.proceeds("openid");
     Case { client: public_client(&[REDIRECT_URI]), ..case() }.proceeds("openid");
+}
+
+/// RFC 8628 §5.4.
+#[test]
+fn a_device_is_asked_about_whatever_was_allowed_and_registered() {
+    for require_consent in [None, Some(false), Some(true)] {
+        let client = Client { require_consent, allow_remember_consent: Some(true), ..client() };
+        let code = Ending::Device(UserCode::parse("BCDF-GHJK").unwrap());
+        let device = AuthorizeRequest::of_our_own(Some(&client), code, AcrValues::default(), RECEIVED_AT);
+        let request = AuthorizeRequest { scope: ScopeSet::parse("openid").unwrap(), ..device };
+        let asked = Case { client, consent: consent("openid email"), ..case() };
+        for (step, session) in [(Step::Arrival, session()), (Step::AfterSignIn, fresh())] {
+            let shown = asked.clone().of(session).at(step).decided_for(&request);
+            assert_eq!(shown, Interaction::Consent { may_remember: false });
+        }
+        let agreed = asked.clone().at(agreed("openid email"));
+        assert_eq!(agreed.decided_for(&request), proceed(request.scope.clone()));
+        // Who may decide is judged as for any other request of that client.
+        let fresh_only = AuthorizeRequest { max_age: Some(99), ..request.clone() };
+        assert_eq!(agreed.decided_for(&fresh_only), Interaction::Login { cause: LoginCause::TooOld });
+        let other = Session { tenant: Some(TenantName::new("acme")), ..session() };
+        let shown = agreed.of(other).decided_for(&request);
+        assert_eq!(shown, Interaction::Login { cause: LoginCause::OtherTenant });
+    }
+}
+
+#[test]
+fn an_account_is_shown_to_any_tenant_unless_one_is_named_and_to_nobody_whose_provider_is_gone() {
+    let of = |tenant: Option<&str>| Session { tenant: tenant.map(TenantName::new), ..session() };
+    let named = AcrValues { tenant: Some(TenantName::new("acme")), ..AcrValues::default() };
+    for (acr_values, tenant, shown) in [
+        (AcrValues::default(), None, true),
+        (AcrValues::default(), Some("acme"), true),
+        (named.clone(), Some("acme"), true),
+        (named.clone(), Some("globex"), false),
+        (named, None, false),
+    ] {
+        let request = AuthorizeRequest::of_our_own(None, Ending::Account { anew: false }, acr_values, RECEIVED_AT);
+        let plain = Case { catalogue: catalogue_with_tenants(), ..case() }.of(of(tenant));
+        let shows = |case: &Case| matches!(case.decided_for(&request), Interaction::Proceed { .. });
+        assert_eq!(shows(&plain), shown, "{tenant:?}");
+        let former = Session { identity_provider: Some("former".to_owned()), ..of(tenant) };
+        assert!(!shows(&plain.of(former)));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::authorize_request::AuthorizeRequest;
+use super::super::authorize_request::{AuthorizeRequest, Ending};
 
 /// What goes on to the upstream provider of what was asked here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Ask {
     pub fn of(request: &AuthorizeRequest) -> Ask {
         Ask {
             login: request.prompt.login,
-            presence: false,
+            presence: matches!(request.ending, Ending::Account { anew: true }),
             select_account: request.prompt.select_account,
             max_age: request.max_age,
             login_hint: request.login_hint.clone(),
