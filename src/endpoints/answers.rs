@@ -12,7 +12,7 @@ use crate::pages::error::{ErrorView, Problem};
 use crate::pages::frame::Chrome;
 use crate::pages::language::Language;
 use crate::pages::{error, form_post};
-use crate::protocol::authorize_request::AuthorizeError;
+use crate::protocol::authorize_request::{AuthorizeError, Refusal as Refused, ReturnPath};
 use crate::protocol::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::end_session::FRAMES_SECONDS;
 use crate::protocol::errors::TokenError;
@@ -90,31 +90,28 @@ fn sent_ui_locales(request: &Request) -> String {
 
 /// A page with a form of ours. `same-origin` because under `no-referrer` browsers post with `Origin: null`.
 pub fn form_page(status: u16, markup: Markup) -> Response {
-    html(status, markup)
-        .header("Content-Security-Policy", PAGE_POLICY)
-        .header("X-Frame-Options", "DENY")
-        .header("Referrer-Policy", "same-origin")
+    unframed(status, markup, PAGE_POLICY, "same-origin")
 }
 
 /// A page without a form of ours.
 pub fn plain_page(status: u16, markup: Markup) -> Response {
+    unframed(status, markup, PAGE_POLICY, "no-referrer")
+}
+
+/// A page that nobody may frame.
+fn unframed(status: u16, markup: Markup, policy: &str, referrer: &str) -> Response {
     html(status, markup)
-        .header("Content-Security-Policy", PAGE_POLICY)
+        .header("Content-Security-Policy", policy.to_owned())
         .header("X-Frame-Options", "DENY")
-        .header("Referrer-Policy", "no-referrer")
+        .header("Referrer-Policy", referrer.to_owned())
 }
 
 /// The page after a sign-out: it may frame these origins, and goes on by itself where there is somewhere to go. That
 /// is said by a header: an element would be shown to people as part of the page.
-pub fn framing_page(markup: Markup, origins: &BTreeSet<&str>, goes_on_to: Option<&str>) -> Response {
-    let frames: Vec<&str> = origins.iter().copied().collect();
-    let page = match frames.is_empty() {
-        true => plain_page(200, markup),
-        false => html(200, markup)
-            .header("Content-Security-Policy", format!("{PAGE_POLICY}; frame-src {}", frames.join(" ")))
-            .header("X-Frame-Options", "DENY")
-            .header("Referrer-Policy", "no-referrer"),
-    };
+pub fn framing_page(markup: Markup, origins: &BTreeSet<String>, goes_on_to: Option<&str>) -> Response {
+    let frames: Vec<&str> = origins.iter().map(String::as_str).collect();
+    let frame_src = if frames.is_empty() { String::new() } else { format!("; frame-src {}", frames.join(" ")) };
+    let page = unframed(200, markup, &format!("{PAGE_POLICY}{frame_src}"), "no-referrer");
     match goes_on_to {
         Some(location) => page.header("Refresh", format!("{FRAMES_SECONDS};url={location}")),
         None => page,
@@ -251,7 +248,8 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect { client_id, to, mode, state, silent, with_iss, code, reason, detail } => {
+        AuthorizeError::Redirect(path, Refused { code, reason, detail }) => {
+            let ReturnPath { client_id, to, mode, state, silent, with_iss } = path;
             let issuer = with_iss.then(|| presentation.config.base_url.as_str());
             let parameters = error_parameters(code, reason, state.as_deref(), issuer);
             let framed_by = to.origin().filter(|_| silent);

@@ -19,7 +19,6 @@ use crate::protocol::client::{Client, GrantType};
 use crate::protocol::device_authorization_request::{DeviceAuthorizationRequest, PARAMETERS, SINGLE_PARAMETERS};
 use crate::protocol::device_code::{PREFIX, UserCode};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
-use crate::protocol::instant::Instant;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::secret::SecretText;
@@ -37,55 +36,24 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     refuse_parameters_in_query(request, &PARAMETERS)?;
     parameters.refuse_repeated(&SINGLE_PARAMETERS)?;
     app.require_fresh_registry()?;
-    let now = app.now();
-    let client = authenticate(app, request, &parameters, now)?;
-    let client_id = &client.client.client_id;
-    let answer = answer(app, request, &client.client, &parameters, now);
-    let answer = answer.map_err(|failure| failure.about(client_id, None))?;
+    let client = &authenticate(app, request, &parameters, app.now())?.client;
+    let answer = answer(app, request, client, &parameters).map_err(|failure| failure.about(&client.client_id, None))?;
     let mut response = answers::json(200, &answer);
-    response.note.client_id = Some(client_id.to_string());
+    response.note.client_id = Some(client.client_id.to_string());
     Ok(response)
 }
 
-fn answer(
-    app: &App,
-    request: &Request,
-    client: &Client,
-    parameters: &Parameters,
-    now: Instant,
-) -> Result<Value, Failure> {
+fn answer(app: &App, request: &Request, client: &Client, parameters: &Parameters) -> Result<Value, Failure> {
     if !client.allows_grant(&GrantType::DeviceCode) {
         return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType).into());
     }
     let snapshot = app.registry.snapshot();
     let asked = DeviceAuthorizationRequest::from_form(parameters, client, &snapshot.catalogue, app.issuer())?;
-    limit(app, request, client, now)?;
-    let device_code = SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
-    let user_code = enter(app, client, &asked, &device_code)?;
-    let page = format!("{}/device", app.issuer().trim_end_matches('/'));
-    Ok(json!({
-        "device_code": device_code.expose(),
-        "user_code": user_code.to_string(),
-        "verification_uri": page,
-        "verification_uri_complete": format!("{page}?user_code={user_code}"),
-        "expires_in": client.lifetimes.device_code.as_secs(),
-        "interval": client.device_interval.as_secs(),
-    }))
-}
-
-fn limit(app: &App, request: &Request, client: &Client, now: Instant) -> Result<(), Failure> {
+    let throttled = |reason, retry_after| Failure::Throttled { reason, retry_after };
     let asking = (client.client_id.clone(), Source::of(request.source));
-    let counted = app.device_authorizations.count(asking, now);
-    counted.map_err(|retry_after| Failure::Throttled { reason: Reason::TooManyDeviceAuthorizations, retry_after })
-}
-
-/// Draws user codes until one is free.
-fn enter(
-    app: &App,
-    client: &Client,
-    asked: &DeviceAuthorizationRequest,
-    device_code: &SecretText,
-) -> Result<UserCode, Failure> {
+    let counted = app.device_authorizations.count(asking, app.now());
+    counted.map_err(|wait| throttled(Reason::TooManyDeviceAuthorizations, wait))?;
+    let device_code = SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
     for _ in 0..DRAWINGS {
         let Some(user_code) = UserCode::draw(&random::bytes::<32>()) else { continue };
         let new = NewDevice {
@@ -100,12 +68,19 @@ fn enter(
             most_pending: app.config.limits.device_pending,
         };
         match device_authorizations::insert(&app.store, &new)? {
-            Entered::Waiting => return Ok(user_code),
-            Entered::CodeTaken => {}
-            Entered::TooManyPending => {
-                return Err(Failure::Throttled { reason: Reason::TooManyPendingDevices, retry_after: CROWDED });
-            }
+            Entered::Waiting => {}
+            Entered::CodeTaken => continue,
+            Entered::TooManyPending => return Err(throttled(Reason::TooManyPendingDevices, CROWDED)),
         }
+        let page = format!("{}/device", app.issuer().trim_end_matches('/'));
+        return Ok(json!({
+            "device_code": device_code.expose(),
+            "user_code": user_code.to_string(),
+            "verification_uri": page,
+            "verification_uri_complete": format!("{page}?user_code={user_code}"),
+            "expires_in": client.lifetimes.device_code.as_secs(),
+            "interval": client.device_interval.as_secs(),
+        }));
     }
     Err(Failure::Internal(String::from("no free user code was found")))
 }

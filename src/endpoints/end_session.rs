@@ -23,7 +23,6 @@ use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::lengths;
-use crate::protocol::localized_text::LocalizedText;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::redirect_uri::origin_of;
@@ -58,18 +57,11 @@ pub struct SignOut {
     client: Option<Arc<RegisteredClient>>,
 }
 
-/// A client's page that ends its part of the session.
-struct Frame {
-    client_name: LocalizedText,
-    address: String,
-    origin: Option<String>,
-}
-
 /// How a sign-out ends for the browser.
 #[derive(Default)]
 struct Ending {
-    /// What the last page loads unseen.
-    frames: Vec<Frame>,
+    /// What the last page loads unseen: the clients' pages that end their part of the session, and where.
+    frames: Vec<(Arc<RegisteredClient>, String)>,
     /// Where they go on to before they go back to the client.
     upstream: Option<Onward>,
     /// Without waiting for the person, where there is somewhere to go.
@@ -80,8 +72,7 @@ impl SignOut {
     /// Takes in a request as a client sent it.
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
-        let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint));
-        let request = request?;
+        let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint))?;
         let sealed = sealed_address::seal(app, SealedPurpose::Logout(request.clone())).sealed;
         if sealed.len() > lengths::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
@@ -100,15 +91,16 @@ impl SignOut {
         SignOut::of(app, request, sealed)
     }
 
-    /// Goes on with a request whose sign-out was done here, and upstream as well.
-    pub fn resume(app: &App, request: EndSessionRequest) -> Result<SignOut, Failure> {
-        SignOut::of(app, request, String::new())
-    }
-
-    /// A client that is named must be registered; it is looked up at each step.
-    fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
-        let client = request.client_id.as_ref().map(|client_id| registered(app, client_id)).transpose()?;
-        Ok(SignOut { sealed, request, client })
+    /// A client that is named must be registered; it is looked up at each step. What was done here and goes on upstream comes
+    /// back without a seal.
+    pub fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
+        let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
+        let Some(client_id) = &request.client_id else { return Ok(SignOut { sealed, request, client: None }) };
+        let client = app.registry.client(client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
+        if !client.client.enabled {
+            return Err(page(Some(client_id.clone()), Reason::DisabledClient));
+        }
+        Ok(SignOut { sealed, request, client: Some(client) })
     }
 
     /// What comes next for whoever is signed in.
@@ -142,7 +134,14 @@ impl SignOut {
             let ending = Ending { at_once: self.request.hinted.is_some(), ..Ending::default() };
             return Ok(self.leave(app, request, &ending));
         };
-        let frames = frames(app, present)?;
+        let mut frames = Vec::new();
+        for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
+            let Some(client) = app.registry.client(&client_id)? else { continue };
+            if let Some(logout) = &client.client.frontchannel_logout {
+                let address = front_channel_address(&logout.uri, app.issuer(), &present.row.sid);
+                frames.push((client, address));
+            }
+        }
         // With its end the session's row forgets the ID token that upstream is shown.
         let upstream = UpstreamSignOut::of(app, present)?;
         self.end(app, request, &present.row)?;
@@ -210,7 +209,7 @@ impl SignOut {
         let name = self.client.as_ref().map(|client| language.of(&client.client.client_name)).unwrap_or_default();
         let shown: Vec<ClientFrame<'_>> = frames
             .iter()
-            .map(|frame| ClientFrame { client_name: language.of(&frame.client_name), address: &frame.address })
+            .map(|(client, address)| ClientFrame { client_name: language.of(&client.client.client_name), address })
             .collect();
         let markup = presentation.draw(self.ui_locales(), |chrome| {
             let back = way_back.map(|uri| BackLink { name, uri });
@@ -226,7 +225,7 @@ impl SignOut {
             })
         });
         let next = upstream.as_ref().map(|upstream| upstream.address.as_str()).or(way_back).filter(|_| *at_once);
-        let origins: BTreeSet<&str> = frames.iter().filter_map(|frame| frame.origin.as_deref()).collect();
+        let origins: BTreeSet<String> = frames.iter().filter_map(|(_, address)| origin_of(address)).collect();
         let mut page = answers::framing_page(markup, &origins, next);
         if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
             let (reason, detail) = match &self.client {
@@ -236,32 +235,9 @@ impl SignOut {
                     (Reason::UnregisteredPostLogoutRedirectUri, format!("received {sent}; registered {registered}"))
                 }
             };
-            page.note.reason = Some(reason.code());
+            page = answers::noted(page, reason);
             page.note.detail = Some(detail);
         }
         page
     }
-}
-
-fn registered(app: &App, client_id: &ClientId) -> Result<Arc<RegisteredClient>, Failure> {
-    let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
-    let client = app.registry.client(client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
-    if client.client.enabled { Ok(client) } else { Err(page(Some(client_id.clone()), Reason::DisabledClient)) }
-}
-
-/// The pages of the session's clients that want to be loaded when it ends.
-fn frames(app: &App, present: &PresentSession) -> Result<Vec<Frame>, Failure> {
-    let mut frames = Vec::new();
-    for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
-        let client = app.registry.client(&client_id)?;
-        let uri = client.as_ref().and_then(|client| client.client.frontchannel_logout.as_ref());
-        if let (Some(client), Some(logout)) = (&client, uri) {
-            frames.push(Frame {
-                client_name: client.client.client_name.clone(),
-                address: front_channel_address(&logout.uri, app.issuer(), &present.row.sid),
-                origin: origin_of(&logout.uri),
-            });
-        }
-    }
-    Ok(frames)
 }

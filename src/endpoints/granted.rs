@@ -12,14 +12,13 @@ use crate::http::{Request, Response};
 use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::narrow;
 use crate::protocol::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use crate::protocol::authorize_request::Refusal;
+use crate::protocol::authorize_request::{Refusal, ReturnPath};
 use crate::protocol::authorize_response::{self, AuthorizeSuccess, Issued};
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::epochs::Epochs;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
-use crate::protocol::redirect_uri::RedirectTarget;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::session_state::session_state;
 use crate::protocol::token_subject::TokenSubject;
@@ -30,7 +29,7 @@ use crate::store::session_clients;
 pub struct Granted<'a> {
     pub visit: &'a Visit,
     pub client: &'a RegisteredClient,
-    pub redirect: &'a RedirectTarget,
+    pub path: &'a ReturnPath,
     pub present: &'a PresentSession,
     pub scope: &'a ScopeSet,
     pub epochs: Epochs,
@@ -39,7 +38,7 @@ pub struct Granted<'a> {
 impl Granted<'_> {
     /// Issues it, in the answer to the client.
     pub fn respond(&self, app: &App, http: &Request) -> Result<Response, Failure> {
-        let Granted { visit, redirect, present, .. } = self;
+        let Granted { visit, path, present, .. } = self;
         let (client, request) = (&self.client.client, &visit.request);
         // The client has a part in the session, where it wants to hear of its end.
         if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
@@ -48,18 +47,18 @@ impl Granted<'_> {
         let issued = self.issue(app)?;
         let browser_state = present.browser_state.clone().unwrap_or_else(cookies::new_browser_state);
         // For OpenID requests of clients that run in a browser.
-        let origin = redirect.origin();
+        let origin = path.to.origin();
         let session_state = origin
             .as_ref()
             .filter(|_| request.is_openid())
             .map(|origin| session_state(client.client_id.as_str(), origin, browser_state.expose(), random::bytes()));
         let success = AuthorizeSuccess {
             issued: &issued,
-            state: request.state.as_deref(),
+            state: path.state.as_deref(),
             session_state: session_state.as_deref(),
             issuer: app.issuer(),
         };
-        let delivery = authorize_response::deliver(redirect, request.response_mode, success.parameters());
+        let delivery = authorize_response::deliver(&path.to, path.mode, success.parameters());
         let framed_by = origin.filter(|_| request.prompt.none);
         let presentation = Presentation { config: &app.config, request: http };
         let mut response = visit.noted(answers::deliver(&presentation, delivery, framed_by.as_deref()));
@@ -107,7 +106,7 @@ impl Granted<'_> {
     }
 
     fn authorization_code(&self, sign_in: &TokenSubject, claims: &ClaimNames, now: Instant) -> AuthorizationCode {
-        let Granted { client, redirect, scope, epochs, .. } = *self;
+        let Granted { client, path, scope, epochs, .. } = *self;
         let (request, lifetimes) = (&self.visit.request, &client.client.lifetimes);
         let expires_at = now.plus(lifetimes.authorization_code);
         // Fixed now, because the grant's id carries the day of its end: what hangs on a session alone needs no more than
@@ -119,7 +118,7 @@ impl Granted<'_> {
         AuthorizationCode {
             grant: GrantId { day: grant_expires_at.day(), random: random::bytes() },
             client_id: client.client.client_id.clone(),
-            redirect_uri_hash: redirect_uri_hash(redirect.uri()),
+            redirect_uri_hash: redirect_uri_hash(path.to.uri()),
             challenge: request.code_challenge.as_ref().map(|challenge| challenge.digest()),
             nonce: request.nonce.clone(),
             scope: scope.clone(),

@@ -168,7 +168,7 @@ impl<'a> LoginPage<'a> {
                 sign_in::complete(app, request, visit, self.present, *found, &Proof::password())
             }
             Outcome::Wrong => {
-                record_failure(app, request, visit.request.client_id.as_ref());
+                record_failure(app, request, visit.client_id());
                 Ok(self.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
             }
             Outcome::Throttled(wait) => {
@@ -193,7 +193,7 @@ impl<'a> LoginPage<'a> {
     pub fn after(self, provider: &str, problem: &UpstreamProblem) -> Result<Response, Failure> {
         let LoginPage { app, request, visit, .. } = self;
         let (reason, detail) = (problem.reason(), Some(problem.detail(provider)));
-        let client_id = visit.request.client_id.as_ref();
+        let client_id = visit.client_id();
         app.note_upstream_failure(external::FAILED, request, client_id, (provider, reason));
         let has_client = matches!(visit.request.ending, Ending::Client(_));
         let mut page = match way_out(problem, provider, &visit.choices(), has_client) {

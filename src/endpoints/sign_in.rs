@@ -192,7 +192,7 @@ impl SignIn<'_> {
         };
         AuditEvent {
             event: name,
-            client_id: self.visit.request.client_id.as_ref(),
+            client_id: self.visit.client_id(),
             sub: Some(&user.sub),
             sid: Some(sid),
             source: Some(self.request.source),

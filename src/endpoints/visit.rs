@@ -22,7 +22,7 @@ use crate::protocol::authorize_request::{self, AuthorizeError, AuthorizeRequest,
 use crate::protocol::client::{Client, GrantType};
 use crate::protocol::device_code::{DeviceDecision, UserCode, is_still_allowed};
 use crate::protocol::errors::AuthorizeErrorCode;
-use crate::protocol::identifiers::Subject;
+use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::instant::Instant;
 use crate::protocol::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::lengths;
@@ -75,8 +75,7 @@ impl Visit {
         if visit.sealed.len() > lengths::SEALED_REQUEST {
             return Err(visit.too_long());
         }
-        if let (Some(name), Some(client_id)) =
-            (&visit.request.acr_values.dropped_identity_provider, &visit.request.client_id)
+        if let (Some(name), Some(client_id)) = (&visit.request.acr_values.dropped_identity_provider, visit.client_id())
         {
             let name = name.escape_default();
             log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
@@ -169,7 +168,7 @@ impl Visit {
             return self.to_sign_in();
         };
         let answer = match (&self.request.ending, &self.client) {
-            (Ending::Client(redirect), Some(client)) => {
+            (Ending::Client(path), Some(client)) => {
                 let agreed = matches!(step, Step::AfterConsent { .. });
                 let lapsed = consent.as_ref().is_some_and(|row| row.has_lapsed(app.now()));
                 let mut consent_epoch = consent.map_or(0, |row| row.epoch);
@@ -183,7 +182,7 @@ impl Visit {
                     };
                 }
                 let epochs = present.row.epochs.at_client(client.epoch, consent_epoch);
-                Granted { visit: self, client, redirect, present, scope: &scope, epochs }.respond(app, http)?
+                Granted { visit: self, client, path, present, scope: &scope, epochs }.respond(app, http)?
             }
             (Ending::Device(_), Some(_)) => device::decide(app, http, self, present, DeviceDecision::Allowed, &scope)?,
             (Ending::Account { anew }, _) => {
@@ -244,6 +243,11 @@ impl Visit {
         matches!(self.request.ending, Ending::Device(_))
     }
 
+    /// Who asked; nobody where they came for their own account.
+    pub fn client_id(&self) -> Option<&ClientId> {
+        self.registration().map(|client| &client.client_id)
+    }
+
     fn registration(&self) -> Option<&Client> {
         self.client.as_ref().map(|client| &client.client)
     }
@@ -266,7 +270,7 @@ impl Visit {
 
     /// The response, with what its log line must say about the request.
     pub fn noted(&self, mut response: Response) -> Response {
-        response.note.client_id = self.request.client_id.as_ref().map(ToString::to_string);
+        response.note.client_id = self.client_id().map(ToString::to_string);
         response
     }
 
@@ -298,7 +302,7 @@ impl Visit {
 
     /// What the user allowed this client before, lapsed or not.
     pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<ConsentRow>, Failure> {
-        let Some(client_id) = &self.request.client_id else { return Ok(None) };
+        let Some(client_id) = self.client_id() else { return Ok(None) };
         Ok(consents::find(&app.store, &present.user.sub, client_id)?)
     }
 

@@ -209,8 +209,8 @@ fn must_consent(situation: &Situation<'_>) -> bool {
         (Ending::Account { .. }, _) => false,
         // Whoever sent them the code may sit at the device: nothing but the question tells them so (RFC 8628 §5.4).
         (Ending::Device(_), _) | (Ending::Client(_), None) => true,
-        (Ending::Client(redirect), Some(client)) => {
-            let is_required = client.require_consent == Some(true) || is_impersonable(client, redirect);
+        (Ending::Client(path), Some(client)) => {
+            let is_required = client.require_consent == Some(true) || is_impersonable(client, &path.to);
             request.prompt.consent || is_required && !is_remembered(situation)
         }
     }
@@ -226,7 +226,7 @@ fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
 /// Whether what people allow this client may count the next time; what is decided about a device counts for that one alone.
 pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool {
     match (&request.ending, client) {
-        (Ending::Client(redirect), Some(client)) => may_remember_at(client, redirect),
+        (Ending::Client(path), Some(client)) => may_remember_at(client, &path.to),
         (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => false,
     }
 }

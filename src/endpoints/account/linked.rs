@@ -174,17 +174,8 @@ pub fn arrived(
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
     };
-    Ok(ask(app, request, present, provider, &offer))
-}
-
-fn ask(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
-    provider: &IdentityProvider,
-    offer: &LinkOffer,
-) -> Response {
-    let sealed = sealed_address::seal(app, SealedPurpose::Link(offer.clone())).sealed;
+    let label = offer.label.clone();
+    let sealed = sealed_address::seal(app, SealedPurpose::Link(offer)).sealed;
     let form_token = form_tokens::issue(app, Form::Link, &sealed, &present.handle.random);
     let account = format!("{}/account", app.config.base_url.path());
     let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
@@ -195,12 +186,12 @@ fn ask(
             offer: &sealed,
             account: present.account(),
             provider: &provider.display_name,
-            label: offer.label.as_deref(),
-            subject: &link::readable(&offer.subject),
+            label: label.as_deref(),
+            subject: &link::readable(&identity.subject),
             back: &account,
         })
     });
-    answers::form_page(200, markup)
+    Ok(answers::form_page(200, markup))
 }
 
 /// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
@@ -214,27 +205,24 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let Some(SealedRequest { received_at, purpose: SealedPurpose::Link(offer) }) = opened else {
         return Err(sealed_address::invalid());
     };
-    match offer.judge(&present.row.sid, received_at, app.now()) {
-        Ok(()) => {}
-        Err(OfferProblem::OtherSession) => {
-            return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
-        }
-        Err(OfferProblem::Expired) => return change.refuse(AccountProblem::LinkExpired, Reason::LinkExpired),
+    if let Err(problem) = offer.judge(&present.row.sid, received_at, app.now()) {
+        let (problem, reason) = match problem {
+            OfferProblem::OtherSession => (AccountProblem::SessionChanged, Reason::LinkOfAnotherSession),
+            OfferProblem::Expired => (AccountProblem::LinkExpired, Reason::LinkExpired),
+        };
+        return change.refuse(problem, reason);
     }
     let snapshot = app.registry.snapshot();
     let providers = offered(&snapshot, present);
-    match providers.iter().find(|one| one.name == offer.provider && one.authority() == offer.issuer) {
-        Some(provider) => enter(change, provider, &offer),
-        None => change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible),
-    }
-}
-
-fn enter(change: Change<'_>, provider: &IdentityProvider, offer: &LinkOffer) -> Result<Response, Failure> {
-    let sub = &change.present.user.sub;
-    let detail = detail(&offer.issuer, &offer.subject);
-    let event = AuditEvent { detail, ..change.event("identity_linked", &change.present.row.sid) };
-    let new = NewLink { issuer: &offer.issuer, upstream_subject: &offer.subject, sub, provider: Some(&provider.name) };
-    match linked_identities::link(&change.app.store, &new, &event)? {
+    let provider = providers.iter().find(|one| one.name == offer.provider && one.authority() == offer.issuer);
+    let Some(provider) = provider else {
+        return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
+    };
+    let (sub, issuer, upstream_subject) = (&present.user.sub, &offer.issuer, &offer.subject);
+    let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
+    let event = AuditEvent { detail, ..change.event("identity_linked", &present.row.sid) };
+    let new = NewLink { issuer, upstream_subject, sub, provider: Some(&provider.name) };
+    match linked_identities::link(&app.store, &new, &event)? {
         Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
         Linked::Taken(owner) if owner == *sub => change.answer(Outcome::IdentityLinkedAlready(&provider.display_name)),
         Linked::Taken(_) => change.refuse(AccountProblem::LinkedElsewhere, Reason::IdentityLinkedElsewhere),
@@ -263,25 +251,16 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     let snapshot = app.registry.snapshot();
     let usable_issuers = ways_in(&snapshot, present);
     let unlinking = Unlinking { sub, issuer, upstream_subject, usable_issuers: Some(&usable_issuers) };
-    let detail = detail(issuer, upstream_subject);
+    let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
     let event = AuditEvent { detail, ..change.event("identity_unlinked", &present.row.sid) };
     match unlinking::unlink(&app.store, &unlinking, &event)? {
-        Unlinked::Done => unlinked(change, provider),
+        Unlinked::Done if present.read_again(app)?.is_some() => change.answer(Outcome::IdentityUnlinked(provider)),
+        // The session of this browser was one of those that ended with it.
+        Unlinked::Done => {
+            let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+            Ok(cookies::remove_session(&app.config, signed_out))
+        }
         Unlinked::NotTheirs => change.answer(Outcome::Problem(AccountProblem::NothingThere)),
         Unlinked::LastWayIn => change.refuse(AccountProblem::LastWayIn, Reason::LastWayIn),
     }
-}
-
-/// The session of this browser may have been one of those that ended with it.
-fn unlinked(change: Change<'_>, provider: &str) -> Result<Response, Failure> {
-    let Change { app, present, .. } = change;
-    if present.read_again(app)?.is_some() {
-        return change.answer(Outcome::IdentityUnlinked(provider));
-    }
-    let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));
-    Ok(cookies::remove_session(&app.config, signed_out))
-}
-
-fn detail(issuer: &str, upstream_subject: &str) -> serde_json::Value {
-    json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject})
 }

@@ -22,51 +22,38 @@ use crate::store::users::UserRow;
 
 /// Changes it, ends everything else of this person, and keeps this session under a new handle.
 pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, .. } = change;
-    let (given, new) = match typed(change)? {
-        Ok(passwords) => passwords,
-        Err(problem) => return change.answer(Outcome::Problem(problem)),
-    };
-    let Some(username) = present.user.username.as_deref() else {
-        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
-    };
-    let (tenant, source) = (present.user.tenant.as_ref(), request.source);
-    let tried = Attempt { tenant, username, password: &given, source, client_id: None };
-    match attempt(app, &tried)? {
-        Tried::Accepted(found) if found.user.sub == present.user.sub => store(change, &found.user, &new),
-        Tried::Accepted(_) | Tried::Wrong => refuse_wrong(change),
-        Tried::Throttled(wait) => {
-            app.note_turned_away(request);
-            let minutes = answers::minutes(wait);
-            let outcome = Outcome::Problem(AccountProblem::TooManyAttempts { minutes });
-            let response = draw(app, request, present, 429, Some(outcome))?;
-            Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait))
-        }
-    }
-}
-
-/// The present and the new password as typed, or what is wrong with them.
-fn typed(change: Change<'_>) -> Result<Result<(SecretText, SecretText), AccountProblem>, Failure> {
-    let field = |name| change.form.single(name).map_err(Failure::bad_request);
-    let (given, new) = (field("present_password")?, field("new_password")?.unwrap_or_default());
-    let again = field("new_password_again")?.unwrap_or_default();
-    let Some(given) = given else { return Ok(Err(AccountProblem::PresentPasswordMissing)) };
+    let Change { app, request, present, form, .. } = change;
+    let (given, new) = (form.single("present_password")?, form.single("new_password")?.unwrap_or_default());
+    let again = form.single("new_password_again")?.unwrap_or_default();
+    let Some(given) = given else { return change.answer(Outcome::Problem(AccountProblem::PresentPasswordMissing)) };
     if given.len() > lengths::PASSWORD_BYTES {
         return Err(Failure::bad_request(Reason::OverlongParameter));
     }
     if check_new(new).is_err() {
-        return Ok(Err(AccountProblem::NewPasswordUnfit));
+        return change.answer(Outcome::Problem(AccountProblem::NewPasswordUnfit));
     }
     if new != again {
-        return Ok(Err(AccountProblem::NewPasswordsDiffer));
+        return change.answer(Outcome::Problem(AccountProblem::NewPasswordsDiffer));
     }
-    Ok(Ok((SecretText::new(given), SecretText::new(new))))
-}
-
-fn refuse_wrong(change: Change<'_>) -> Result<Response, Failure> {
-    let event = change.event("password_change_refused", &change.present.row.sid);
-    audit_events::insert(&change.app.store, &event)?;
-    change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword)
+    let Some(username) = present.user.username.as_deref() else {
+        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+    };
+    let (tenant, source, password) = (present.user.tenant.as_ref(), request.source, &SecretText::new(given));
+    match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
+        Tried::Accepted(found) if found.user.sub == present.user.sub => {
+            store(change, &found.user, &SecretText::new(new))
+        }
+        Tried::Accepted(_) | Tried::Wrong => {
+            audit_events::insert(&app.store, &change.event("password_change_refused", &present.row.sid))?;
+            change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword)
+        }
+        Tried::Throttled(wait) => {
+            app.note_turned_away(request);
+            let problem = AccountProblem::TooManyAttempts { minutes: answers::minutes(wait) };
+            let response = draw(app, request, present, 429, Some(Outcome::Problem(problem)))?;
+            Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait))
+        }
+    }
 }
 
 /// `user` is the row that the present password was checked by.

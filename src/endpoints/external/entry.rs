@@ -133,7 +133,7 @@ impl Entry<'_> {
     fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
         AuditEvent {
             event,
-            client_id: self.visit.request.client_id.as_ref(),
+            client_id: self.visit.client_id(),
             sub: Some(sub),
             source: Some(self.request.source),
             request_id: Some(&self.request.id),
@@ -179,13 +179,13 @@ impl Entry<'_> {
             AccountRefusal::OtherTenant => (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere),
         };
         let Entry { app, request, visit, provider, .. } = self;
-        app.note_upstream_failure(FAILED, request, visit.request.client_id.as_ref(), (&provider.name, reason));
+        app.note_upstream_failure(FAILED, request, visit.client_id(), (&provider.name, reason));
         let presentation = Presentation { config: &app.config, request };
         // Otherwise the provider would let the same person in once more, without a word.
         let sign_in = login::as_someone_else(visit.page(app, "/login"));
         let way_back = WayBack { sign_in: &sign_in, ui_locales: visit.ui_locales() };
         let mut response = answers::error_page_with(&presentation, problem, reason, Some(way_back));
-        response.note.client_id = visit.request.client_id.as_ref().map(ToString::to_string);
+        response.note.client_id = visit.client_id().map(ToString::to_string);
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.subject.escape_debug();
         response.note.detail = Some(format!("identity provider {}, subject there {subject}", provider.name));

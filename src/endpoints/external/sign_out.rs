@@ -81,7 +81,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         return Ok(answers::nothing_to_show());
     }
     let present = PresentSession::find(app, request)?;
-    SignOut::resume(app, returns.request)?.after_upstream(app, request, present.as_ref())
+    SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
 }
 
 fn open(app: &App, state: &str) -> Option<UpstreamReturn> {

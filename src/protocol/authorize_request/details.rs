@@ -130,7 +130,7 @@ mod tests {
 
     fn fault(result: Result<AuthorizeRequest, AuthorizeError>) -> (AuthorizeErrorCode, Reason) {
         match result {
-            Err(AuthorizeError::Redirect { code, reason, .. }) => (code, reason),
+            Err(AuthorizeError::Redirect(_, refusal)) => (refusal.code, refusal.reason),
             other => panic!("{other:?}"),
         }
     }

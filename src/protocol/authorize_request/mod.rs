@@ -24,11 +24,10 @@ use super::prompt::Prompts;
 use super::reason::Reason;
 use super::redirect_uri::RedirectTarget;
 use super::requested_claims::RequestedClaims;
-use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, OPENID, ScopeSet};
 use super::secret::SecretText;
-use return_path::ReturnPath;
+pub use return_path::ReturnPath;
 
 /// Every parameter that means something here, with its length limit. Others are ignored, also when repeated.
 const KNOWN: [(&str, usize); 18] = [
@@ -58,8 +57,8 @@ const RESOURCE: &str = "resource";
 /// Where a request ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// At the client: its `redirect_uri`, matched.
-    Client(RedirectTarget),
+    /// At the client.
+    Client(ReturnPath),
     /// On the device page, for the device of that client which shows this code (RFC 8628 §3.3).
     Device(UserCode),
     /// On the account page. It is no client's: there is none that a request, a registration or a consent could name.
@@ -72,16 +71,10 @@ pub enum Ending {
 /// A request that may go on: everything in it was checked against the client's registration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuthorizeRequest {
-    /// `None` for the account page.
-    pub client_id: Option<ClientId>,
     pub ending: Ending,
     pub response_type: ResponseType,
-    /// `response_mode`, or the default that applies.
-    pub response_mode: ResponseMode,
     pub scope: ScopeSet,
-    /// `state`, to be given back byte for byte.
-    pub state: Option<String>,
-    /// `nonce`, likewise.
+    /// `nonce`, to be given back byte for byte.
     pub nonce: Option<String>,
     /// `code_challenge` with its method; `None` also where the response type has no code.
     pub code_challenge: Option<CodeChallenge>,
@@ -96,8 +89,6 @@ pub struct AuthorizeRequest {
     pub claims: RequestedClaims,
     /// `resource`, without duplicates.
     pub resources: Vec<String>,
-    /// Whether a refusal names the issuer: `authorization_response_iss_on_error` of the client.
-    pub iss_on_error: bool,
     /// When the request arrived: sign-ins from then on were made for it.
     pub received_at: Instant,
 }
@@ -112,22 +103,7 @@ pub enum AuthorizeError {
         /// What the log may know beyond that.
         detail: Option<String>,
     },
-    Redirect {
-        client_id: ClientId,
-        /// Where to.
-        to: RedirectTarget,
-        mode: ResponseMode,
-        /// `state`, if it can be given back.
-        state: Option<String>,
-        /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
-        silent: bool,
-        with_iss: bool,
-        code: AuthorizeErrorCode,
-        /// Why; its description goes out.
-        reason: Reason,
-        /// What the log may know beyond that.
-        detail: Option<String>,
-    },
+    Redirect(ReturnPath, Refusal),
 }
 
 /// Why a request that can be answered by redirect is refused.
@@ -159,12 +135,9 @@ impl AuthorizeRequest {
         received_at: Instant,
     ) -> AuthorizeRequest {
         AuthorizeRequest {
-            client_id: client.map(|client| client.client_id.clone()),
             ending,
             response_type: ResponseType::CODE,
-            response_mode: ResponseMode::Query,
             scope: ScopeSet::default(),
-            state: None,
             nonce: None,
             code_challenge: None,
             prompt: Prompts::default(),
@@ -175,26 +148,16 @@ impl AuthorizeRequest {
             unverified_id_token_hint: None,
             claims: RequestedClaims::default(),
             resources: Vec::new(),
-            iss_on_error: false,
             received_at,
         }
     }
 
     /// Turns a later refusal into the error that travels as this request's success would.
     pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
-        match (&self.ending, &self.client_id) {
-            (Ending::Client(redirect), Some(client_id)) => ReturnPath {
-                client_id: client_id.clone(),
-                to: redirect.clone(),
-                mode: self.response_mode,
-                state: self.state.clone(),
-                silent: self.prompt.none,
-                with_iss: self.iss_on_error,
-            }
-            .refuse(refusal),
-            (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, client_id) => {
-                let Refusal { reason, detail, .. } = refusal;
-                AuthorizeError::Page { client_id: client_id.clone(), reason, detail }
+        match &self.ending {
+            Ending::Client(path) => AuthorizeError::Redirect(path.clone(), refusal),
+            Ending::Device(_) | Ending::Account { .. } => {
+                AuthorizeError::Page { client_id: None, reason: refusal.reason, detail: refusal.detail }
             }
         }
     }
@@ -222,7 +185,7 @@ pub fn validate(
     let redirect = redirect_target(parameters, client)?;
     let path = ReturnPath::find(parameters, client, redirect.clone());
     let registered = Registered { client, catalogue };
-    read(parameters, &registered, redirect, received_at).map_err(|refusal| path.refuse(refusal))
+    read(parameters, &registered, redirect, received_at).map_err(|refusal| AuthorizeError::Redirect(path, refusal))
 }
 
 /// The parameters that mean something here, in the order they were sent: validating these gives the same verdict as the
@@ -269,24 +232,28 @@ fn read(
     let Registered { client, catalogue } = registered;
     let response_type = details::response_type(parameters, client)?;
     let sent_mode = single(parameters, "response_mode")?;
-    let response_mode =
-        return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
+    let mode = return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
     let resources = details::resources(parameters)?;
     let scope = scopes::read(single(parameters, "scope")?, &resources, response_type, registered)?;
     let claims = details::claims(parameters, &scope, registered)?;
     let nonce = details::nonce(parameters, response_type)?;
     let comes_back = nonce.is_some() && scope.contains(OPENID);
-    Ok(AuthorizeRequest {
-        client_id: Some(client.client_id.clone()),
-        ending: Ending::Client(redirect),
-        response_type,
-        response_mode,
+    let prompt =
+        single(parameters, "prompt")?.map_or(Ok(Prompts::default()), Prompts::parse).map_err(invalid_request)?;
+    let path = ReturnPath {
+        client_id: client.client_id.clone(),
+        to: redirect,
+        mode,
         state: owned(parameters, "state")?,
+        silent: prompt.none,
+        with_iss: client.iss_on_error,
+    };
+    Ok(AuthorizeRequest {
+        ending: Ending::Client(path),
+        response_type,
         nonce,
         code_challenge: details::code_challenge(parameters, response_type, client, comes_back)?,
-        prompt: single(parameters, "prompt")?
-            .map_or(Ok(Prompts::default()), Prompts::parse)
-            .map_err(invalid_request)?,
+        prompt,
         max_age: details::max_age(parameters, client)?,
         login_hint: owned(parameters, "login_hint")?,
         ui_locales: owned(parameters, "ui_locales")?,
@@ -295,7 +262,6 @@ fn read(
         resources: details::within(&resources, &scope, catalogue)?,
         claims,
         scope,
-        iss_on_error: client.iss_on_error,
         received_at,
     })
 }

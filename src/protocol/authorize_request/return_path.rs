@@ -10,15 +10,21 @@ use super::super::redirect_uri::RedirectTarget;
 use super::super::response_mode::ResponseMode;
 use super::super::response_type::ResponseType;
 use super::request_object::{self, UnverifiedWayBack};
-use super::{AuthorizeError, Refusal};
 
-pub(super) struct ReturnPath {
-    pub(super) client_id: ClientId,
-    pub(super) to: RedirectTarget,
-    pub(super) mode: ResponseMode,
-    pub(super) state: Option<String>,
-    pub(super) silent: bool,
-    pub(super) with_iss: bool,
+/// How an answer travels to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnPath {
+    pub client_id: ClientId,
+    /// `redirect_uri`, matched.
+    pub to: RedirectTarget,
+    /// `response_mode`, or the default that applies.
+    pub mode: ResponseMode,
+    /// `state`, to be given back byte for byte; `None` where it cannot be.
+    pub state: Option<String>,
+    /// Whether the request said `prompt=none`: its answer may be awaited in a frame.
+    pub silent: bool,
+    /// Whether a refusal names the issuer: `authorization_response_iss_on_error` of the client.
+    pub with_iss: bool,
 }
 
 impl ReturnPath {
@@ -29,12 +35,6 @@ impl ReturnPath {
         let silent = parameters.single("prompt") == Ok(Some("none"));
         let (client_id, with_iss) = (client.client_id.clone(), client.iss_on_error);
         ReturnPath { client_id, mode, state: state(parameters, unverified), silent, with_iss, to }
-    }
-
-    pub(super) fn refuse(self, refusal: Refusal) -> AuthorizeError {
-        let Refusal { code, reason, detail } = refusal;
-        let ReturnPath { client_id, to, mode, state, silent, with_iss } = self;
-        AuthorizeError::Redirect { client_id, to, mode, state, silent, with_iss, code, reason, detail }
     }
 }
 
@@ -102,6 +102,7 @@ mod tests {
 
     use super::super::super::errors::AuthorizeErrorCode as Code;
     use super::super::fixtures::*;
+    use super::super::{AuthorizeError, Ending};
     use super::ResponseMode::*;
     use super::*;
 
@@ -109,7 +110,7 @@ mod tests {
 
     fn answer_for(asked: &Asking, client: &Client) -> Answer {
         match asked.judged_for(client) {
-            Err(AuthorizeError::Redirect { mode, state, code, reason, .. }) => (code, reason, mode, state),
+            Err(AuthorizeError::Redirect(path, refusal)) => (refusal.code, refusal.reason, path.mode, path.state),
             other => panic!("{asked:?}: {other:?}"),
         }
     }
@@ -187,7 +188,8 @@ mod tests {
         assert_eq!((code, reason, mode), (Code::InvalidRequest, Reason::IllegalResponseMode, Query));
         assert_eq!(answer_for(&asked.clone().without("response_type"), &app).2, Query);
         let prefers_forms = Client { default_response_mode: Some(FormPost), ..app };
-        assert_eq!(asked.without("response_mode").judged_for(&prefers_forms).unwrap().response_mode, Query);
+        let judged = asked.without("response_mode").judged_for(&prefers_forms).unwrap();
+        assert!(matches!(judged.ending, Ending::Client(ReturnPath { mode: Query, .. })));
     }
 
     fn jws(payload: &str) -> String {

@@ -79,7 +79,9 @@ mod tests {
     fn read(response_type: &str, scope: &str) -> Result<String, Reason> {
         match asking().with("response_type", response_type).with("scope", scope).judged() {
             Ok(request) => Ok(request.scope.to_string()),
-            Err(AuthorizeError::Redirect { code: AuthorizeErrorCode::InvalidScope, reason, .. }) => Err(reason),
+            Err(AuthorizeError::Redirect(_, Refusal { code: AuthorizeErrorCode::InvalidScope, reason, .. })) => {
+                Err(reason)
+            }
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -141,7 +143,7 @@ mod tests {
         let (orders, stock) = ("https://api.example/orders", "https://api.example/stock");
         let judged = |asked: &Asking, client: &Client| match asked.judged_for(client) {
             Ok(request) => Ok((request.scope.to_string(), request.resources)),
-            Err(AuthorizeError::Redirect { code, reason, .. }) => Err((code, reason)),
+            Err(AuthorizeError::Redirect(_, refusal)) => Err((refusal.code, refusal.reason)),
             Err(other) => panic!("{other:?}"),
         };
         let granted = |scope: &str, resources: &[&str]| {
@@ -166,7 +168,7 @@ mod tests {
         let client = Client { scope: ScopeSet::parse("openid").unwrap(), ..client() };
         for response_type in ["code", "id_token"] {
             let asked = asking().with("response_type", response_type).with("scope", "openid offline_access");
-            let Err(AuthorizeError::Redirect { code, detail, .. }) = asked.judged_for(&client) else {
+            let Err(AuthorizeError::Redirect(_, Refusal { code, detail, .. })) = asked.judged_for(&client) else {
                 panic!("accepted")
             };
             assert_eq!((code, detail.as_deref()), (AuthorizeErrorCode::InvalidScope, Some("offline_access")));

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::response_mode::ResponseMode;
 use super::super::response_type::ResponseType;
 use super::fixtures::*;
 use super::*;
@@ -13,13 +14,13 @@ fn page_reason(result: Result<AuthorizeRequest, AuthorizeError>) -> Reason {
     }
 }
 
-fn redirect_uri(request: &AuthorizeRequest) -> Option<&str> {
-    if let Ending::Client(redirect) = &request.ending { Some(redirect.uri()) } else { None }
+fn path(request: &AuthorizeRequest) -> &ReturnPath {
+    if let Ending::Client(path) = &request.ending { path } else { panic!("not a client's: {request:?}") }
 }
 
 fn redirect_error(result: Result<AuthorizeRequest, AuthorizeError>) -> (AuthorizeErrorCode, Reason) {
     match result {
-        Err(AuthorizeError::Redirect { code, reason, .. }) => (code, reason),
+        Err(AuthorizeError::Redirect(_, refusal)) => (refusal.code, refusal.reason),
         other => panic!("not a redirect: {other:?}"),
     }
 }
@@ -29,10 +30,10 @@ fn a_plain_request_is_read_in_full() {
     let asked = asking().with("prompt", "login").with("login_hint", "alice@example").with("ui_locales", "de en");
     let asked = asked.with("acr_values", "idp:corp 1").with("id_token_hint", "a.b.c").with("max_age", "60");
     let request = asked.judged().unwrap();
-    let client_id = request.client_id.as_ref().map(ClientId::as_str);
-    assert_eq!((client_id, redirect_uri(&request)), (Some("conf1"), Some(REDIRECT_URI)));
-    assert_eq!((request.response_type, request.response_mode), (ResponseType::CODE, ResponseMode::Query));
-    assert_eq!((request.state.as_deref(), request.nonce.as_deref()), (Some("s-1"), Some("n-1")));
+    let path = path(&request);
+    assert_eq!((path.client_id.as_str(), path.to.uri()), ("conf1", REDIRECT_URI));
+    assert_eq!((request.response_type, path.mode), (ResponseType::CODE, ResponseMode::Query));
+    assert_eq!((path.state.as_deref(), request.nonce.as_deref()), (Some("s-1"), Some("n-1")));
     assert!(request.code_challenge.is_some() && request.prompt.login && request.is_openid());
     assert_eq!((request.max_age, request.login_hint.as_deref()), (Some(60), Some("alice@example")));
     assert_eq!(request.ui_locales.as_deref(), Some("de en"));
@@ -110,7 +111,7 @@ fn what_is_unknown_or_only_tolerated_is_no_error() {
         .with("request_uri", "")
         .judged()
         .unwrap();
-    assert_eq!(request.state, Some(longest_state));
+    assert_eq!(path(&request).state, Some(longest_state));
     assert_eq!(request.acr_values.others, ["urn:unknown", "1"]);
 }
 
@@ -140,11 +141,11 @@ proptest! {
         let asked = pairs.iter().fold(base, |asked, (name, value)| asked.with(name, value));
         match asked.judged() {
             Ok(request) => {
-                prop_assert_eq!(redirect_uri(&request), Some(REDIRECT_URI));
-                prop_assert!(request.response_mode.is_legal_for(request.response_type));
+                prop_assert_eq!(path(&request).to.uri(), REDIRECT_URI);
+                prop_assert!(path(&request).mode.is_legal_for(request.response_type));
                 prop_assert_eq!(request.code_challenge.is_some(), request.response_type.code);
             }
-            Err(AuthorizeError::Redirect { to, .. }) => prop_assert_eq!(to.uri(), REDIRECT_URI),
+            Err(AuthorizeError::Redirect(path, _)) => prop_assert_eq!(path.to.uri(), REDIRECT_URI),
             Err(AuthorizeError::Page { .. }) => {
                 let parameters = asked.parameters();
                 let named = parameters.single("client_id") == Ok(Some("conf1")) && parameters.single("redirect_uri") == Ok(Some(REDIRECT_URI));

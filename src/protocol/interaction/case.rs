@@ -84,7 +84,7 @@ impl Case {
     pub(super) fn decided_for(&self, request: &AuthorizeRequest) -> Interaction {
         decide(&Situation {
             request,
-            client: request.client_id.as_ref().map(|_| &self.client),
+            client: (!matches!(request.ending, Ending::Account { .. })).then_some(&self.client),
             catalogue: &self.catalogue,
             session: self.session.as_ref(),
             consent: self.consent.as_ref(),
