@@ -13,7 +13,7 @@ use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::reason::Reason;
 use crate::protocol::secret::SecretText;
 use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
-use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
+use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -48,15 +48,15 @@ struct Buckets {
 pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let account = users::find_for_sign_in(&app.store, attempt.tenant, attempt.username, attempt.client_id)?;
     let buckets = Buckets::of(app, attempt, &account.username_key);
-    if let Some(wait) = buckets.refuse(app, &buckets.read(app)?)? {
+    if let Err(wait) = buckets.admit(app)? {
         return Ok(Outcome::Throttled(wait));
     }
     // Looked at again in turn, and counted within it: many guesses at once are no way around the limit.
     let turn = app.take_hashing_turn()?;
-    let counters = buckets.read(app)?;
-    if let Some(wait) = buckets.refuse(app, &counters)? {
-        return Ok(Outcome::Throttled(wait));
-    }
+    let counters = match buckets.admit(app)? {
+        Ok(counters) => counters,
+        Err(wait) => return Ok(Outcome::Throttled(wait)),
+    };
     let stored = account.user.as_ref().and_then(|found| found.user.password_hash.as_ref());
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
@@ -70,7 +70,9 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
             Ok(Outcome::Accepted(Box::new(found)))
         }
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong, _) => {
-            buckets.record(app)?;
+            let account = FailureBucket { bucket: buckets.account, window: HOUR };
+            let told = [buckets.note(app, buckets.account_and_source), buckets.note(app, buckets.source), account];
+            sign_in_failures::record(&app.store, &told)?;
             Ok(Outcome::Wrong)
         }
     }
@@ -88,16 +90,6 @@ pub fn record_failure(app: &App, request: &Request, client_id: Option<&ClientId>
     app.note_failure("sign_in_failed", request, client_id, Reason::WrongPassword);
 }
 
-fn limits(app: &App) -> PasswordLimits {
-    let limits = &app.config.limits;
-    PasswordLimits {
-        account_and_source: limits.password_failures_per_account,
-        source: limits.password_failures_per_source,
-        account: limits.password_failures_per_hour,
-        new_source_wait: limits.password_new_source_wait,
-    }
-}
-
 impl Buckets {
     fn of(app: &App, attempt: &Attempt<'_>, username_key: &str) -> Buckets {
         let source = Source::of(attempt.source).bytes();
@@ -111,44 +103,37 @@ impl Buckets {
         }
     }
 
-    /// How long this attempt must wait; `None` lets it through.
-    fn refuse(&self, app: &App, counters: &Counters) -> Result<Option<Duration>, Failure> {
-        match admit(counters, &limits(app), app.now()) {
-            Admission::Admit => Ok(None),
-            Admission::Wait(wait) => Ok(Some(wait)),
-            Admission::Introduce(wait) => {
-                sign_in_failures::record(&app.store, &[self.note(app, self.account_and_source)])?;
-                Ok(Some(wait))
-            }
-        }
-    }
-
-    fn read(&self, app: &App) -> Result<Counters, Failure> {
+    /// What was counted; or how long this attempt must wait.
+    fn admit(&self, app: &App) -> Result<Result<Counters, Duration>, Failure> {
         let counts = sign_in_failures::find(&app.store, &[self.account_and_source, self.source, self.account])?;
-        let of = |bucket: &[u8; 32]| counts.iter().find(|count| count.bucket == *bucket).map(failures);
-        Ok(Counters {
+        let of = |bucket: &[u8; 32]| {
+            let count = counts.iter().find(|count| count.bucket == *bucket)?;
+            let failures = u32::try_from(count.failures).unwrap_or(0);
+            Some(Failures { count: failures, last_at: count.last_at, window_ends_at: count.expires_at })
+        };
+        let counters = Counters {
             account_and_source: of(&self.account_and_source),
             source: of(&self.source),
             account: of(&self.account),
+        };
+        let limits = &app.config.limits;
+        let limits = PasswordLimits {
+            account_and_source: limits.password_failures_per_account,
+            source: limits.password_failures_per_source,
+            account: limits.password_failures_per_hour,
+            new_source_wait: limits.password_new_source_wait,
+        };
+        Ok(match admit(&counters, &limits, app.now()) {
+            Admission::Admit => Ok(counters),
+            Admission::Wait(wait) => Err(wait),
+            Admission::Introduce(wait) => {
+                sign_in_failures::record(&app.store, &[self.note(app, self.account_and_source)])?;
+                Err(wait)
+            }
         })
-    }
-
-    fn record(&self, app: &App) -> Result<(), Failure> {
-        let account = FailureBucket { bucket: self.account, window: HOUR };
-        let buckets = [self.note(app, self.account_and_source), self.note(app, self.source), account];
-        sign_in_failures::record(&app.store, &buckets)?;
-        Ok(())
     }
 
     fn note(&self, app: &App, bucket: [u8; 32]) -> FailureBucket {
         FailureBucket { bucket, window: app.config.limits.password_window }
-    }
-}
-
-fn failures(count: &FailureCount) -> Failures {
-    Failures {
-        count: u32::try_from(count.failures).unwrap_or(0),
-        last_at: count.last_at,
-        window_ends_at: count.expires_at,
     }
 }

@@ -23,7 +23,8 @@ use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::store::audit_events::AuditEvent;
-use crate::store::{consents, sessions};
+use crate::store::consents;
+use crate::store::sessions::{self, SessionRow};
 
 use draw::draw;
 
@@ -113,17 +114,12 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
     if sid == change.present.row.sid {
         return Ok(answers::see_other(format!("{}/logout", change.app.config.base_url.path())));
     }
-    let session = match sid.day() {
-        Some(day) => sessions::find_of_user(&change.app.store, day, &sid, &change.present.user.sub)?,
-        None => None,
+    let (store, sub) = (&change.app.store, &change.present.user.sub);
+    let theirs = sid.day().map(|day| sessions::find_of_user(store, day, &sid, sub)).transpose()?.flatten();
+    let end = |session: SessionRow| {
+        sessions::end(store, session.day, &session.sid, &change.event("session_ended", &session.sid))
     };
-    let ended = match session {
-        Some(session) => {
-            let event = change.event("session_ended", &session.sid);
-            sessions::end(&change.app.store, session.day, &session.sid, &event)?
-        }
-        None => false,
-    };
+    let ended = theirs.map(end).transpose()?.unwrap_or(false);
     change.answer(if ended { Outcome::SessionEnded } else { Outcome::Problem(AccountProblem::NothingThere) })
 }
 

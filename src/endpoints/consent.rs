@@ -16,7 +16,6 @@ use crate::app::failure::Failure;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::consent::{ConsentScope, ConsentView};
-use crate::pages::device::DeviceView;
 use crate::pages::language::Language;
 use crate::protocol::authorize_request::Ending;
 use crate::protocol::claims;
@@ -25,7 +24,7 @@ use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::interaction::{Step, is_required, may_remember, narrow};
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::scope::{Catalogue, RegisteredScope, ScopeSet};
+use crate::protocol::scope::{RegisteredScope, ScopeSet};
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, GivenConsent};
@@ -166,46 +165,34 @@ pub fn draw(
     may_remember: bool,
     drawn_again: bool,
 ) -> Response {
-    let form_token = &form_tokens::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
+    let form_token = form_tokens::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
     let presentation = Presentation { config: &app.config, request };
-    let page = if visit.is_of_device() { "/device" } else { "/consent" };
-    let action = &presentation.in_language_of(sealed_address::page(app, page, &visit.sealed), visit.ui_locales());
+    let (page, user_code) = match &visit.request.ending {
+        Ending::Device(user_code) => ("/device", Some(user_code.to_string())),
+        Ending::Client(_) | Ending::Account { .. } => ("/consent", None),
+    };
+    let action = presentation.in_language_of(sealed_address::page(app, page, &visit.sealed), visit.ui_locales());
     let claims = visit.request.claims.names();
     let claims: Vec<&str> = claims.iter().map(String::as_str).collect();
     let markup = presentation.draw(visit.ui_locales(), |chrome| {
         let language = chrome.texts.language;
-        let (client, account) = (visit.client_view(language).unwrap_or_default(), present.account());
-        let scopes = &scope_views(&visit.request.scope, &visit.snapshot.catalogue, language);
-        match &visit.request.ending {
-            Ending::Device(user_code) => {
-                let user_code = &user_code.to_string();
-                let view = DeviceView { chrome, action, form_token, client, account, user_code, scopes, drawn_again };
-                pages::device::page(&view)
-            }
-            Ending::Client(_) | Ending::Account { .. } => {
-                let claims = &claims;
-                let view = ConsentView {
-                    chrome,
-                    action,
-                    form_token,
-                    client,
-                    account,
-                    scopes,
-                    claims,
-                    may_remember,
-                    drawn_again,
-                };
-                pages::consent::page(&view)
-            }
-        }
+        let catalogue = &visit.snapshot.catalogue;
+        let scopes = visit.request.scope.iter().filter_map(|name| catalogue.scopes.get(name));
+        let scopes = scopes.map(|scope| scope_view(scope, is_required(&scope.name, catalogue), language));
+        pages::consent::page(&ConsentView {
+            chrome,
+            action: &action,
+            form_token: &form_token,
+            client: visit.client_view(language).unwrap_or_default(),
+            account: present.account(),
+            user_code: user_code.as_deref(),
+            scopes: &scopes.collect::<Vec<_>>(),
+            claims: &claims,
+            may_remember,
+            drawn_again,
+        })
     });
     visit.noted(answers::form_page(200, markup))
-}
-
-/// What is asked for, as the page shows it.
-fn scope_views<'a>(scope: &'a ScopeSet, catalogue: &'a Catalogue, language: Language) -> Vec<ConsentScope<'a>> {
-    let registered = scope.iter().filter_map(|name| catalogue.scopes.get(name));
-    registered.map(|scope| scope_view(scope, is_required(&scope.name, catalogue), language)).collect()
 }
 
 /// A scope as pages show it: the built-in ones in the language's own words.

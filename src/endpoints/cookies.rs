@@ -12,6 +12,9 @@ use crate::protocol::hex;
 use crate::protocol::instant::Day;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
+const SESSION: &str = "session";
+const PRE_SESSION: &str = "browser";
+
 /// The handle in a session cookie: base64url of the partition's day (4 bytes) and 256 random bits.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
@@ -29,7 +32,7 @@ impl SessionHandle {
 
     /// The handle this browser sent; `None` when there is none or it is not one of ours.
     pub fn of(config: &Config, request: &Request) -> Option<SessionHandle> {
-        let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&session_cookie_name(config))?).ok()?;
+        let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&name(config, SESSION))?).ok()?;
         let (day, random) = bytes.split_first_chunk::<4>()?;
         (random.len() == 32)
             .then(|| SessionHandle { day: Day(i32::from_be_bytes(*day)), random: SecretBytes::new(random) })
@@ -47,24 +50,24 @@ impl SessionHandle {
 
 /// The pre-session value this browser sent.
 pub fn pre_session(config: &Config, request: &Request) -> Option<SecretBytes> {
-    let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&pre_session_cookie_name(config))?).ok()?;
+    let bytes = URL_SAFE_NO_PAD.decode(request.cookie(&name(config, PRE_SESSION))?).ok()?;
     (bytes.len() == 16).then(|| SecretBytes::new(bytes))
 }
 
 /// Gives this browser a pre-session value.
 pub fn set_pre_session(config: &Config, response: Response, value: &SecretBytes) -> Response {
-    set(config, response, &pre_session_cookie_name(config), &URL_SAFE_NO_PAD.encode(value.expose()))
+    set(config, response, PRE_SESSION, &URL_SAFE_NO_PAD.encode(value.expose()))
 }
 
 /// Gives this browser a session, and takes the pre-session value away.
 pub fn set_session(config: &Config, response: Response, handle: &SessionHandle) -> Response {
-    let response = set(config, response, &session_cookie_name(config), &handle.text());
-    remove(config, response, &pre_session_cookie_name(config))
+    let response = set(config, response, SESSION, &handle.text());
+    remove(config, response, PRE_SESSION)
 }
 
 /// Takes the session away from this browser, and tells the check-session frames of its clients by a new browser state.
 pub fn remove_session(config: &Config, response: Response) -> Response {
-    let response = remove(config, response, &session_cookie_name(config));
+    let response = remove(config, response, SESSION);
     set_browser_state(config, response, &new_browser_state())
 }
 
@@ -92,14 +95,13 @@ pub fn browser_state_cookie_name(config: &Config) -> String {
     name(config, "state")
 }
 
-fn set(config: &Config, response: Response, name: &str, value: &str) -> Response {
-    let attributes = attributes(config, config.cookie_same_site);
+fn set(config: &Config, response: Response, purpose: &str, value: &str) -> Response {
+    let (name, attributes) = (name(config, purpose), attributes(config, config.cookie_same_site));
     response.header("Set-Cookie", format!("{name}={value}; {attributes}"))
 }
 
-fn remove(config: &Config, response: Response, name: &str) -> Response {
-    let attributes = attributes(config, config.cookie_same_site);
-    response.header("Set-Cookie", format!("{name}=; Max-Age=0; {attributes}"))
+fn remove(config: &Config, response: Response, purpose: &str) -> Response {
+    set(config, response, purpose, "; Max-Age=0")
 }
 
 /// No Max-Age: how long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`, and count
@@ -110,14 +112,6 @@ pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
         (SameSite::Lax, false) => "Path=/; HttpOnly; SameSite=Lax",
         (SameSite::None, _) => "Path=/; HttpOnly; Secure; SameSite=None",
     }
-}
-
-fn session_cookie_name(config: &Config) -> String {
-    name(config, "session")
-}
-
-fn pre_session_cookie_name(config: &Config) -> String {
-    name(config, "browser")
 }
 
 /// `__Host-` binds a cookie to this host and to TLS; browsers refuse it over plain http.

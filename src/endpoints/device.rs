@@ -1,8 +1,6 @@
 //! `/device` (RFC 8628 §3.3): a person brings the code that their device shows, signs in, and decides. An address alone
 //! never leads past the page that asks for the code, whoever follows it and whatever it carries.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::answers::{self, Presentation};
@@ -23,7 +21,6 @@ use crate::pages;
 use crate::pages::device::{DecidedView, UserCodeProblem, UserCodeView};
 use crate::protocol::authorize_request::Ending;
 use crate::protocol::device_code::{DeviceDecision, UserCode};
-use crate::protocol::instant::Instant;
 use crate::protocol::interaction::Step;
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
@@ -95,7 +92,12 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(again(200, UserCodeProblem::Missing, Reason::UnknownUserCode));
     };
     let source = Source::of(request.source);
-    if let Err(wait) = count(app, source, app.now()) {
+    // Counted before it is looked at: of many at once no more are looked at than may be.
+    let overall = |()| {
+        let counted = app.user_code_failures_overall.count((), app.now());
+        counted.inspect_err(|_| app.user_code_failures.take_back(&source))
+    };
+    if let Err(wait) = app.user_code_failures.count(source, app.now()).and_then(overall) {
         let minutes = answers::minutes(wait);
         let response = again(429, UserCodeProblem::TooMany { minutes }, Reason::TooManyUserCodes);
         return Ok(answers::retry_after(response, wait));
@@ -118,13 +120,6 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
             LoginPage::of(app, request, &visit).begin("")
         }
     }
-}
-
-/// Counts a code before it is looked at, so that of many at once no more are looked at than may be; or says how long nobody
-/// may try from there.
-fn count(app: &App, source: Source, now: Instant) -> Result<(), Duration> {
-    app.user_code_failures.count(source, now)?;
-    app.user_code_failures_overall.count((), now).inspect_err(|_| app.user_code_failures.take_back(&source))
 }
 
 /// Decides about the device, once. It lives on without the browser session of whoever decided.

@@ -14,7 +14,6 @@ use crate::crypto::random;
 use crate::http::{Request, Response};
 use crate::protocol::acr_values::SIGNED_IN;
 use crate::protocol::authorize_request::Refusal;
-use crate::protocol::epochs::SessionEpochs;
 use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::instant::Instant;
@@ -24,7 +23,7 @@ use crate::protocol::session::{LOCAL, PASSWORD};
 use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::{self, SessionRenewal, SessionRow};
 use crate::store::upstream_sessions::Arrival;
-use crate::store::users::{CurrentUser, UserRow};
+use crate::store::users::CurrentUser;
 
 /// How somebody proved who they are.
 #[derive(Clone, Debug)]
@@ -48,10 +47,6 @@ impl Proof {
         Proof { identity_provider, amr, acr: String::from(SIGNED_IN), auth_time: None, upstream: None }
     }
 
-    fn upstream_issuer(&self) -> Option<String> {
-        self.upstream.as_ref().map(|arrival| arrival.session.issuer.clone())
-    }
-
     fn is_from_upstream(&self) -> bool {
         self.identity_provider != LOCAL
     }
@@ -67,7 +62,7 @@ pub fn complete(
     proof: &Proof,
 ) -> Result<Response, Failure> {
     let browser_state = cookies::new_browser_state();
-    let Some(begun) = SignIn { app, request, visit, proof }.begin(present, found)? else {
+    let Some(begun) = begin(app, request, visit, present, found, proof)? else {
         return Ok(match proof.is_from_upstream() {
             true => external::over(app, request, Reason::RoundTripOver),
             // Revoked while they signed in: who they are is asked anew.
@@ -99,105 +94,72 @@ pub fn complete(
     Ok(cookies::set_browser_state(&app.config, response, &browser_state))
 }
 
-/// A sign-in that went well.
-#[derive(Clone, Copy)]
-struct SignIn<'a> {
-    app: &'a App,
-    request: &'a Request,
-    visit: &'a Visit,
-    proof: &'a Proof,
-}
-
-impl SignIn<'_> {
-    /// The same user's session goes on under a new handle; anybody else's ends, and a new one begins. `None` when the way that
-    /// they came is no way in, or no longer, or the user was revoked meanwhile.
-    fn begin(self, present: Option<&PresentSession>, found: CurrentUser) -> Result<Option<PresentSession>, Failure> {
-        let (app, epochs, user) = (self.app, found.session_epochs(), found.user);
-        // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
-        let auth_time = self.proof.auth_time.unwrap_or_else(|| app.now().max(self.visit.request.received_at));
-        let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
-        let own = present.filter(same_user);
-        if let Some(present) = own
-            && let Some(renewed) = self.renew(present, epochs, auth_time)?
-        {
-            return Ok(Some(PresentSession { user, ..renewed }));
-        }
-        let row = self.new_row(&user, epochs, auth_time);
-        let handle = SessionHandle::new(row.day, random::bytes());
-        let event = self.event("signed_in", &user, &row.sid);
-        if !sessions::insert(&app.store, &row, &handle.hash(), self.proof.upstream.as_ref(), &event)? {
-            return Ok(None);
-        }
-        // One of the same user that was not to be renewed has ended, or goes on under a handle that this browser does not have.
-        if let Some(present) = present.filter(|_| own.is_none()) {
-            let event = self.event("signed_out", &present.user, &present.row.sid);
-            sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
-        }
-        Ok(Some(PresentSession { handle, row, user, browser_state: None }))
-    }
-
-    fn renew(
-        self,
-        present: &PresentSession,
-        epochs: SessionEpochs,
-        auth_time: Instant,
-    ) -> Result<Option<PresentSession>, Failure> {
-        let Proof { identity_provider, amr, acr, upstream, .. } = self.proof;
-        let handle = SessionHandle::new(present.row.day, random::bytes());
-        let renewal = SessionRenewal {
-            epochs,
-            handle_hash: handle.hash(),
-            auth_time,
-            amr,
-            acr,
-            identity_provider,
-            upstream: upstream.as_ref(),
-        };
-        let event = self.event("signed_in", &present.user, &present.row.sid);
-        if !sessions::renew(&self.app.store, &present.row, &renewal, &event)? {
-            return Ok(None);
-        }
-        let (amr, acr, identity_provider) = (amr.clone(), acr.clone(), identity_provider.clone());
-        let upstream_issuer = self.proof.upstream_issuer();
-        let row = SessionRow { auth_time, amr, acr, identity_provider, upstream_issuer, ..present.row.clone() };
-        Ok(Some(PresentSession { handle, row, ..present.clone() }))
-    }
-
-    fn new_row(self, user: &UserRow, epochs: SessionEpochs, auth_time: Instant) -> SessionRow {
-        let app = self.app;
-        let expires_at = app.now().plus(app.config.session_lifetime);
-        // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
-        let day = expires_at.plus(app.longest_access_token_lifetime()).day();
-        SessionRow {
-            day,
-            sid: Sid::of_day(day, random::bytes()),
-            sub: user.sub.clone(),
-            auth_time,
-            amr: self.proof.amr.clone(),
-            acr: self.proof.acr.clone(),
-            tenant: user.tenant.clone(),
-            identity_provider: self.proof.identity_provider.clone(),
-            upstream_issuer: self.proof.upstream_issuer(),
-            epochs,
-            expires_at,
-            ended_at: None,
-        }
-    }
-
-    fn event<'b>(&'b self, name: &'b str, user: &'b UserRow, sid: &'b Sid) -> AuditEvent<'b> {
-        let Proof { identity_provider, amr, .. } = self.proof;
-        let detail = match self.proof.is_from_upstream() {
+/// The same user's session goes on under a new handle; anybody else's ends, and a new one begins. `None` when the way that
+/// they came is no way in, or no longer, or the user was revoked meanwhile.
+fn begin(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: Option<&PresentSession>,
+    found: CurrentUser,
+    proof: &Proof,
+) -> Result<Option<PresentSession>, Failure> {
+    let (epochs, user) = (found.session_epochs(), found.user);
+    let Proof { identity_provider, amr, acr, upstream, .. } = proof;
+    // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
+    let auth_time = proof.auth_time.unwrap_or_else(|| app.now().max(visit.request.received_at));
+    let event = |event, sub, sid| AuditEvent {
+        event,
+        client_id: visit.client_id(),
+        sub: Some(sub),
+        sid: Some(sid),
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: match proof.is_from_upstream() {
             true => json!({"amr": amr, "identity_provider": identity_provider}),
             false => json!({"amr": amr}),
-        };
-        AuditEvent {
-            event: name,
-            client_id: self.visit.client_id(),
-            sub: Some(&user.sub),
-            sid: Some(sid),
-            source: Some(self.request.source),
-            request_id: Some(&self.request.id),
-            detail,
+        },
+    };
+    let upstream_issuer = upstream.as_ref().map(|arrival| arrival.session.issuer.clone());
+    let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
+    let own = present.filter(same_user);
+    if let Some(present) = own {
+        let handle = SessionHandle::new(present.row.day, random::bytes());
+        let (handle_hash, upstream) = (handle.hash(), upstream.as_ref());
+        let renewal = SessionRenewal { epochs, handle_hash, auth_time, amr, acr, identity_provider, upstream };
+        let event = event("signed_in", &user.sub, &present.row.sid);
+        if sessions::renew(&app.store, &present.row, &renewal, &event)? {
+            let (amr, acr, identity_provider) = (amr.clone(), acr.clone(), identity_provider.clone());
+            let row = SessionRow { auth_time, amr, acr, identity_provider, upstream_issuer, ..present.row.clone() };
+            return Ok(Some(PresentSession { handle, row, user, browser_state: None }));
         }
     }
+    let expires_at = app.now().plus(app.config.session_lifetime);
+    // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
+    let day = expires_at.plus(app.longest_access_token_lifetime()).day();
+    let row = SessionRow {
+        day,
+        sid: Sid::of_day(day, random::bytes()),
+        sub: user.sub.clone(),
+        auth_time,
+        amr: amr.clone(),
+        acr: acr.clone(),
+        tenant: user.tenant.clone(),
+        identity_provider: identity_provider.clone(),
+        upstream_issuer,
+        epochs,
+        expires_at,
+        ended_at: None,
+    };
+    let handle = SessionHandle::new(day, random::bytes());
+    let begun = event("signed_in", &user.sub, &row.sid);
+    if !sessions::insert(&app.store, &row, &handle.hash(), upstream.as_ref(), &begun)? {
+        return Ok(None);
+    }
+    // One of the same user that was not to be renewed has ended, or goes on under a handle that this browser does not have.
+    if let Some(present) = present.filter(|_| own.is_none()) {
+        let event = event("signed_out", &present.user.sub, &present.row.sid);
+        sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
+    }
+    Ok(Some(PresentSession { handle, row, user, browser_state: None }))
 }

@@ -1,4 +1,4 @@
-//! The consent page: who asks, for whom, for what.
+//! The consent page: who asks, for whom, for what. A device's is one, too, with the code that the device must show.
 
 use maud::{Markup, html};
 
@@ -13,6 +13,8 @@ pub struct ConsentView<'a> {
     pub form_token: &'a str,
     pub client: Client<'a>,
     pub account: Account<'a>,
+    /// What the device shows, where it is one's.
+    pub user_code: Option<&'a str>,
     pub scopes: &'a [ConsentScope<'a>],
     pub claims: &'a [&'a str],
     pub may_remember: bool,
@@ -37,18 +39,26 @@ pub struct ConsentScope<'a> {
 /// and `decision` as `allow` or `deny`; the small one `form_token` and `decision=another`.
 pub fn page(view: &ConsentView<'_>) -> Markup {
     let texts = view.chrome.texts;
-    let title = match view.drawn_again {
-        true => texts.error_in_title.fill(texts.consent_title),
-        false => texts.consent_title.to_owned(),
+    let (title, heading) = match view.user_code {
+        Some(_) => (texts.device_title, texts.device_asks_for_access),
+        None => (texts.consent_title, texts.client_asks_for_access),
     };
+    let title = if view.drawn_again { texts.error_in_title.fill(title) } else { title.to_owned() };
     document(
         view.chrome,
         &title,
         html! {
             (client_logo(&view.client))
-            h1 { (about(texts.client_asks_for_access, view.client.name)) }
+            h1 { (about(heading, view.client.name)) }
             (account(texts, view.account, view.action, view.form_token))
             @if view.drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
+            @if let Some(user_code) = view.user_code {
+                div .notice .warning {
+                    h2 { (texts.device_warning_title) }
+                    p { (about(texts.device_must_show, user_code)) }
+                    p { (texts.device_warning) }
+                }
+            }
             form method="post" action=(view.action) {
                 input type="hidden" name="form_token" value=(view.form_token);
                 (scope_choices(texts, view.scopes))
@@ -66,7 +76,7 @@ pub fn page(view: &ConsentView<'_>) -> Markup {
 }
 
 /// Who is signed in, with the way to another account. A form of its own: Enter in the main one must not press its button.
-pub(crate) fn account(texts: &Texts, account: Account<'_>, action: &str, form_token: &str) -> Markup {
+fn account(texts: &Texts, account: Account<'_>, action: &str, form_token: &str) -> Markup {
     html! {
         form .account method="post" action=(action) {
             input type="hidden" name="form_token" value=(form_token);
@@ -76,7 +86,7 @@ pub(crate) fn account(texts: &Texts, account: Account<'_>, action: &str, form_to
     }
 }
 
-pub(crate) fn scope_choices(texts: &Texts, scopes: &[ConsentScope<'_>]) -> Markup {
+fn scope_choices(texts: &Texts, scopes: &[ConsentScope<'_>]) -> Markup {
     html! {
         fieldset {
             legend { (texts.scopes_legend) }

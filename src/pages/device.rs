@@ -1,9 +1,8 @@
-//! Connecting a device: its code, whether it may have what it asks for, and what became of it.
+//! Connecting a device: its code, and what became of it. Whether it may have what it asks for is the consent page's question.
 
 use maud::{Markup, html};
 
-use crate::pages::consent::{ConsentScope, account, scope_choices};
-use crate::pages::frame::{Account, Chrome, Client, about, client_links, client_logo, document};
+use crate::pages::frame::{Chrome, Client, about, client_logo, document};
 use crate::pages::texts::Texts;
 
 #[derive(Clone, Copy, Debug)]
@@ -73,55 +72,6 @@ fn summary(texts: &Texts, problem: UserCodeProblem) -> Markup {
             }
         }
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct DeviceView<'a> {
-    pub chrome: Chrome<'a>,
-    /// Where the forms go: path and query of ours, with the sealed request.
-    pub action: &'a str,
-    pub form_token: &'a str,
-    pub client: Client<'a>,
-    pub account: Account<'a>,
-    pub user_code: &'a str,
-    pub scopes: &'a [ConsentScope<'a>],
-    /// The session changed since the page was drawn: it is drawn again and says so.
-    pub drawn_again: bool,
-}
-
-/// Asks whether the device may have what it asks for. The main form posts `form_token`, `scope` for each ticked scope (never
-/// the required ones) and `decision` as `allow` or `deny`; the small one `form_token` and `decision=another`.
-pub fn page(view: &DeviceView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    let title = match view.drawn_again {
-        true => texts.error_in_title.fill(texts.device_title),
-        false => texts.device_title.to_owned(),
-    };
-    document(
-        view.chrome,
-        &title,
-        html! {
-            (client_logo(&view.client))
-            h1 { (about(texts.device_asks_for_access, view.client.name)) }
-            (account(texts, view.account, view.action, view.form_token))
-            @if view.drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
-            div .notice .warning {
-                h2 { (texts.device_warning_title) }
-                p { (about(texts.device_must_show, view.user_code)) }
-                p { (texts.device_warning) }
-            }
-            form method="post" action=(view.action) {
-                input type="hidden" name="form_token" value=(view.form_token);
-                (scope_choices(texts, view.scopes))
-                p .hint { (about(texts.consent_hint, view.client.name)) }
-                div .actions {
-                    button .primary type="submit" name="decision" value="allow" { (texts.allow) }
-                    button type="submit" name="decision" value="deny" { (texts.deny) }
-                }
-            }
-            (client_links(texts, &view.client))
-        },
-    )
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use super::account::{
 };
 use super::brand::Brand;
 use super::consent::{self, ConsentScope, ConsentView};
-use super::device::{self, DecidedView, DeviceView, UserCodeProblem, UserCodeView};
+use super::device::{self, DecidedView, UserCodeProblem, UserCodeView};
 use super::error::{self, ErrorView, Problem};
 use super::form_post::{self, FormPostView};
 use super::frame::{Account, Chrome, Client};
@@ -72,8 +72,18 @@ pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
         let (client, account, claims) = (client(name), Account { name, username: "alice" }, ["birthdate", name]);
         let (action, form_token, scopes) = (ACTION, "TOKEN", &scopes);
         let (may_remember, drawn_again, claims) = (true, false, &claims);
-        let consent =
-            ConsentView { chrome, action, form_token, client, account, scopes, claims, may_remember, drawn_again };
+        let consent = ConsentView {
+            chrome,
+            action,
+            form_token,
+            client,
+            account,
+            user_code: None,
+            scopes,
+            claims,
+            may_remember,
+            drawn_again,
+        };
         add("consent", consent::page(&consent));
         let again = ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent };
         add("consent again", consent::page(&again));
@@ -212,7 +222,7 @@ fn add_device_pages(
     scopes: &[ConsentScope<'_>],
     add: &mut impl FnMut(&str, maud::Markup),
 ) {
-    let (action, form_token, user_code) = (ACTION, "TOKEN", "BCDF-GHJK");
+    let (action, form_token) = (ACTION, "TOKEN");
     let code = UserCodeView { chrome, action, form_token, user_code: name, to_be_compared: true, problem: None };
     add("device code from the link", device::user_code_page(&code));
     let typed = UserCodeView { user_code: "", to_be_compared: false, ..code };
@@ -220,10 +230,22 @@ fn add_device_pages(
     for problem in seen.into_iter().chain([None, Some(UserCodeProblem::TooMany { minutes: 1 })]) {
         add(&format!("device code {problem:?}"), device::user_code_page(&UserCodeView { problem, ..typed }));
     }
-    let (client, account, drawn_again) = (client(name), Account { name, username: "alice" }, false);
-    let device = DeviceView { chrome, action, form_token, client, account, user_code, scopes, drawn_again };
-    add("device", device::page(&device));
-    add("device again", device::page(&DeviceView { drawn_again: true, ..device }));
+    let (client, account, user_code) = (client(name), Account { name, username: "alice" }, Some("BCDF-GHJK"));
+    let (claims, may_remember, drawn_again) = (&[], false, false);
+    let device = ConsentView {
+        chrome,
+        action,
+        form_token,
+        client,
+        account,
+        user_code,
+        scopes,
+        claims,
+        may_remember,
+        drawn_again,
+    };
+    add("device", consent::page(&device));
+    add("device again", consent::page(&ConsentView { drawn_again: true, ..device }));
     for allowed in [true, false] {
         add(&format!("decided {allowed}"), device::decided_page(&DecidedView { chrome, client, allowed }));
     }

@@ -89,13 +89,16 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         Ok(session) => session,
         Err(cause) => return sign_in(situation, cause),
     };
-    if must_select_account(situation, session) {
+    // A sign-in made for this request has chosen the account already, and so has whoever comes from one, however long ago they
+    // signed in upstream, or got as far as the consent page.
+    let request = situation.request;
+    if situation.step == Step::Arrival && request.prompt.select_account && !is_own_sign_in(request, session) {
         return Interaction::SelectAccount;
     }
     match &situation.step {
-        Step::AfterConsent { granted } => proceed(granted.retain(|name| situation.request.scope.contains(name))),
+        Step::AfterConsent { granted } => proceed(granted.retain(|name| request.scope.contains(name))),
         Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen if !must_consent(situation) => {
-            proceed(situation.request.scope.clone())
+            proceed(request.scope.clone())
         }
         Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen => ask_consent(situation),
     }
@@ -181,26 +184,15 @@ fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
         LoginCause::Prompt | LoginCause::TooOld => Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld)),
         LoginCause::NoSession => None,
     };
-    match (&situation.step, dead_end) {
+    match dead_end.filter(|_| situation.step == Step::AfterSignIn) {
         // Someone has just signed in, and it was not enough: asking again would only go round in circles.
-        (Step::AfterSignIn, Some((code, reason))) => refuse(code, reason),
-        (Step::AfterSignIn, None) => Interaction::Login { cause },
-        (Step::Arrival | Step::AfterAccountChosen | Step::AfterConsent { .. }, _) => Interaction::Login { cause },
+        Some((code, reason)) => refuse(code, reason),
+        None => Interaction::Login { cause },
     }
 }
 
 fn refuse(code: AuthorizeErrorCode, reason: Reason) -> Interaction {
     Interaction::Refuse(Refusal::new(code, reason))
-}
-
-/// A sign-in made for this request has chosen the account already, and so has whoever comes from one, however long ago they
-/// signed in upstream, or got as far as the consent page.
-fn must_select_account(situation: &Situation<'_>, session: &Session) -> bool {
-    let asked = situation.request.prompt.select_account && !is_own_sign_in(situation.request, session);
-    match situation.step {
-        Step::Arrival => asked,
-        Step::AfterSignIn | Step::AfterAccountChosen | Step::AfterConsent { .. } => false,
-    }
 }
 
 fn must_consent(situation: &Situation<'_>) -> bool {
