@@ -18,8 +18,6 @@ pub mod logout;
 pub mod texts;
 
 #[cfg(test)]
-mod access_tests;
-#[cfg(test)]
 mod safety_tests;
 #[cfg(test)]
 mod samples;

@@ -119,3 +119,14 @@ fn registered_addresses_that_are_not_on_the_web_are_no_links() {
         }
     }
 }
+
+#[test]
+fn no_page_fills_in_a_password() {
+    for page in every_page() {
+        let tags = tags(&page.html);
+        let mut passwords = tags.iter().filter(|tag| tag.is("type", "password"));
+        let fields = if page.name.starts_with("login") { 1 } else { 3 * usize::from(page.name.starts_with("account")) };
+        assert_eq!(passwords.clone().count(), fields, "{}", page.name);
+        assert!(passwords.all(|tag| tag.attribute("value").is_none()), "{}", page.name);
+    }
+}

@@ -30,23 +30,6 @@ pub(super) const PAYLOADS: [&str; 7] = [
     "{}{{0}}${x}\r\n\t\0",
 ];
 
-/// With the status of each.
-pub(super) const FAILURES: [(Problem, u16); 13] = [
-    (Problem::BadRequest, 400),
-    (Problem::Forbidden, 403),
-    (Problem::NotFound, 404),
-    (Problem::MethodNotAllowed, 405),
-    (Problem::TooLarge, 413),
-    (Problem::TooManyRequests { minutes: 1 }, 429),
-    (Problem::Internal, 500),
-    (Problem::Unavailable, 503),
-    (Problem::RoundTripOver, 400),
-    (Problem::NotBelieved, 400),
-    (Problem::NotProvisioned, 403),
-    (Problem::AccountDisabled, 403),
-    (Problem::AccountElsewhere, 403),
-];
-
 pub(super) struct Page {
     pub(super) name: String,
     pub(super) html: String,
@@ -87,12 +70,9 @@ pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
         add("consent", consent::page(&consent));
         let again = ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent };
         add("consent again", consent::page(&again));
-        for (problem, _) in FAILURES {
-            let (reason_code, reason_text) = (Some("GP1207"), Some(name));
-            let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
-            let view = ErrorView { chrome, problem, reason_code, reason_text, home, sign_in };
-            add(&format!("error {problem:?}"), error::page(&view));
-        }
+        let (problem, reason_code, reason_text) = (Problem::BadRequest, Some("GP1207"), Some(name));
+        let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
+        add("error", error::page(&ErrorView { chrome, problem, reason_code, reason_text, home, sign_in }));
         let (action, fields) = ("https://client.example/cb?a=1&b='", &[("state", name), (name, "x"), ("code", "C")]);
         add("form_post", form_post::page(&FormPostView { chrome, action, fields }));
         add("home", home::page(chrome, "/auth/account?ui_locales=de"));
@@ -115,22 +95,14 @@ fn add_login_pages(chrome: Chrome<'_>, name: &str, add: &mut impl FnMut(&str, ma
         present_account: None,
     };
     add("login", login::page(&login));
-    add("login without hint", login::page(&LoginView { username: "", tenant: None, ..login }));
     add("login for the account", login::page(&LoginView { client: None, ..login }));
-    let missing = [LoginProblem::UsernameMissing, LoginProblem::PasswordMissing, LoginProblem::BothMissing];
-    let wrong =
-        [LoginProblem::WrongCredentials, LoginProblem::TooManyAttempts { minutes: 7 }, LoginProblem::PageExpired];
-    let cancelled = LoginProblem::UpstreamCancelled;
-    let upstream = [cancelled, LoginProblem::UpstreamUnavailable, LoginProblem::UpstreamLoginRequired];
-    for problem in missing.into_iter().chain(wrong).chain(upstream) {
-        add(&format!("login {problem:?}"), login::page(&LoginView { problem: Some(problem), ..login }));
-    }
+    let problem = Some(LoginProblem::WrongCredentials);
+    add("login with a problem", login::page(&LoginView { problem, ..login }));
     let providers = [Provider { name: "corp", display_name: name }, Provider { name, display_name: "Hub" }];
     let several = LoginView { providers: &providers, ..login };
     add("login with providers", login::page(&several));
     let alone = LoginView { password: false, someone_else: true, ..several };
     add("providers alone", login::page(&alone));
-    add("providers after a problem", login::page(&LoginView { problem: Some(cancelled), ..alone }));
     let account = Account { name, username: name };
     add("chooser", login::page(&LoginView { present_account: Some(account), ..login }));
 }
@@ -151,22 +123,6 @@ fn add_logout_pages(chrome: Chrome<'_>, name: &str, add: &mut impl FnMut(&str, m
     let provider = Some(BackLink { name, uri: "https://client.example/upstream" });
     add("signed out with frames, upstream", logout::signed_out_page(&SignedOutView { provider, ..framed }));
 }
-
-const ACCOUNT_PROBLEMS: [AccountProblem; 13] = [
-    AccountProblem::SessionChanged,
-    AccountProblem::NothingThere,
-    AccountProblem::PresentPasswordMissing,
-    AccountProblem::PresentPasswordWrong,
-    AccountProblem::TooManyAttempts { minutes: 2 },
-    AccountProblem::NewPasswordUnfit,
-    AccountProblem::NewPasswordsDiffer,
-    AccountProblem::LastWayIn,
-    AccountProblem::LinkedElsewhere,
-    AccountProblem::LinkExpired,
-    AccountProblem::SignInTooOld,
-    AccountProblem::LinkCancelled,
-    AccountProblem::ProviderUnavailable,
-];
 
 fn add_account_pages(
     chrome: Chrome<'_>,
@@ -198,17 +154,10 @@ fn add_account_pages(
         has_password: true,
     };
     add("account", account::page(&view));
-    let bare = AccountView { sessions: &sessions[..1], applications: &[], tenant: None, has_password: false, ..view };
-    add("linkable account", account::page(&AccountView { identities: &[], ..bare }));
-    add("linked account", account::page(&AccountView { linkable: &[], ..bare }));
-    add("an empty account", account::page(&AccountView { identities: &[], linkable: &[], ..bare }));
-    let ended = [Outcome::SessionEnded, Outcome::OtherSessionsEnded, Outcome::AccessWithdrawn(name)];
     let linked = [Outcome::IdentityLinked(name), Outcome::IdentityLinkedAlready(name), Outcome::IdentityUnlinked(name)];
-    let done = ended.into_iter().chain(linked).chain([Outcome::PasswordChanged, Outcome::SignedInAnew]);
-    let done = done.map(|outcome| (format!("done {outcome:?}"), outcome));
-    let problems = ACCOUNT_PROBLEMS.map(|problem| (format!("{problem:?}"), Outcome::Problem(problem)));
-    for (what, outcome) in done.chain(problems) {
-        add(&format!("account {what}"), account::page(&AccountView { outcome: Some(outcome), ..view }));
+    let problem = Outcome::Problem(AccountProblem::PresentPasswordWrong);
+    for (number, outcome) in linked.into_iter().chain([Outcome::AccessWithdrawn(name), problem]).enumerate() {
+        add(&format!("account {number}"), account::page(&AccountView { outcome: Some(outcome), ..view }));
     }
     let (action, form_token, offer, label, back) = (ACTION, "TOKEN", "OFFER", Some(name), "/auth/account");
     let link = LinkView { chrome, action, form_token, offer, account, provider: name, label, subject: name, back };
@@ -225,11 +174,8 @@ fn add_device_pages(
     let (action, form_token) = (ACTION, "TOKEN");
     let code = UserCodeView { chrome, action, form_token, user_code: name, to_be_compared: true, problem: None };
     add("device code from the link", device::user_code_page(&code));
-    let typed = UserCodeView { user_code: "", to_be_compared: false, ..code };
-    let seen = [UserCodeProblem::Missing, UserCodeProblem::Wrong, UserCodeProblem::PageExpired].map(Some);
-    for problem in seen.into_iter().chain([None, Some(UserCodeProblem::TooMany { minutes: 1 })]) {
-        add(&format!("device code {problem:?}"), device::user_code_page(&UserCodeView { problem, ..typed }));
-    }
+    let problem = Some(UserCodeProblem::Wrong);
+    add("device code after a problem", device::user_code_page(&UserCodeView { problem, ..code }));
     let (client, account, user_code) = (client(name), Account { name, username: "alice" }, Some("BCDF-GHJK"));
     let (claims, may_remember, drawn_again) = (&[], false, false);
     let device = ConsentView {
