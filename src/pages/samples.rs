@@ -50,7 +50,7 @@ pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
         let scopes = scopes(name);
         add_login_pages(chrome, name, &mut add);
         add_account_pages(chrome, name, &scopes, &mut add);
-        add_device_pages(chrome, name, &scopes, &mut add);
+        add_device_pages(chrome, name, &mut add);
         add_logout_pages(chrome, name, &mut add);
         let (client, account, claims) = (client(name), Account { name, username: "alice" }, ["birthdate", name]);
         let (action, form_token, scopes) = (ACTION, "TOKEN", &scopes);
@@ -70,6 +70,9 @@ pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
         add("consent", consent::page(&consent));
         let again = ConsentView { drawn_again: true, may_remember: false, claims: &[], ..consent };
         add("consent again", consent::page(&again));
+        let device = ConsentView { user_code: Some("BCDF-GHJK"), drawn_again: false, ..again };
+        add("device", consent::page(&device));
+        add("device again", consent::page(&ConsentView { drawn_again: true, ..device }));
         let (problem, reason_code, reason_text) = (Problem::BadRequest, Some("GP1207"), Some(name));
         let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
         add("error", error::page(&ErrorView { chrome, problem, reason_code, reason_text, home, sign_in }));
@@ -165,33 +168,13 @@ fn add_account_pages(
     add("link without a label", link::page(&LinkView { label: None, ..link }));
 }
 
-fn add_device_pages(
-    chrome: Chrome<'_>,
-    name: &str,
-    scopes: &[ConsentScope<'_>],
-    add: &mut impl FnMut(&str, maud::Markup),
-) {
+fn add_device_pages(chrome: Chrome<'_>, name: &str, add: &mut impl FnMut(&str, maud::Markup)) {
     let (action, form_token) = (ACTION, "TOKEN");
     let code = UserCodeView { chrome, action, form_token, user_code: name, to_be_compared: true, problem: None };
     add("device code from the link", device::user_code_page(&code));
     let problem = Some(UserCodeProblem::Wrong);
     add("device code after a problem", device::user_code_page(&UserCodeView { problem, ..code }));
-    let (client, account, user_code) = (client(name), Account { name, username: "alice" }, Some("BCDF-GHJK"));
-    let (claims, may_remember, drawn_again) = (&[], false, false);
-    let device = ConsentView {
-        chrome,
-        action,
-        form_token,
-        client,
-        account,
-        user_code,
-        scopes,
-        claims,
-        may_remember,
-        drawn_again,
-    };
-    add("device", consent::page(&device));
-    add("device again", consent::page(&ConsentView { drawn_again: true, ..device }));
+    let client = client(name);
     for allowed in [true, false] {
         add(&format!("decided {allowed}"), device::decided_page(&DecidedView { chrome, client, allowed }));
     }
