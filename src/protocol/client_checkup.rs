@@ -214,34 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn what_ties_its_codes_to_its_requests_is_told() {
-        let public = json!({"confidential": false});
-        let of_itself = json!({"grant_types": ["client_credentials"], "redirect_uris": []});
-        for (adjust, expected) in [
-            (json!({}), Some("PKCE or a nonce is required")),
-            (json!({"require_pkce": true}), Some("PKCE is required")),
-            (json!({"require_pkce": false}), Some("neither PKCE nor a nonce is required")),
-            (public, Some("PKCE is required")),
-            (of_itself, None),
-        ] {
-            let findings = examine(&client(&adjust), &[secret(None)], &SigningAlgorithm::ALL, &providers(), NOW);
-            let told: Vec<&String> =
-                findings.iter().map(|finding| &finding.text).filter(|text| text.contains("PKCE")).collect();
-            assert_eq!(told.len(), usize::from(expected.is_some()), "{adjust}: {told:?}");
-            assert!(expected.is_none_or(|expected| told[0].starts_with(expected)), "{adjust}: {told:?}");
-        }
-    }
-
-    #[test]
-    fn an_implicit_client_with_id_token_and_a_hybrid_one_can_watch_their_sessions() {
-        for response_types in [json!(["id_token", "token", "id_token token"]), json!(["code id_token token"])] {
-            let adjust = json!({"response_types": response_types, "allow_access_tokens_via_browser": true});
-            let told = told(&adjust, &[secret(None)], &SigningAlgorithm::ALL);
-            assert!(told.iter().all(|(_, text)| !text.contains("watches")), "{adjust}: {told:?}");
-        }
-    }
-
-    #[test]
     fn a_public_client_on_this_machine_is_told_that_people_are_asked_each_time() {
         let on = |uri: &str, said: Value| {
             let mut adjust = json!({"confidential": false, "redirect_uris": [uri]});

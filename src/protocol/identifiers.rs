@@ -77,7 +77,6 @@ impl GrantId {
         [self.day.0.to_be_bytes().as_slice(), &self.random].concat()
     }
 
-    /// Reads those 20 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<GrantId> {
         let (day, random) = bytes.split_first_chunk()?;
         Some(GrantId { day: Day(i32::from_be_bytes(*day)), random: random.try_into().ok()? })

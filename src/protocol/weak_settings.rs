@@ -23,11 +23,9 @@ named! {
 /// One of them, and who is registered for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakUse {
-    /// What it is.
     pub setting: WeakSetting,
     /// The first of the clients' `client_id`s, at most [`NAMED_CLIENTS`].
     pub client_ids: Vec<String>,
-    /// How many clients there are.
     pub clients: u64,
 }
 
@@ -76,12 +74,5 @@ mod tests {
         for (uses, in_frames, expected) in table {
             assert_eq!(line(uses, in_frames), Some(expected));
         }
-    }
-
-    #[test]
-    fn no_two_settings_share_a_name() {
-        let mut names = WeakSetting::ALL.map(WeakSetting::as_str);
-        names.sort_unstable();
-        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
     }
 }

@@ -14,25 +14,20 @@ use super::names::{plain_name, token_name};
 use super::provider::{issuer, protected_url};
 use super::walker::Walker;
 
-/// An issuer whose assertions some clients may redeem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssertionIssuer {
     pub issuer: String,
     pub jwks: Option<Value>,
     pub jwks_uri: Option<String>,
-    /// `algs`; RS256 by default.
     pub algs: BTreeSet<SigningAlgorithm>,
-    /// `clients` that may redeem them.
     pub clients: BTreeSet<String>,
     /// `scope`: the most such a grant can carry; absent means all of the client's.
     pub scope: Option<ScopeSet>,
-    /// `tenant` of the users.
     pub tenant: Option<TenantName>,
     /// `subject`: how `sub` finds a user.
     pub subject: AssertionSubject,
 }
 
-/// How the `sub` of an assertion finds a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssertionSubject {
     /// `link`: among the identities linked to that issuer.
@@ -76,7 +71,6 @@ fn algorithm(name: &str) -> Result<(), &'static str> {
     SigningAlgorithm::from_name(name).map(|_| ()).ok_or("must be one of RS256, ES256, EdDSA")
 }
 
-/// Scope names separated by spaces.
 pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
     ScopeSet::parse(text).map(|_| ()).ok_or("must be scope names separated by spaces")
 }

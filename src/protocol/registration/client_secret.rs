@@ -13,7 +13,6 @@ use super::problem::Problem;
 use super::timestamp;
 use super::walker::{Check, Walker};
 
-/// One of a client's or resource's secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredSecret {
     pub material: SecretMaterial,
@@ -41,7 +40,6 @@ pub enum SecretSource {
 
 const SOURCES: [&str; 3] = ["value", "env", "file"];
 
-/// Reads one of the `secrets` of a client or resource.
 pub(super) fn parse(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<RegisteredSecret> {
     Walker::object(value, path, problems, read).flatten()
 }

@@ -130,7 +130,6 @@ fn find_nul(value: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// By list and index, as the document is read.
 fn place_order(problem: &Problem) -> (usize, usize) {
     let list = problem.path.split(['[', '.']).next().unwrap_or_default();
     let index = problem.path.split(['[', ']']).nth(1).and_then(|index| index.parse().ok());

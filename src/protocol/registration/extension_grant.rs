@@ -8,11 +8,8 @@ use super::walker::Walker;
 /// A grant type answered by a SQL function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionGrant {
-    /// `name`: the grant type.
     pub name: String,
-    /// Schema of `function`.
     pub schema: String,
-    /// Name of `function` in that schema.
     pub function: String,
 }
 

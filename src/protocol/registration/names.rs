@@ -39,7 +39,6 @@ pub(super) fn released_claim(name: &str) -> Result<(), &'static str> {
     if name == "sub" { Ok(()) } else { own_claim(name) }
 }
 
-/// A claim's name that registrations may fill.
 pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
     if is_reserved(name) {
         return Err("is a reserved claim: the token's own, not to be overwritten");

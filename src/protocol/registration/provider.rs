@@ -23,7 +23,6 @@ pub struct IdentityProvider {
     pub display_name: String,
     pub enabled: bool,
     pub kind: ProviderKind,
-    /// Our `client_id` there.
     pub client_id: String,
     pub scope: ScopeSet,
     /// `claims`: from the name there to the name here.
@@ -38,7 +37,6 @@ pub struct IdentityProvider {
     pub provision: bool,
     /// `account_page`: whether the account page, which is everybody's, offers it for signing in and for linking.
     pub account_page: bool,
-    /// `tenant` that its people belong to.
     pub tenant: Option<TenantName>,
     /// `sign_out`: whether signing out here signs out there.
     pub sign_out: bool,
@@ -60,7 +58,6 @@ pub enum ProviderKind {
     },
 }
 
-/// Members of `claims`.
 const MOST_CLAIMS: usize = 64;
 const OAUTH_KEYS: [&str; 5] =
     ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "emails_endpoint", "subject_claim"];
@@ -76,12 +73,10 @@ impl IdentityProvider {
     }
 }
 
-/// Reads a stored identity provider.
 pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<Problem>> {
     super::stored(document, path, read)
 }
 
-/// Reads an identity provider, stored or of a document.
 pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     let name = walker.required("name", provider_name);
     let kind = kind(walker);

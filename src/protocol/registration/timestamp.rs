@@ -46,7 +46,6 @@ pub fn format_to_the_microsecond(instant: Instant) -> String {
     format!("{}.{:06}Z", whole.trim_end_matches('Z'), instant.micros().rem_euclid(1_000_000))
 }
 
-/// The inverse of `days_since_epoch`.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,27 +1,119 @@
 //! What applying a document would change: the document compared with what is registered. `gatepost plan` prints it, and
 //! `gatepost apply` does exactly that.
 
-mod fields;
 mod providers;
-mod registered;
 mod removal;
-mod secrets;
 mod users;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
 use super::document::{Document, Entry};
 use super::kind::Kind;
 use super::problem::Problem;
+use super::references::Stored;
 use super::user::UserEntry;
+use crate::protocol::client_secret::SecretDigest;
 use crate::protocol::identifiers::Subject;
 use crate::protocol::secret::SecretText;
 
-pub use fields::FieldChange;
-pub use registered::{Registered, RegisteredObject, RegisteredUsers};
 pub use removal::Pruning;
-pub use secrets::{GivenSecret, GivenSecrets, SecretChanges, StoredSecret};
+
+#[derive(Clone, Debug, Default)]
+pub struct Registered {
+    pub objects: BTreeMap<(Kind, String), RegisteredObject>,
+}
+
+/// A client, or an entry of the catalogue.
+#[derive(Clone, Debug)]
+pub struct RegisteredObject {
+    /// The registration, without secrets.
+    pub document: Value,
+    /// Our secret at an identity provider; `None`, too, when it does not open under the master secret.
+    pub client_secret: Option<SecretText>,
+    /// What a client or resource proves itself with.
+    pub secrets: Vec<StoredSecret>,
+}
+
+/// The users that a document can mean.
+#[derive(Clone, Debug, Default)]
+pub struct RegisteredUsers {
+    /// By subject: those whose subject or name stands in the document; all, when users are pruned.
+    pub users: BTreeMap<Subject, UserEntry>,
+    /// For each user of the document, in its order: who has that name in that tenant.
+    pub named: Vec<Option<Subject>>,
+    /// Subjects in the document whose user was removed: they are never given again.
+    pub removed: BTreeSet<Subject>,
+    /// `client_id`s in the document that are, or once were, the subject of a user.
+    pub of_clients: BTreeSet<Subject>,
+    /// Tenants of users that the document does not name.
+    pub tenants_of_others: BTreeSet<String>,
+}
+
+impl Registered {
+    /// What a document can count on: what pruning by this very document removes is not among it.
+    pub fn names(&self, pruning: &Pruning) -> Stored {
+        let kept = self.objects.iter().filter(|((kind, name), _)| pruning.keeps(*kind, name));
+        let objects = kept.map(|(key, object)| (key.clone(), !object.secrets.is_empty())).collect();
+        Stored { objects, compiled_in_grants: BTreeSet::new() }
+    }
+}
+
+/// A secret of the document, fetched and hashed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenSecret {
+    pub digest: SecretDigest,
+    pub description: String,
+}
+
+/// The secrets of one object of a document.
+#[derive(Clone, Debug, Default)]
+pub struct GivenSecrets {
+    /// `secrets`; `None` where it names none.
+    pub secrets: Option<Vec<GivenSecret>>,
+    pub client_secret: Option<SecretText>,
+}
+
+/// A secret that is registered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSecret {
+    pub id: [u8; 16],
+    /// `None` when it does not open under the master secret.
+    pub digest: Option<SecretDigest>,
+    pub description: String,
+}
+
+/// What makes the registered secrets those of the document.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SecretChanges {
+    pub removed: Vec<[u8; 16]>,
+    pub added: Vec<GivenSecret>,
+    /// Another `client_secret` at an identity provider.
+    pub client_secret: Option<SecretText>,
+    /// Whether a user gets a password, or another one.
+    pub password: bool,
+}
+
+impl SecretChanges {
+    pub fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.added.is_empty() && self.client_secret.is_none() && !self.password
+    }
+}
+
+/// One member that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldChange {
+    /// Its place: `scope`, `claims.role`.
+    pub key: String,
+    /// What is registered; `None` where it is new.
+    pub before: Option<Value>,
+    /// What shall be; `None` where it goes.
+    pub after: Option<Value>,
+}
 
 /// Everything that would change, removals first, then in the order of the document.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -136,9 +228,9 @@ impl<'d> Plan<'d> {
 }
 
 fn entry_change<'d>(entry: &'d Entry, given: &GivenSecrets, stored: Option<&RegisteredObject>) -> Option<Change<'d>> {
-    let fields = fields::compare(stored.map(|stored| &stored.document), &entry.document, entry.kind.name_key());
+    let fields = compare_fields(stored.map(|stored| &stored.document), &entry.document, entry.kind.name_key());
     let present = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
-    let mut secrets = given.secrets.as_ref().map(|given| secrets::compare(present, given)).unwrap_or_default();
+    let mut secrets = given.secrets.as_ref().map(|given| compare_secrets(present, given)).unwrap_or_default();
     let present = stored.and_then(|stored| stored.client_secret.as_ref());
     secrets.client_secret = given.client_secret.as_ref().filter(|given| Some(*given) != present).cloned();
     change(stored.is_some(), Step::Put(entry), fields, secrets)
@@ -149,4 +241,53 @@ fn change(is_stored: bool, step: Step<'_>, fields: Vec<FieldChange>, secrets: Se
         return None;
     }
     Some(Change { verb: if is_stored { Verb::Change } else { Verb::Add }, step, fields, secrets })
+}
+
+/// Every difference but in `name_key`, which names the object.
+fn compare_fields(before: Option<&Value>, after: &Value, name_key: &str) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    let (nothing, before) = (Map::new(), before.and_then(Value::as_object));
+    members(before.unwrap_or(&nothing), after.as_object().unwrap_or(&nothing), "", &mut changes);
+    changes.retain(|change| change.key != name_key);
+    changes
+}
+
+fn members(before: &Map<String, Value>, after: &Map<String, Value>, path: &str, changes: &mut Vec<FieldChange>) {
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for key in keys {
+        let place = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match (before.get(key), after.get(key)) {
+            (Some(Value::Object(before)), Some(Value::Object(after))) => members(before, after, &place, changes),
+            (Some(before), Some(after)) if is_same(before, after) => {}
+            (before, after) => {
+                changes.push(FieldChange { key: place, before: before.cloned(), after: after.cloned() });
+            }
+        }
+    }
+}
+
+/// Equal as JSON: a number is itself however it is written, and Postgres writes `1e2` as `100`.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// Those that are in both stay; what does not open any longer is replaced.
+fn compare_secrets(stored: &[StoredSecret], given: &[GivenSecret]) -> SecretChanges {
+    let is_same = |stored: &StoredSecret, given: &GivenSecret| {
+        stored.digest.as_ref() == Some(&given.digest) && stored.description == given.description
+    };
+    let removed = stored.iter().filter(|stored| !given.iter().any(|given| is_same(stored, given)));
+    let added = given.iter().filter(|given| !stored.iter().any(|stored| is_same(stored, given)));
+    SecretChanges {
+        removed: removed.map(|stored| stored.id).collect(),
+        added: added.cloned().collect(),
+        ..SecretChanges::default()
+    }
 }

@@ -9,8 +9,7 @@ use super::super::document::Document;
 use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::provider::{self, IdentityProvider, ProviderKind};
-use super::registered::{Registered, RegisteredObject};
-use super::secrets::GivenSecrets;
+use super::{GivenSecrets, Registered, RegisteredObject};
 
 pub(super) fn check(document: &Document, given: &[GivenSecrets], registered: &Registered, problems: &mut Vec<Problem>) {
     let of_kind = |kind: Kind| kind == Kind::IdentityProvider;

@@ -8,8 +8,7 @@ use super::super::document::Document;
 use super::super::kind::{Kind, Mention};
 use super::super::problem::{Problem, shown};
 use super::super::user::UserEntry;
-use super::registered::{Registered, RegisteredUsers};
-use super::{Change, SecretChanges, Step, Verb};
+use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.

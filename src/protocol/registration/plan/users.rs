@@ -8,10 +8,8 @@ use super::super::document::Document;
 use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
-use super::fields;
-use super::registered::{Registered, RegisteredUsers};
 use super::removal::Pruning;
-use super::{Change, SecretChanges, Step, Verb};
+use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::{Subject, TenantName};
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
@@ -76,7 +74,7 @@ pub(super) fn keep_apart(
 }
 
 fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &UserEntry)>) -> Option<Change<'d>> {
-    let fields = fields::compare(found.map(|(_, user)| form(user)).as_ref(), &form(entry), "");
+    let fields = super::compare_fields(found.map(|(_, user)| form(user)).as_ref(), &form(entry), "");
     let Some((subject, user)) = found else {
         let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
         return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, fields, secrets });

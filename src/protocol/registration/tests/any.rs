@@ -1,8 +1,11 @@
 //! Any document at all.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::super::document::keys;
 use super::read;
 
 /// Any JSON whose keys are often ours.
@@ -17,39 +20,9 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(&["https://a.example/cb", "code", "openid", "password", "2027-01-01T00:00:00Z"][..])
             .prop_map(Value::from),
     ];
-    let key = prop_oneof![
-        prop::sample::select(
-            &[
-                "clients",
-                "users",
-                "resources",
-                "identity_providers",
-                "tenants",
-                "client_id",
-                "name",
-                "username",
-                "secrets",
-                "value",
-                "sha256",
-                "redirect_uris",
-                "response_types",
-                "grant_types",
-                "scope",
-                "claims",
-                "jwks",
-                "keys",
-                "token_exchange",
-                "expires_at",
-                "issuer",
-                "role_map",
-                "address",
-                "refresh_token_lifetime",
-                "assertion_issuers",
-            ][..]
-        )
-        .prop_map(str::to_owned),
-        ".{0,8}",
-    ];
+    let keys: BTreeSet<String> =
+        keys().into_iter().flat_map(|(list, keys)| keys.into_iter().chain([list.to_owned()])).collect();
+    let key = prop_oneof![prop::sample::select(keys.into_iter().collect::<Vec<_>>()), ".{0,8}",];
     leaf.prop_recursive(5, 64, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),

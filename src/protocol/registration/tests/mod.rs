@@ -15,9 +15,8 @@ use super::client::from_json as client_from_json;
 use super::client_secret::SecretMaterial;
 use super::defaults::ClientDefaults;
 use super::document::Document;
-use super::provider::{self, ProviderKind};
 use super::references::Stored;
-use super::{Kind, Problem, catalogue, extension_grant, stored};
+use super::{Kind, Problem};
 
 fn read(value: &Value) -> Result<Document, Vec<Problem>> {
     Document::from_json(value, &ClientDefaults::default(), &Stored::default())
@@ -90,22 +89,6 @@ fn keys_are_public_strong_and_told_apart() {
     let unfit = json!({"token_endpoint_auth_method": "private_key_jwt", "token_endpoint_auth_signing_alg": "RS256",
                        "jwks": {"keys": [p256("k", 1)]}, "secrets": []});
     assert_refused("client", unfit, "clients[0].jwks", "no key that fits");
-}
-
-#[test]
-fn a_provider_is_known_by_its_issuer_or_its_userinfo_endpoint() {
-    let claims = json!({"claims": {"groups": "role"}, "role_map": {"staff": ["a", "b"], "boss": "admin"}});
-    let hub = read(&beside("hub", claims)).unwrap();
-    let hub = provider::from_json(&hub.entries[0].document, "").unwrap();
-    assert_eq!((hub.role_map["staff"].len(), hub.authority()), (2, "https://hub.example/u"));
-    let corp = read(&beside("provider", json!({}))).unwrap();
-    assert_eq!(provider::from_json(&corp.entries[0].document, "").unwrap().authority(), "https://login.example");
-}
-
-#[test]
-fn people_whom_only_a_provider_knows_are_named_by_their_sub() {
-    let read = read(&json!({"users": [{"username": null, "sub": "s-1", "claims": {"name": "Nora"}}]})).unwrap();
-    assert_eq!((read.users[0].username.as_deref(), read.users[0].designation()), (None, "s-1"));
 }
 
 #[test]
@@ -204,44 +187,6 @@ fn what_looks_like_a_contradiction_and_is_none_is_taken() {
 
 fn p256(kid: &str, number: u8) -> Value {
     changed(samples::p256(number).to_jwk(), json!({"kid": kid}))
-}
-
-#[test]
-fn the_document_of_the_readme_is_read_whole() {
-    let document = read(&json!({
-        "tenants": [{"name": "acme", "display_name": "ACME Ltd"}],
-        "identity_scopes": [{"name": "profile", "display_name": "Profile", "description": "", "claims": ["name", "given_name"],
-                             "required": false, "emphasize": false, "show_in_discovery": true}],
-        "resource_scopes": [{"name": "orders.read", "display_name": "Read orders", "claims": ["role"], "resources": ["orders"]}],
-        "resources": [{"name": "orders", "display_name": "Orders API", "secrets": [{"value": "a-secret-of-20-chars"}], "claims": []}],
-        "identity_providers": [{"name": "corp", "display_name": "Corporate", "enabled": true, "issuer": "https://login.example.com",
-                                "client_id": "gp", "client_secret": "...", "scope": "openid profile email",
-                                "claims": {"groups": "role"}, "role_map": {}, "provision": true, "tenant": null, "sign_out": false}],
-        "assertion_issuers": [], "extension_grants": [{"name": "urn:example:legacy-key", "function": "legacy.redeem_key"}],
-        "clients": [{"client_id": "web", "client_name": "Web shop", "redirect_uris": ["https://shop.example.com/cb"],
-                     "response_types": ["code"], "grant_types": ["authorization_code", "refresh_token"],
-                     "scope": "openid profile orders.read offline_access", "secrets": [{"value": "a-secret-of-20-chars"}],
-                     "identity_providers": ["local", "corp"]}],
-        "users": [{"sub": null, "username": "alice", "password": "correct horse", "tenant": null, "enabled": true,
-                   "claims": {"name": "Alice Smith", "role": ["admin"]}}]
-    }))
-    .unwrap();
-    let entry = |place: &str| document.entries.iter().find(|entry| entry.place == place).unwrap();
-    assert_eq!(stored(&entry("tenants[0]").document, "", catalogue::tenant).unwrap().display_name, "ACME Ltd");
-    let scope = stored(&entry("resource_scopes[0]").document, "", catalogue::resource_scope).unwrap();
-    assert_eq!(scope.resources, ["orders"]);
-    let corp = provider::from_json(&entry("identity_providers[0]").document, "").unwrap();
-    assert!(matches!(corp.kind, ProviderKind::OpenId { issuer } if issuer == "https://login.example.com"));
-    assert!(entry("identity_providers[0]").client_secret.is_some());
-    assert_eq!(entry("identity_providers[0]").document.get("client_secret"), None);
-    assert_eq!(entry("resources[0]").document.get("secrets"), None);
-    let grant = stored(&entry("extension_grants[0]").document, "", extension_grant::read).unwrap();
-    assert_eq!((grant.schema.as_str(), grant.function.as_str()), ("legacy", "redeem_key"));
-    let web = client_from_json(&entry("clients[0]").document, "", &ClientDefaults::default()).unwrap();
-    assert_eq!(web.authentication, ClientAuthenticationMethod::AnySecret);
-    assert_eq!(entry("clients[0]").document.get("secrets"), None);
-    assert_eq!(document.users[0].subject, None);
-    assert_eq!(read(&json!({})), Ok(Document::default()));
 }
 
 #[test]
