@@ -48,11 +48,7 @@ pub fn key_of(
         algorithm,
         wrapped_private: Some(SecretBytes::new(sealer.seal(pkcs8.expose()))),
         public_jwk: key.public_key().to_jwk(),
-        announced_at: times.announced_at,
-        activates_at: times.activates_at,
-        retires_at: times.retires_at,
-        unpublished_at: times.unpublished_at,
-        forgotten_at: times.forgotten_at,
+        times,
     })
 }
 
@@ -93,9 +89,7 @@ pub fn perform(
             ("signing_key_made", key.kid, line)
         }
         KeyStep::Reschedule { kid, times } => {
-            if let Some(key) = known(kid) {
-                writer.reschedule_signing_key(&key.rescheduled(*times))?;
-            }
+            writer.reschedule_signing_key(kid, times)?;
             let until = timestamp::format(times.retires_at);
             ("signing_key_rescheduled", kid.clone(), format!("signing key {kid} signs until {until}"))
         }
@@ -131,5 +125,5 @@ pub fn told_times(times: &KeyTimes) -> Value {
 }
 
 pub fn times_of(key: &SigningKeyRow) -> Value {
-    told_times(&key.times())
+    told_times(&key.times)
 }

@@ -152,11 +152,10 @@ fn secret(invocation: &Invocation) -> Result<(), Failure> {
         let row = writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
         check_takes_secrets(&operator, &row)?;
         if invocation.has("--replace") {
-            for old in &row.secrets {
-                writer.remove_client_secret(&client_id, &old.id)?;
-            }
+            let old: Vec<_> = row.secrets.iter().map(|old| (client_id.as_str(), old.id)).collect();
+            writer.remove_secrets(true, &old)?;
         }
-        writer.upsert_client_secret(&client_id, &new)?;
+        writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
         let is_replaced = invocation.has("--replace");
         let old: Vec<Value> = row.secrets.iter().filter(|_| is_replaced).map(told_secret).collect();
         let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(&new)});

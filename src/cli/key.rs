@@ -54,19 +54,17 @@ fn row(key: &SigningKeyRow, keys: &[ScheduledKey], now: Instant) -> (Vec<String>
         time(standing.since),
         until.clone().unwrap_or_else(|| String::from("another follows")),
     ];
-    let value = json!({
+    let mut value = json!({
         "kid": key.kid,
         "alg": key.algorithm.as_str(),
         "state": state,
         "since": time(standing.since),
         "until": until,
         "has_private_part": key.wrapped_private.is_some(),
-        "announced_at": time(key.announced_at),
-        "activates_at": time(key.activates_at),
-        "retires_at": time(key.retires_at),
-        "unpublished_at": time(key.unpublished_at),
-        "forgotten_at": time(key.forgotten_at),
     });
+    if let (Some(members), Value::Object(times)) = (value.as_object_mut(), key_keeping::times_of(key)) {
+        members.extend(times);
+    }
     (cells, value)
 }
 

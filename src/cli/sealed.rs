@@ -78,10 +78,10 @@ impl Sealed {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
             Sealed::ClientSecret(client_id, row) => {
-                writer.upsert_client_secret(client_id, &SecretRow { sealed_digest: sealed, ..row.clone() })
+                writer.put_secrets(true, &[(client_id.as_str(), SecretRow { sealed_digest: sealed, ..row.clone() })])
             }
             Sealed::ResourceSecret(name, row) => {
-                writer.upsert_resource_secret(name, &SecretRow { sealed_digest: sealed, ..row.clone() })
+                writer.put_secrets(false, &[(name, SecretRow { sealed_digest: sealed, ..row.clone() })])
             }
             Sealed::ProviderSecret(row, _) => {
                 writer.upsert_entry(&CatalogueRow { sealed_secret: Some(sealed), ..row.clone() })
@@ -93,8 +93,8 @@ impl Sealed {
     pub(super) fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, None).map(drop),
-            Sealed::ClientSecret(client_id, row) => writer.remove_client_secret(client_id, &row.id).map(drop),
-            Sealed::ResourceSecret(name, row) => writer.remove_resource_secret(name, &row.id).map(drop),
+            Sealed::ClientSecret(client_id, row) => writer.remove_secrets(true, &[(client_id.as_str(), row.id)]),
+            Sealed::ResourceSecret(name, row) => writer.remove_secrets(false, &[(name, row.id)]),
             Sealed::ProviderSecret(row, _) => writer.erase_entry_secret(row.kind, &row.name),
         }
     }

@@ -34,7 +34,6 @@ impl ClientCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Holds what was read at `version`.
     pub(super) fn keep(&self, client_id: &ClientId, version: i64, client: Option<Arc<RegisteredClient>>) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.len() >= MOST_ENTRIES {

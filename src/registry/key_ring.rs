@@ -6,6 +6,7 @@ use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::instant::Instant;
 use crate::protocol::jwks::PublicKey;
 use crate::protocol::jwt::UnverifiedJws;
+use crate::protocol::key_schedule::KeyTimes;
 use crate::store::StoreError;
 use crate::store::signing_keys::SigningKeyRow;
 
@@ -15,12 +16,9 @@ struct Key {
     public_key: PublicKey,
     /// Absent once retired.
     private: Option<SigningKey>,
-    announced_at: Instant,
-    activates_at: Instant,
-    unpublished_at: Instant,
+    times: KeyTimes,
 }
 
-/// All keys, oldest first.
 #[derive(Debug)]
 pub struct KeyRing(Vec<Key>);
 
@@ -29,7 +27,7 @@ impl KeyRing {
     /// would silently sign with something else.
     pub(super) fn unwrap_all(rows: Vec<SigningKeyRow>, sealer: &Sealer, now: Instant) -> Result<KeyRing, StoreError> {
         // One that can sign may have to, whatever its time.
-        let live = rows.into_iter().filter(|row| row.wrapped_private.is_some() || now < row.forgotten_at);
+        let live = rows.into_iter().filter(|row| row.wrapped_private.is_some() || now < row.times.forgotten_at);
         Ok(KeyRing(live.map(|row| unwrap(row, sealer)).collect::<Result<_, _>>()?))
     }
 
@@ -43,15 +41,15 @@ impl KeyRing {
     fn current(&self, algorithm: SigningAlgorithm, now: Instant) -> Option<&Key> {
         let able = |key: &&Key| key.private.is_some() && key.public_key.algorithm() == algorithm;
         let able = || self.0.iter().filter(able);
-        let active = able().filter(|key| key.activates_at <= now).max_by_key(|key| key.activates_at);
-        active.or_else(|| able().min_by_key(|key| key.activates_at))
+        let active = able().filter(|key| key.times.activates_at <= now).max_by_key(|key| key.times.activates_at);
+        active.or_else(|| able().min_by_key(|key| key.times.activates_at))
     }
 
     /// The keys of the JWKS now, by `kid`: announced, signing, or recently retired.
     pub fn published(&self, now: Instant) -> Vec<(&str, &PublicKey)> {
         let signs =
             |key: &Key| self.current(key.public_key.algorithm(), now).is_some_and(|current| current.kid == key.kid);
-        let is_published = |key: &&Key| signs(key) || (key.announced_at <= now && now < key.unpublished_at);
+        let is_published = |key: &&Key| signs(key) || (key.times.announced_at <= now && now < key.times.unpublished_at);
         self.0.iter().filter(is_published).map(|key| (key.kid.as_str(), &key.public_key)).collect()
     }
 
@@ -60,10 +58,9 @@ impl KeyRing {
         let published = self.published(now);
         let is_published = |key: &&Key| published.iter().any(|(kid, _)| *kid == key.kid);
         let keys = self.0.iter().filter(is_published);
-        keys.map(|key| (key.kid.as_str(), key.public_key.algorithm(), key.activates_at)).collect()
+        keys.map(|key| (key.kid.as_str(), key.public_key.algorithm(), key.times.activates_at)).collect()
     }
 
-    /// Algorithms there is a key for.
     pub fn algorithms(&self, now: Instant) -> Vec<SigningAlgorithm> {
         SigningAlgorithm::ALL.into_iter().filter(|algorithm| self.signing_key(*algorithm, now).is_some()).collect()
     }
@@ -87,14 +84,7 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
     let described =
         private.as_ref().map(|key| key.public_key().clone()).or_else(|| PublicKey::from_jwk(&row.public_jwk));
     let public_key = described.ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
-    Ok(Key {
-        kid: row.kid,
-        public_key,
-        private,
-        announced_at: row.announced_at,
-        activates_at: row.activates_at,
-        unpublished_at: row.unpublished_at,
-    })
+    Ok(Key { kid: row.kid, public_key, private, times: row.times })
 }
 
 fn open(row: &SigningKeyRow, wrapped: &[u8], sealer: &Sealer) -> Result<SigningKey, StoreError> {
@@ -115,19 +105,19 @@ mod tests {
 
     use super::*;
     use crate::crypto::signing::generate;
+    use crate::protocol::key_schedule::KeySeasons;
 
     const DAY: Duration = Duration::from_secs(86_400);
 
     fn key(algorithm: SigningAlgorithm, activates_day: u64, retired: bool) -> Key {
         let private = SigningKey::from_pkcs8(algorithm, &generate(algorithm).unwrap()).unwrap();
+        let seasons = KeySeasons { announce: DAY * 14, sign: DAY * 90, publish: DAY * 14, hint: DAY * 90 };
         let activates_at = Instant::from_seconds(0).plus(DAY * u32::try_from(activates_day).unwrap());
         Key {
             kid: private.kid().to_owned(),
             public_key: private.public_key().clone(),
             private: (!retired).then_some(private),
-            announced_at: activates_at.minus(DAY * 14),
-            activates_at,
-            unpublished_at: activates_at.plus(DAY * 104),
+            times: seasons.active_from(activates_at.minus(DAY * 14), activates_at),
         }
     }
 

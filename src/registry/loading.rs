@@ -75,22 +75,18 @@ pub(super) fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
         ..Catalogue::default()
     };
     for row in rows.entries {
-        add(&mut catalogue, row)?;
+        match row.kind {
+            Kind::IdentityScope => put(&mut catalogue.scopes, row, registered::identity_scope)?,
+            Kind::ResourceScope => put(&mut catalogue.scopes, row, registered::resource_scope)?,
+            Kind::Resource => put(&mut catalogue.resources, row, registered::resource)?,
+            Kind::Tenant => put(&mut catalogue.tenants, row, registered::tenant)?,
+            Kind::IdentityProvider => put(&mut catalogue.identity_providers, row, provider::read)?,
+            Kind::ExtensionGrant => put(&mut catalogue.extension_grants, row, extension_grant::read)?,
+            Kind::AssertionIssuer => put(&mut catalogue.assertion_issuers, row, assertion_issuer::read)?,
+            Kind::Client | Kind::User => {}
+        }
     }
     Ok(catalogue)
-}
-
-fn add(catalogue: &mut Catalogue, row: CatalogueRow) -> Result<(), StoreError> {
-    match row.kind {
-        Kind::IdentityScope => put(&mut catalogue.scopes, row, registered::identity_scope),
-        Kind::ResourceScope => put(&mut catalogue.scopes, row, registered::resource_scope),
-        Kind::Resource => put(&mut catalogue.resources, row, registered::resource),
-        Kind::Tenant => put(&mut catalogue.tenants, row, registered::tenant),
-        Kind::IdentityProvider => put(&mut catalogue.identity_providers, row, provider::read),
-        Kind::ExtensionGrant => put(&mut catalogue.extension_grants, row, extension_grant::read),
-        Kind::AssertionIssuer => put(&mut catalogue.assertion_issuers, row, assertion_issuer::read),
-        Kind::Client | Kind::User => Ok(()),
-    }
 }
 
 fn put<T>(

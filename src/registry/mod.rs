@@ -53,7 +53,6 @@ pub struct Snapshot {
     pub client_ids: HashSet<ClientId>,
     /// Origins that the scripts of any client may come from.
     pub origins: BTreeSet<String>,
-    /// The longest lifetimes that any client registers.
     pub longest_lifetimes: LongestLifetimes,
     /// What clients use although something stronger would do.
     pub weak_settings: Vec<WeakUse>,
@@ -98,17 +97,7 @@ impl Trouble {
     }
 
     fn with_keys(error: &StoreError) -> Trouble {
-        match error {
-            StoreError::Refused(_) => Trouble::ForeignKey,
-            StoreError::Unavailable(_)
-            | StoreError::Severed(_)
-            | StoreError::Busy
-            | StoreError::Conflict(_)
-            | StoreError::Taken(_)
-            | StoreError::Corrupt(_)
-            | StoreError::Denied(_)
-            | StoreError::Query(_) => Trouble::of(error),
-        }
+        if matches!(error, StoreError::Refused(_)) { Trouble::ForeignKey } else { Trouble::of(error) }
     }
 
     pub fn words(self) -> &'static str {

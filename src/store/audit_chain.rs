@@ -21,14 +21,12 @@ use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::instant::{Day, Instant};
 use crate::protocol::registration::timestamp;
 
-/// What the chains of a process share.
 #[derive(Clone, Debug)]
 pub(super) struct Chains(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     clock: Arc<Clock>,
-    /// New at each start.
     process: String,
     audit_days: i32,
     opened: AtomicU32,
@@ -94,7 +92,6 @@ impl Chains {
     }
 }
 
-/// One connection's chain.
 #[derive(Debug)]
 pub(super) struct Chain {
     chains: Chains,
@@ -104,7 +101,6 @@ pub(super) struct Chain {
     is_tentative: bool,
 }
 
-/// How the events of a statement relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Together {
     /// All are written, one after the other.
@@ -113,7 +109,6 @@ pub(super) enum Together {
     Alternatives,
 }
 
-/// Rows ready to be sent.
 #[derive(Debug)]
 pub(super) struct Links {
     parameter: Vec<Value>,
@@ -145,23 +140,17 @@ impl Chain {
         let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
         let is_opened = goes_on.is_none() && !events.is_empty();
         let opening = is_opened.then(|| self.opening());
-        for event in opening.iter() {
-            let row = row(event, at, &head);
-            links.push(&row, &event.detail);
-            head = Head { seq: row.seq, hash: row.hash(), ..head };
-        }
-        for event in events {
+        for event in opening.iter().chain(events) {
             let detail = if event.detail.is_null() { json!({}) } else { event.detail.clone() };
             let row = row(&AuditEvent { detail: detail.clone(), ..event.clone() }, at, &head);
             links.push(&row, &detail);
-            if together == Together::InOrder {
+            if together == Together::InOrder || event.event == OPENED {
                 head = Head { seq: row.seq, hash: row.hash(), ..head };
             }
         }
         links
     }
 
-    /// A chain with nothing in it.
     fn open(&self, today: Day) -> Head {
         let shared = &self.chains.0;
         let number = shared.opened.fetch_add(1, Ordering::Relaxed);
@@ -222,7 +211,6 @@ impl Drop for Chain {
     }
 }
 
-/// The row that follows a head.
 fn row(event: &AuditEvent<'_>, at: Instant, head: &Head) -> AuditRow {
     AuditRow {
         day: head.until,
@@ -260,7 +248,6 @@ fn value(row: &AuditRow, detail: &Value, hash: &Hash) -> Value {
     })
 }
 
-/// The row that is the last of its chain.
 pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
     let (chain, seq, until) = (column(row, "chain")?, column(row, "seq")?, column(row, "day")?);
     Ok(Head { chain, seq, until, hash: hash(row, "hash")? })

@@ -23,15 +23,11 @@ use crate::protocol::instant::{Day, Instant};
 pub struct AuditEvent<'a> {
     /// What happened, in snake_case: `signed_in`, `client_changed`.
     pub event: &'a str,
-    /// The client concerned.
     pub client_id: Option<&'a ClientId>,
-    /// The user concerned.
     pub sub: Option<&'a Subject>,
-    /// The session concerned.
     pub sid: Option<&'a Sid>,
     /// Where the request came from; none for commands.
     pub source: Option<IpAddr>,
-    /// The request's id, as in its log line.
     pub request_id: Option<&'a str>,
     /// More, as an object; `Null` for nothing.
     pub detail: Value,
@@ -59,18 +55,15 @@ pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<(), StoreError> {
     store.write_audited(INSERT, &[], event).map(drop)
 }
 
-/// Writes several, one after the other.
 pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
     store.write(|connection| connection.audited(INSERT, &[], events, Together::InOrder)).map(drop)
 }
 
 impl RegistryWriter<'_> {
-    /// Writes an event with this change.
     pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
         self.audit_all(slice::from_ref(event))
     }
 
-    /// Writes events with this change.
     pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
         self.audited(INSERT, &[], events).map(drop)
     }
@@ -83,7 +76,6 @@ const PAGE: &str = "
 SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
 FROM audit_events WHERE (day, chain, seq) > ($1::int4, $2::text, $3::int8) ORDER BY day, chain, seq LIMIT $4::int8";
 
-/// How many rows are read at once.
 const PAGE_ROWS: usize = 5_000;
 
 /// Passes on every row by day, chain and place, for the verification: all as of one moment, since what comes meanwhile would
@@ -113,15 +105,10 @@ pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result
 /// nothing of what happened, and each command has one.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
-    /// What happened.
     pub event: Option<String>,
-    /// The client concerned.
     pub client_id: Option<String>,
-    /// The user concerned.
     pub sub: Option<String>,
-    /// Not before.
     pub since: Option<Instant>,
-    /// Before.
     pub until: Option<Instant>,
 }
 

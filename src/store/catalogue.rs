@@ -8,7 +8,7 @@ use postgres::types::Json;
 use serde_json::Value;
 
 use super::Store;
-use super::clients::{SecretRow, Versioned, secret};
+use super::clients::{SecretRow, Versioned, registry_version, secret};
 use super::error::StoreError;
 use super::values::column;
 use crate::protocol::registration::Kind;
@@ -31,10 +31,8 @@ pub struct CatalogueRow {
     pub secrets: Vec<SecretRow>,
 }
 
-/// The whole catalogue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CatalogueRows {
-    /// Every entry, by kind and name.
     pub entries: Vec<CatalogueRow>,
     /// Whether some enabled client is registered with `allow_plain_pkce`.
     pub plain_pkce: bool,
@@ -61,24 +59,14 @@ pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
 }
 
 pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
-    let first =
-        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
+    let registry_version = registry_version(rows)?;
+    let idle = rows.iter().filter(|row| column::<Option<bool>>(row, "idle") == Ok(Some(true)));
     let value = CatalogueRows {
         entries: entries(rows)?,
-        plain_pkce: column(first, "plain_pkce")?,
-        idle_identity_providers: idle(rows)?,
+        plain_pkce: rows.first().map_or(Ok(false), |row| column(row, "plain_pkce"))?,
+        idle_identity_providers: idle.map(|row| column(row, "name")).collect::<Result<_, _>>()?,
     };
-    Ok(Versioned { registry_version: column(first, "registry_version")?, value })
-}
-
-fn idle(rows: &[Row]) -> Result<BTreeSet<String>, StoreError> {
-    let mut found = BTreeSet::new();
-    for row in rows {
-        if column::<Option<bool>>(row, "idle")? == Some(true) {
-            found.insert(column(row, "name")?);
-        }
-    }
-    Ok(found)
+    Ok(Versioned { registry_version, value })
 }
 
 /// Folds rows of (entry, secret) that stand together by entry.

@@ -14,14 +14,11 @@ use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretBytes;
 
-/// A registration as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientRow {
-    /// `client_id`
     pub client_id: ClientId,
     /// The registration object, without its secrets.
     pub metadata: Value,
-    /// `enabled`
     pub enabled: bool,
     pub epoch: i64,
     pub installation_epoch: i64,
@@ -36,9 +33,7 @@ pub struct SecretRow {
     pub id: [u8; 16],
     /// Sealed by `crypto`; the store cannot open it.
     pub sealed_digest: SecretBytes,
-    /// `description`
     pub description: String,
-    /// `expires_at`
     pub expires_at: Option<Instant>,
 }
 
@@ -47,7 +42,6 @@ pub struct SecretRow {
 pub struct Versioned<T> {
     /// Usable only while the registry stands at this version.
     pub registry_version: i64,
-    /// What was read.
     pub value: T,
 }
 
@@ -59,7 +53,6 @@ LEFT JOIN clients c ON c.client_id = $1::text
 LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY s.created_at, s.id";
 
-/// Reads a client with its secrets, disabled or not.
 pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<ClientRow>>, StoreError> {
     let rows = store.read(|connection| connection.query(FIND, &[&client_id.as_str()]))?;
     versioned(&rows)
@@ -75,7 +68,6 @@ SELECT i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoc
 FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY c.client_id, s.created_at, s.id";
 
-/// Every client, by client_id.
 pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
     clients(&store.read(|connection| connection.query(LIST, &[]))?)
 }
@@ -129,7 +121,7 @@ pub fn names(store: &Store) -> Result<Versioned<HashSet<ClientId>>, StoreError> 
     Ok(Versioned { registry_version, value: names.map(|name| name.map(ClientId::new)).collect::<Result<_, _>>()? })
 }
 
-fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
+pub(super) fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
     let first =
         rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
     column(first, "registry_version")
@@ -155,9 +147,7 @@ pub fn origins(store: &Store) -> Result<Versioned<Vec<String>>, StoreError> {
 /// The longest lifetimes that any registration names; `None` where none does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LongestLifetimes {
-    /// `refresh_token_lifetime`
     pub refresh_token: Option<Duration>,
-    /// `access_token_lifetime`
     pub access_token: Option<Duration>,
 }
 
@@ -166,7 +156,6 @@ SELECT max((metadata->>'refresh_token_lifetime')::int8) AS refresh_token,
        max((metadata->>'access_token_lifetime')::int8) AS access_token
 FROM clients";
 
-/// Reads how far ahead partitions must reach.
 pub fn longest_lifetimes(store: &Store) -> Result<LongestLifetimes, StoreError> {
     lifetimes(&store.read(|connection| connection.query_one(LONGEST_LIFETIMES, &[]))?)
 }

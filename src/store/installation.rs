@@ -24,7 +24,6 @@ pub struct InstallationReading {
     pub took: Duration,
 }
 
-/// Whose database this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// 16 random bytes made at the first `migrate`; salts every derived key.
@@ -35,7 +34,6 @@ pub struct Installation {
 
 const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
 
-/// Reads version and clock.
 pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
     let (row, asked, took) = store.read(|connection| {
         let asked = Monotonic::now();
@@ -100,7 +98,6 @@ WITH revoked AS (
 INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $1::json) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Ends every session, code, grant and token that there is.
 pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     store.write_audited(REVOKE_EVERYTHING, &[], audit).map(drop)
 }

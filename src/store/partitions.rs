@@ -23,7 +23,6 @@ pub struct Horizons {
     pub grants: Duration,
     /// `sessions` and what hangs on them: session lifetime and the longest access token lifetime together.
     pub sessions: Duration,
-    /// `revoked_tokens`: the longest access token lifetime.
     pub revoked_tokens: Duration,
     /// `used_assertions`: the longest assertion accepted.
     pub used_assertions: Duration,
@@ -31,14 +30,11 @@ pub struct Horizons {
     pub audit_events: Duration,
 }
 
-/// What maintenance did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maintained {
     /// Whether another process was at it; then nothing was done.
     pub left_to_another: bool,
-    /// Partitions made.
     pub made: Vec<String>,
-    /// Partitions dropped.
     pub dropped: Vec<String>,
     /// Partitions that are over but in use by a long transaction: left for the next time.
     pub postponed: Vec<String>,
@@ -315,21 +311,5 @@ mod tests {
         let later = Day(TODAY.0 + 500);
         let made = table(1).missing(&present, later);
         assert!(made.len() <= 13 && made[0].from == later.0 - 1, "{made:?}");
-    }
-
-    #[test]
-    fn one_width_too_little_is_not_ready() {
-        let table = table(30);
-        let made = table.missing(&[], TODAY);
-        assert!(!table.is_ahead(&made[..made.len() - 2], TODAY));
-        assert!(!table.is_ahead(&[], TODAY));
-    }
-
-    #[test]
-    fn a_partition_is_over_a_day_after_its_bound() {
-        let range = Range::of("session_clients_20770_20776").unwrap();
-        assert_eq!(range, Range { from: 20_770, to: 20_776 });
-        assert!(range.is_over(Day(20_777)) && !range.is_over(Day(20_776)));
-        assert!(Range::of("grants_old").is_err());
     }
 }

@@ -44,15 +44,11 @@ const AWAY: Duration = Duration::from_secs(1);
 const LATELY: Duration = Duration::from_secs(60);
 /// A connection idle for longer proves that it lives before it is used.
 const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
-/// Workers that must stay free of the database, for liveness and for what needs none.
 pub const WORKERS_KEPT_FREE: usize = 4;
 
-/// What the store needs to know.
 #[derive(Clone, Debug)]
 pub struct DatabaseSettings {
-    /// `GATEPOST_DATABASE_URL`
     pub url: SecretText,
-    /// Connections at most.
     pub connections: u32,
     /// Worker threads of the server; all but four may use the database at once.
     pub workers: usize,
@@ -66,14 +62,10 @@ pub struct DatabaseSettings {
     pub audit_days: u16,
 }
 
-/// Connections of the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolFigures {
-    /// Open ones.
     pub connections: u32,
-    /// Of those, unused ones.
     pub idle: u32,
-    /// At most.
     pub most: u32,
 }
 
@@ -225,7 +217,6 @@ impl Store {
         &self.0.confirmed
     }
 
-    /// How the pool stands; for metrics.
     pub fn pool_figures(&self) -> PoolFigures {
         let state = self.0.pool.state();
         PoolFigures { connections: state.connections, idle: state.idle_connections, most: self.0.pool.max_size() }
@@ -345,7 +336,6 @@ impl Store {
         StoreError::Unavailable(String::from("no connection in time"))
     }
 
-    /// Milliseconds since the store was opened.
     fn since_start(&self) -> u64 {
         u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }

@@ -14,7 +14,6 @@ use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::user::UserEntry;
 
-/// A user that a description fits.
 #[derive(Clone, Debug)]
 pub struct FoundUser {
     /// Which description, from 0.
@@ -93,13 +92,25 @@ SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled A
 
 const REMOVE_CLIENTS: &str = "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
 
+const PUT_CLIENT_SECRETS: &str = "
+INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])
+ON CONFLICT (client_id, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+
+const PUT_RESOURCE_SECRETS: &str = "
+INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])
+ON CONFLICT (resource, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+
 const REMOVE_CLIENT_SECRETS: &str = "
 DELETE FROM client_secrets s USING unnest($1::text[], $2::bytea[]) AS g (client_id, id)
 WHERE s.client_id = g.client_id AND s.id = g.id";
 
-const INSERT_CLIENT_SECRETS: &str = "
-INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])";
+const REMOVE_RESOURCE_SECRETS: &str = "
+DELETE FROM resource_secrets s USING unnest($1::text[], $2::bytea[]) AS g (resource, id)
+WHERE s.resource = g.resource AND s.id = g.id";
 
 const ERASE_ENTRY_SECRET: &str = "
 UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = $1::text AND name = $2::text";
@@ -113,7 +124,6 @@ pub struct PutClient<'a> {
 }
 
 impl RegistryWriter<'_> {
-    /// Registers clients or replaces their registrations. Disabling ends what was issued to one.
     pub fn upsert_clients(&mut self, clients: &[PutClient<'_>]) -> Result<(), StoreError> {
         let rows: Vec<Value> = clients
             .iter()
@@ -127,7 +137,6 @@ impl RegistryWriter<'_> {
         Ok(())
     }
 
-    /// Removes clients with their secrets and consents; answers what those were that there were, by `client_id`.
     pub fn remove_clients(&mut self, clients: &[&ClientId]) -> Result<BTreeMap<ClientId, Value>, StoreError> {
         let names: Vec<&str> = clients.iter().map(|client_id| client_id.as_str()).collect();
         let rows = self.query(REMOVE_CLIENTS, &[&names])?;
@@ -137,25 +146,26 @@ impl RegistryWriter<'_> {
         removed.collect()
     }
 
-    /// Removes secrets, each of its client.
-    pub fn remove_client_secrets(&mut self, secrets: &[(&ClientId, [u8; 16])]) -> Result<(), StoreError> {
-        let clients: Vec<&str> = secrets.iter().map(|(client_id, _)| client_id.as_str()).collect();
-        let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
-        self.execute(REMOVE_CLIENT_SECRETS, &[&clients, &ids]).map(drop)
-    }
-
-    /// Adds secrets, each to its client.
-    pub fn insert_client_secrets(&mut self, secrets: &[(&ClientId, SecretRow)]) -> Result<(), StoreError> {
-        let clients: Vec<&str> = secrets.iter().map(|(client_id, _)| client_id.as_str()).collect();
+    /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of the same id.
+    pub fn put_secrets(&mut self, of_clients: bool, secrets: &[(&str, SecretRow)]) -> Result<(), StoreError> {
+        let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
         let rows = secrets.iter().map(|(_, row)| row);
         let ids: Vec<&[u8]> = rows.clone().map(|row| &row.id[..]).collect();
         let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
         let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
         let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
-        self.execute(INSERT_CLIENT_SECRETS, &[&clients, &ids, &digests, &descriptions, &expiries]).map(drop)
+        let sql = if of_clients { PUT_CLIENT_SECRETS } else { PUT_RESOURCE_SECRETS };
+        self.execute(sql, &[&owners, &ids, &digests, &descriptions, &expiries]).map(drop)
     }
 
-    /// Takes the sealed secret out of an entry.
+    /// Removes secrets of clients, or of resources, each named by its owner and its id.
+    pub fn remove_secrets(&mut self, of_clients: bool, secrets: &[(&str, [u8; 16])]) -> Result<(), StoreError> {
+        let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
+        let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
+        let sql = if of_clients { REMOVE_CLIENT_SECRETS } else { REMOVE_RESOURCE_SECRETS };
+        self.execute(sql, &[&owners, &ids]).map(drop)
+    }
+
     pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
         self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
     }

@@ -12,7 +12,7 @@ use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
 use super::catalogue::{self, CatalogueRow, CatalogueRows};
-use super::clients::{self, ClientRow, LongestLifetimes, SecretRow};
+use super::clients::{self, ClientRow, LongestLifetimes};
 use super::endings::CONFIRM;
 use super::error::StoreError;
 use super::registry_batches::PutClient;
@@ -99,22 +99,11 @@ WITH revoked AS (
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
 
-const INSERT_CLIENT_SECRET: &str = "
-INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
-VALUES ($1::text, $2::bytea, $3::bytea, $4::text, $5::timestamptz)
-ON CONFLICT (client_id, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
-
-const REMOVE_CLIENT_SECRET: &str = "DELETE FROM client_secrets WHERE client_id = $1::text AND id = $2::bytea";
-
-/// Clients.
 impl RegistryWriter<'_> {
-    /// Reads a client as it stands within this change.
     pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
         Ok(clients::versioned(&self.transaction.query(clients::FIND, &[&client_id.as_str()])?)?.value)
     }
 
-    /// Reads every client as it stands within this change.
     pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
         clients::clients(&self.transaction.query(clients::LIST, &[])?)
     }
@@ -141,19 +130,6 @@ impl RegistryWriter<'_> {
         self.note_revoked_client(client_id.to_string());
         Ok(!revoked.is_empty())
     }
-
-    /// Adds a secret, or replaces the one of the same id.
-    pub fn upsert_client_secret(&mut self, client_id: &ClientId, secret: &SecretRow) -> Result<(), StoreError> {
-        let sealed = secret.sealed_digest.expose();
-        let values: [&(dyn ToSql + Sync); 5] =
-            [&client_id.as_str(), &&secret.id[..], &sealed, &secret.description, &secret.expires_at];
-        self.execute(INSERT_CLIENT_SECRET, &values).map(drop)
-    }
-
-    /// Removes a secret; `false` when there was none.
-    pub fn remove_client_secret(&mut self, client_id: &ClientId, id: &[u8; 16]) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_CLIENT_SECRET, &[&client_id.as_str(), &&id[..]])? > 0)
-    }
 }
 
 const UPSERT_ENTRY: &str = "
@@ -166,17 +142,7 @@ const REMOVE_ENTRY: &str = "
 WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
 DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text RETURNING document";
 
-const INSERT_RESOURCE_SECRET: &str = "
-INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
-VALUES ($1::text, $2::bytea, $3::bytea, $4::text, $5::timestamptz)
-ON CONFLICT (resource, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
-
-const REMOVE_RESOURCE_SECRET: &str = "DELETE FROM resource_secrets WHERE resource = $1::text AND id = $2::bytea";
-
-/// The catalogue.
 impl RegistryWriter<'_> {
-    /// Reads the catalogue as it stands within this change.
     pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
         Ok(catalogue::versioned(&self.transaction.query(catalogue::LOAD, &[])?)?.value)
     }
@@ -187,24 +153,10 @@ impl RegistryWriter<'_> {
         self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
     }
 
-    /// Removes an entry with its secrets; answers what it was, where there was one.
     pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
         self.wrote = true;
         let removed = self.transaction.query_opt(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
         removed.map(|row| Ok(column::<Json<Value>>(&row, "document")?.0)).transpose()
-    }
-
-    /// Adds a resource's secret, or replaces the one of the same id.
-    pub fn upsert_resource_secret(&mut self, resource: &str, secret: &SecretRow) -> Result<(), StoreError> {
-        let sealed = secret.sealed_digest.expose();
-        let values: [&(dyn ToSql + Sync); 5] =
-            [&resource, &&secret.id[..], &sealed, &secret.description, &secret.expires_at];
-        self.execute(INSERT_RESOURCE_SECRET, &values).map(drop)
-    }
-
-    /// Removes a resource's secret; `false` when there was none.
-    pub fn remove_resource_secret(&mut self, resource: &str, id: &[u8; 16]) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_RESOURCE_SECRET, &[&resource, &&id[..]])? > 0)
     }
 }
 
@@ -234,23 +186,16 @@ INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHIN
 /// A user as it shall be.
 #[derive(Clone, Debug)]
 pub struct UserChange<'a> {
-    /// Who.
     pub sub: &'a Subject,
-    /// `username`
     pub username: Option<&'a str>,
-    /// `tenant`
     pub tenant: Option<&'a TenantName>,
-    /// `enabled`
     pub enabled: bool,
-    /// `claims`
     pub claims: &'a Map<String, Value>,
     /// PHC string; `None` leaves the present one.
     pub password_hash: Option<&'a SecretText>,
 }
 
-/// Users.
 impl RegistryWriter<'_> {
-    /// Reads a user by subject, within this change.
     pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
         self.transaction.query_opt(users::FIND, &[&sub.as_str()])?.as_ref().map(users::user).transpose()
     }
@@ -337,7 +282,6 @@ impl<'a> RegistryWriter<'a> {
         &mut self.transaction
     }
 
-    /// Runs a statement that writes and answers with rows.
     pub(super) fn query(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
         Ok(self.transaction.query(sql, values)?)

@@ -5,68 +5,31 @@ use postgres::types::{Json, ToSql};
 use serde_json::Value;
 
 use super::Store;
-use super::clients::Versioned;
+use super::clients::{Versioned, registry_version};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
 use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::instant::Instant;
 use crate::protocol::key_schedule::{KeyTimes, ScheduledKey};
 use crate::protocol::secret::SecretBytes;
 
-/// One key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SigningKeyRow {
     /// RFC 7638 thumbprint.
     pub kid: String,
-    /// What it signs with.
     pub algorithm: SigningAlgorithm,
     /// Wrapped PKCS#8; `None` once retired.
     pub wrapped_private: Option<SecretBytes>,
-    /// The JWK as published.
     pub public_jwk: Value,
-    /// From when it stands in the JWKS.
-    pub announced_at: Instant,
-    /// From when it may sign.
-    pub activates_at: Instant,
-    /// Until when it may sign.
-    pub retires_at: Instant,
-    /// Until when it stands in the JWKS.
-    pub unpublished_at: Instant,
-    /// Until when it checks hints.
-    pub forgotten_at: Instant,
+    pub times: KeyTimes,
 }
 
 impl SigningKeyRow {
-    /// Its turning points.
-    pub fn times(&self) -> KeyTimes {
-        KeyTimes {
-            announced_at: self.announced_at,
-            activates_at: self.activates_at,
-            retires_at: self.retires_at,
-            unpublished_at: self.unpublished_at,
-            forgotten_at: self.forgotten_at,
-        }
-    }
-
-    /// The same key with other times.
-    pub fn rescheduled(&self, times: KeyTimes) -> SigningKeyRow {
-        SigningKeyRow {
-            announced_at: times.announced_at,
-            activates_at: times.activates_at,
-            retires_at: times.retires_at,
-            unpublished_at: times.unpublished_at,
-            forgotten_at: times.forgotten_at,
-            ..self.clone()
-        }
-    }
-
-    /// As the core sees it.
     pub fn to_core(&self) -> ScheduledKey {
         ScheduledKey {
             kid: self.kid.clone(),
             algorithm: self.algorithm,
-            times: self.times(),
+            times: self.times,
             can_sign: self.wrapped_private.is_some(),
         }
     }
@@ -75,15 +38,12 @@ impl SigningKeyRow {
 pub(super) const LOAD: &str = "
 SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true ORDER BY k.activates_at, k.kid";
 
-/// Reads every key, oldest first.
 pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
     versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
 }
 
 pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
-    let first =
-        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
-    let registry_version = column(first, "registry_version")?;
+    let registry_version = registry_version(rows)?;
     let value = rows.iter().filter_map(|row| key(row).transpose()).collect::<Result<_, _>>()?;
     Ok(Versioned { registry_version, value })
 }
@@ -96,11 +56,13 @@ fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
         algorithm: algorithm.ok_or_else(|| StoreError::Corrupt(String::from("column algorithm")))?,
         wrapped_private: column::<Option<&[u8]>>(row, "wrapped_private")?.map(SecretBytes::new),
         public_jwk: column::<Json<Value>>(row, "public_jwk")?.0,
-        announced_at: column(row, "announced_at")?,
-        activates_at: column(row, "activates_at")?,
-        retires_at: column(row, "retires_at")?,
-        unpublished_at: column(row, "unpublished_at")?,
-        forgotten_at: column(row, "forgotten_at")?,
+        times: KeyTimes {
+            announced_at: column(row, "announced_at")?,
+            activates_at: column(row, "activates_at")?,
+            retires_at: column(row, "retires_at")?,
+            unpublished_at: column(row, "unpublished_at")?,
+            forgotten_at: column(row, "forgotten_at")?,
+        },
     }))
 }
 
@@ -125,19 +87,19 @@ impl RegistryWriter<'_> {
         Ok(versioned(&self.reading().query(LOAD, &[])?)?.value)
     }
 
-    /// Adds a key. `Taken` when one of that kid is there.
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
         let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
+        let times = &key.times;
         let values: [&(dyn ToSql + Sync); 9] = [
             &key.kid,
             &key.algorithm.as_str(),
             &wrapped,
             &Json(&key.public_jwk),
-            &key.announced_at,
-            &key.activates_at,
-            &key.retires_at,
-            &key.unpublished_at,
-            &key.forgotten_at,
+            &times.announced_at,
+            &times.activates_at,
+            &times.retires_at,
+            &times.unpublished_at,
+            &times.forgotten_at,
         ];
         self.execute(INSERT_KEY, &values).map(drop)
     }
@@ -149,13 +111,12 @@ impl RegistryWriter<'_> {
     }
 
     /// Takes over a key's instants from `activates_at` on.
-    pub fn reschedule_signing_key(&mut self, key: &SigningKeyRow) -> Result<bool, StoreError> {
+    pub fn reschedule_signing_key(&mut self, kid: &str, times: &KeyTimes) -> Result<bool, StoreError> {
         let values: [&(dyn ToSql + Sync); 5] =
-            [&key.kid, &key.activates_at, &key.retires_at, &key.unpublished_at, &key.forgotten_at];
+            [&kid, &times.activates_at, &times.retires_at, &times.unpublished_at, &times.forgotten_at];
         Ok(self.execute(RESCHEDULE_KEY, &values)? > 0)
     }
 
-    /// Removes a key altogether.
     pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
         Ok(self.execute(REMOVE_KEY, &[&kid])? > 0)
     }

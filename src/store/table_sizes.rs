@@ -6,10 +6,8 @@ use super::Store;
 use super::error::StoreError;
 use super::values::column;
 
-/// One table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSize {
-    /// Its name.
     pub table: String,
     /// Partitions it is in; 0 when it is in one piece.
     pub partitions: i64,
@@ -27,7 +25,6 @@ WHERE ours.oid = to_regclass('installation')
 GROUP BY t.oid, t.relname
 ORDER BY t.relname";
 
-/// All tables of ours, by name.
 pub fn read(store: &Store) -> Result<Vec<TableSize>, StoreError> {
     let rows = store.read(|connection| connection.query(SIZES, &[]))?;
     rows.iter().map(size).collect()

@@ -3,6 +3,7 @@
 use gatepost::protocol::client::SigningAlgorithm;
 use gatepost::protocol::identifiers::ClientId;
 use gatepost::protocol::instant::Instant;
+use gatepost::protocol::key_schedule::KeyTimes;
 use gatepost::protocol::registration::Kind;
 use gatepost::protocol::secret::SecretBytes;
 use gatepost::store::audit_events::AuditEvent;
@@ -49,8 +50,7 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     store
         .change_registry(|writer| {
             writer.upsert_client(&web(), &metadata, true)?;
-            writer.upsert_client_secret(&web(), &secret(1))?;
-            writer.upsert_client_secret(&web(), &secret(2))?;
+            writer.put_secrets(true, &[(web().as_str(), secret(1)), (web().as_str(), secret(2))])?;
             writer.upsert_client(&ClientId::new("other"), &json!({}), false)
         })
         .unwrap();
@@ -128,7 +128,7 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
         .change_registry(|writer| {
             writer.upsert_entry(&entry(Kind::IdentityScope, "profile"))?;
             writer.upsert_entry(&entry(Kind::Resource, "orders"))?;
-            writer.upsert_resource_secret("orders", &secret(3))?;
+            writer.put_secrets(false, &[("orders", secret(3))])?;
             writer.upsert_client(&web(), &json!({"allow_plain_pkce": true}), true)
         })
         .unwrap();
@@ -175,25 +175,30 @@ fn a_key_is_stored_rescheduled_erased_and_forgotten() {
         algorithm: SigningAlgorithm::Es256,
         wrapped_private: Some(SecretBytes::new(*b"wrapped")),
         public_jwk: json!({"kty": "EC"}),
-        announced_at: at(1),
-        activates_at: at(2),
-        retires_at: at(3),
-        unpublished_at: at(4),
-        forgotten_at: at(5),
+        times: KeyTimes {
+            announced_at: at(1),
+            activates_at: at(2),
+            retires_at: at(3),
+            unpublished_at: at(4),
+            forgotten_at: at(5),
+        },
     };
     assert!(signing_keys::load(&store).unwrap().value.is_empty());
     store.change_registry(|writer| writer.insert_signing_key(&key)).unwrap();
     assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
     assert!(matches!(store.change_registry(|writer| writer.insert_signing_key(&key)), Err(StoreError::Taken(_))));
-    (key.retires_at, key.wrapped_private) = (at(4), None);
+    (key.times.retires_at, key.wrapped_private) = (at(4), None);
     store
         .change_registry(|writer| {
-            writer.reschedule_signing_key(&key)?;
+            writer.reschedule_signing_key(&key.kid, &key.times)?;
             writer.rewrap_signing_key("k1", None)
         })
         .unwrap();
     assert_eq!(signing_keys::load(&store).unwrap().value, [key.clone()]);
-    key.retires_at = at(1);
-    assert!(store.change_registry(|writer| writer.reschedule_signing_key(&key)).is_err(), "retired before it signs");
+    key.times.retires_at = at(1);
+    assert!(
+        store.change_registry(|writer| writer.reschedule_signing_key(&key.kid, &key.times)).is_err(),
+        "retired before it signs"
+    );
     assert!(store.change_registry(|writer| writer.remove_signing_key("k1")).unwrap());
 }

@@ -11,7 +11,7 @@ use crate::crypto::password::PasswordHashing;
 use crate::crypto::sealing::Sealer;
 use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::registration::document::Entry;
-use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step, Verb};
+use crate::protocol::registration::plan::{Change, FieldChange, Plan, SecretChanges, Step, Verb};
 use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::registration::{Kind, Problem};
 use crate::protocol::secret::{SecretBytes, SecretText};
@@ -86,15 +86,17 @@ impl Enactment<'_> {
         for (client_id, entry, change) in clients {
             let enabled = entry.document.get("enabled") != Some(&Value::Bool(false));
             rows.push(PutClient { client_id, metadata: &entry.document, enabled });
-            gone.extend(change.secrets.removed.iter().map(|id| (client_id, *id)));
-            new.extend(change.secrets.added.iter().map(|secret| (client_id, secrets::sealed(secret, self.sealer))));
+            gone.extend(change.secrets.removed.iter().map(|id| (client_id.as_str(), *id)));
+            new.extend(
+                change.secrets.added.iter().map(|secret| (client_id.as_str(), secrets::sealed(secret, self.sealer))),
+            );
             let mut event = audit_event("client_changed", detail(change));
             event.client_id = Some(client_id);
             events.push(event);
         }
         writer.upsert_clients(&rows)?;
-        writer.remove_client_secrets(&gone)?;
-        writer.insert_client_secrets(&new)?;
+        writer.remove_secrets(true, &gone)?;
+        writer.put_secrets(true, &new)?;
         Ok(writer.audit_all(&events)?)
     }
 
@@ -109,11 +111,12 @@ impl Enactment<'_> {
             sealed_secret,
             secrets: Vec::new(),
         })?;
-        for id in &change.secrets.removed {
-            writer.remove_resource_secret(name, id)?;
-        }
-        for secret in &change.secrets.added {
-            writer.upsert_resource_secret(name, &secrets::sealed(secret, self.sealer))?;
+        let SecretChanges { removed, added, .. } = &change.secrets;
+        if entry.kind == Kind::Resource && !(removed.is_empty() && added.is_empty()) {
+            let gone: Vec<_> = removed.iter().map(|id| (name.as_str(), *id)).collect();
+            let new: Vec<_> = added.iter().map(|one| (name.as_str(), secrets::sealed(one, self.sealer))).collect();
+            writer.remove_secrets(false, &gone)?;
+            writer.put_secrets(false, &new)?;
         }
         Ok(writer.audit(&audit_event("registration_changed", detail(change)))?)
     }

@@ -59,7 +59,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
 
 fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
     let keys = signing_keys::load(&operator.store)?.value;
-    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.activates_at <= now);
+    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
     Ok(able.map(|key| key.algorithm).collect())
 }
 

@@ -65,7 +65,7 @@ fn import(
     let alg = key.algorithm.as_str();
     let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
     writer.audit(&audit_event("signing_key_imported", detail))?;
-    let line = format!("{alg}: {} signs from {}", row.kid, time(row.activates_at));
+    let line = format!("{alg}: {} signs from {}", row.kid, time(row.times.activates_at));
     Ok((row.kid, line))
 }
 

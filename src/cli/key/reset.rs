@@ -93,11 +93,11 @@ fn end(
     seasons: &KeySeasons,
     now: Instant,
 ) -> Result<(), Failure> {
-    if now <= row.activates_at {
+    if now <= row.times.activates_at {
         writer.remove_signing_key(&row.kid)?;
-    } else if now < row.retires_at {
-        let times = seasons.retiring_at(row.announced_at, row.activates_at, now);
-        writer.reschedule_signing_key(&row.rescheduled(times))?;
+    } else if now < row.times.retires_at {
+        let times = seasons.retiring_at(row.times.announced_at, row.times.activates_at, now);
+        writer.reschedule_signing_key(&row.kid, &times)?;
     }
     Ok(())
 }

@@ -96,14 +96,14 @@ impl Rotation {
         let waiting = kid.and_then(|kid| rows.iter().find(|row| row.kid == kid));
         let successor = match waiting {
             Some(key) if !self.at_once => {
-                let (kid, from) = (&key.kid, time(key.activates_at));
+                let (kid, from) = (&key.kid, time(key.times.activates_at));
                 return Ok(format!("{}: {kid} is announced already and signs from {from}", algorithm.as_str()));
             }
             // Some clients know it already: better than a key that nobody does.
             Some(key) => {
-                let key = key.rescheduled(self.seasons.active_from(key.announced_at, self.now));
-                writer.reschedule_signing_key(&key)?;
-                key
+                let times = self.seasons.active_from(key.times.announced_at, self.now);
+                writer.reschedule_signing_key(&key.kid, &times)?;
+                SigningKeyRow { times, ..key.clone() }
             }
             None => {
                 let key = new_key(algorithm, self.times_of_new_key(), &self.sealer)?;
@@ -117,7 +117,7 @@ impl Rotation {
             "kid": successor.kid, "alg": algorithm.as_str(), "old": old, "new": times_of(&successor), "replaced": replaced,
         });
         writer.audit(&audit_event("signing_key_rotated", detail))?;
-        Ok(format!("{}: {} signs from {}", algorithm.as_str(), successor.kid, time(successor.activates_at)))
+        Ok(format!("{}: {} signs from {}", algorithm.as_str(), successor.kid, time(successor.times.activates_at)))
     }
 
     pub(super) fn times_of_new_key(&self) -> KeyTimes {
@@ -135,9 +135,9 @@ impl Rotation {
         let old = current(&scheduled, successor.algorithm, self.now);
         let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(None) };
         // Of one instant, it never signed.
-        let ends = successor.activates_at.max(old.activates_at.plus(Duration::from_micros(1)));
-        let times = self.seasons.retiring_at(old.announced_at, old.activates_at, ends);
-        writer.reschedule_signing_key(&old.rescheduled(times))?;
+        let ends = successor.times.activates_at.max(old.times.activates_at.plus(Duration::from_micros(1)));
+        let times = self.seasons.retiring_at(old.times.announced_at, old.times.activates_at, ends);
+        writer.reschedule_signing_key(&old.kid, &times)?;
         if self.at_once {
             writer.rewrap_signing_key(&old.kid, None)?;
         }
