@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::super::document::Document;
 use super::super::kind::{Kind, Mention};
 use super::super::problem::{Problem, shown};
-use super::super::user::UserEntry;
 use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
 use crate::protocol::identifiers::Subject;
 
@@ -44,15 +43,35 @@ pub(super) fn removals<'d>(
     problems: &mut Vec<Problem>,
 ) -> Vec<Change<'d>> {
     let mut removals = Vec::new();
-    for subject in removed_users(document, users, pruning) {
-        let username = users.users.get(&subject).map_or("", UserEntry::designation).to_owned();
-        removals.push(removal(Step::RemoveUser { subject, username }));
+    if pruning.covers(Kind::User) {
+        let meant = document.users.iter().zip(&users.named);
+        let kept: BTreeSet<&Subject> =
+            meant.filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref())).collect();
+        for (subject, user) in users.users.iter().filter(|(subject, _)| !kept.contains(subject)) {
+            let step = Step::RemoveUser { subject: subject.clone(), username: user.designation().to_owned() };
+            removals.push(removal(step));
+        }
     }
+    let given: BTreeSet<(Kind, &str)> =
+        document.entries.iter().map(|entry| (entry.kind, entry.name.as_str())).collect();
+    let called: BTreeSet<(&str, &str)> = given.iter().map(|(kind, name)| (kind.called(), *name)).collect();
+    // Names that nothing will have any longer: a scope may come back as one of the other kind.
+    let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (kind, name) in registered.objects.keys().filter(|(kind, name)| !pruning.keeps(*kind, name)) {
         removals.push(removal(Step::Remove { kind: *kind, name: name.clone() }));
+        gone.extend(Some((kind.called(), name.as_str())).filter(|name| !called.contains(name)));
     }
-    let gone = gone(document, &removals);
-    check_what_stays(document, registered, pruning, &gone, problems);
+    // What the document does not name stays as it is: it must not be left pointing at nothing.
+    let stays = |kind: Kind, name: &String| !given.contains(&(kind, name.as_str())) && pruning.keeps(kind, name);
+    for ((kind, name), object) in registered.objects.iter().filter(|((kind, name), _)| stays(*kind, name)) {
+        for Mention { called, name: target, .. } in kind.mentions(&object.document) {
+            if gone.contains(&(called, target)) {
+                let rule =
+                    format!("is not in this document and names {called} {}, which would be removed", shown(target));
+                problems.push(Problem::new(format!("{} {}", kind.as_str(), shown(name)), rule));
+            }
+        }
+    }
     for tenant in users.tenants_of_others.iter().filter(|_| !pruning.covers(Kind::User)) {
         if gone.contains(&(Kind::Tenant.called(), tenant.as_str())) {
             let place = format!("tenant {}", shown(tenant));
@@ -64,52 +83,4 @@ pub(super) fn removals<'d>(
 
 fn removal(step: Step<'_>) -> Change<'_> {
     Change { verb: Verb::Remove, step, fields: Vec::new(), secrets: SecretChanges::default() }
-}
-
-fn removed_users(document: &Document, users: &RegisteredUsers, pruning: &Pruning) -> Vec<Subject> {
-    if !pruning.covers(Kind::User) {
-        return Vec::new();
-    }
-    let meant =
-        document.users.iter().zip(&users.named).filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref()));
-    let kept: BTreeSet<&Subject> = meant.collect();
-    users.users.keys().filter(|subject| !kept.contains(subject)).cloned().collect()
-}
-
-/// Names that nothing will have any longer: a scope may come back as one of the other kind.
-fn gone<'r>(document: &Document, removals: &'r [Change<'_>]) -> BTreeSet<(&'static str, &'r str)> {
-    let present: BTreeSet<(&str, &str)> =
-        document.entries.iter().map(|entry| (entry.kind.called(), entry.name.as_str())).collect();
-    let named = |change: &'r Change<'_>| match &change.step {
-        Step::Remove { kind, name } => Some((kind.called(), name.as_str())),
-        Step::Put(_) | Step::AddUser { .. } | Step::ChangeUser { .. } | Step::RemoveUser { .. } => None,
-    };
-    removals.iter().filter_map(named).filter(|name| !present.contains(name)).collect()
-}
-
-/// What the document does not name stays as it is: it must not be left pointing at nothing.
-fn check_what_stays(
-    document: &Document,
-    registered: &Registered,
-    pruning: &Pruning,
-    gone: &BTreeSet<(&str, &str)>,
-    problems: &mut Vec<Problem>,
-) {
-    if gone.is_empty() {
-        return;
-    }
-    let given: BTreeSet<(Kind, &str)> =
-        document.entries.iter().map(|entry| (entry.kind, entry.name.as_str())).collect();
-    for ((kind, name), object) in &registered.objects {
-        if given.contains(&(*kind, name)) || !pruning.keeps(*kind, name) {
-            continue;
-        }
-        for Mention { called, name: target, .. } in kind.mentions(&object.document) {
-            if gone.contains(&(called, target)) {
-                let rule =
-                    format!("is not in this document and names {called} {}, which would be removed", shown(target));
-                problems.push(Problem::new(format!("{} {}", kind.as_str(), shown(name)), rule));
-            }
-        }
-    }
 }
