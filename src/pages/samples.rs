@@ -8,9 +8,9 @@ use super::account::{
 };
 use super::brand::Brand;
 use super::consent::{self, ConsentScope, ConsentView};
-use super::device::{self, DecidedView, DeviceView, UserCodeProblem, UserCodeView};
+use super::device::{self, DeviceView, UserCodeProblem, UserCodeView};
 use super::error::{self, ErrorView, Problem};
-use super::form_post::{self, FormPostView};
+use super::form_post;
 use super::frame::{Account, Chrome, Client};
 use super::home;
 use super::language::Language;
@@ -63,8 +63,8 @@ pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
         let (problem, reason_code, reason_text) = (Problem::BadRequest, Some("GP1207"), Some(name));
         let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
         add("error", error::page(&ErrorView { chrome, problem, reason_code, reason_text, home, sign_in }));
-        let (action, fields) = ("https://client.example/cb?a=1&b='", &[("state", name), (name, "x"), ("code", "C")]);
-        add("form_post", form_post::page(&FormPostView { chrome, action, fields }));
+        let fields = [("state", name), (name, "x"), ("code", "C")].map(|(name, value)| (name, value.to_owned()));
+        add("form_post", form_post::page(chrome, "https://client.example/cb?a=1&b='", &fields));
         add("home", home::page(chrome, "/auth/account?ui_locales=de"));
     }
     pages
@@ -171,7 +171,7 @@ fn add_device_pages(
     add("device", device::page(&device));
     add("device again", device::page(&DeviceView { drawn_again: true, ..device }));
     for allowed in [true, false] {
-        add(&format!("decided {allowed}"), device::decided_page(&DecidedView { chrome, client, allowed }));
+        add(&format!("decided {allowed}"), device::decided_page(chrome, client, allowed));
     }
 }
 
