@@ -270,10 +270,7 @@ pub fn deliver(presentation: &Presentation<'_>, delivery: Delivery, framed_by: O
     match delivery {
         Delivery::Redirect { location } => see_other(location),
         Delivery::Form { action, fields } => {
-            let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            let markup = presentation.draw("", |chrome| {
-                form_post::page(&form_post::FormPostView { chrome, action: &action, fields: &fields })
-            });
+            let markup = presentation.draw("", |chrome| form_post::page(chrome, &action, &fields));
             form_post_page(markup, framed_by)
         }
     }

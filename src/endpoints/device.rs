@@ -18,7 +18,7 @@ use crate::app::guesses::Source;
 use crate::crypto::random;
 use crate::http::{Method, Request, Response};
 use crate::pages;
-use crate::pages::device::{DecidedView, UserCodeProblem, UserCodeView};
+use crate::pages::device::{UserCodeProblem, UserCodeView};
 use crate::protocol::authorize_request::Ending;
 use crate::protocol::device_code::{DeviceDecision, UserCode};
 use crate::protocol::interaction::Step;
@@ -157,7 +157,7 @@ pub fn decide(
     }
     let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
         let client = client_view(&client.client, None, chrome.texts.language);
-        pages::device::decided_page(&DecidedView { chrome, client, allowed })
+        pages::device::decided_page(chrome, client, allowed)
     });
     Ok(visit.noted(answers::plain_page(200, markup)))
 }

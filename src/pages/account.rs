@@ -87,39 +87,26 @@ pub enum AccountProblem {
 }
 
 impl AccountProblem {
-    fn field(self) -> Option<&'static str> {
-        match self {
-            AccountProblem::SessionChanged
-            | AccountProblem::NothingThere
-            | AccountProblem::TooManyAttempts { .. }
-            | AccountProblem::LastWayIn
-            | AccountProblem::LinkedElsewhere
-            | AccountProblem::LinkExpired
-            | AccountProblem::SignInTooOld
-            | AccountProblem::LinkCancelled
-            | AccountProblem::ProviderUnavailable => None,
-            AccountProblem::PresentPasswordMissing | AccountProblem::PresentPasswordWrong => Some("present-password"),
-            AccountProblem::NewPasswordUnfit => Some("new-password"),
-            AccountProblem::NewPasswordsDiffer => Some("new-password-again"),
-        }
-    }
-
-    fn sentence(self, texts: &Texts) -> String {
-        match self {
-            AccountProblem::SessionChanged => texts.session_changed.to_owned(),
-            AccountProblem::NothingThere => texts.nothing_there.to_owned(),
-            AccountProblem::PresentPasswordMissing => texts.present_password_missing.to_owned(),
-            AccountProblem::PresentPasswordWrong => texts.present_password_wrong.to_owned(),
-            AccountProblem::TooManyAttempts { minutes } => texts.too_many_attempts.fill(&texts.minutes(minutes)),
-            AccountProblem::NewPasswordUnfit => texts.new_password_unfit.to_owned(),
-            AccountProblem::NewPasswordsDiffer => texts.new_passwords_differ.to_owned(),
-            AccountProblem::LastWayIn => texts.last_way_in.to_owned(),
-            AccountProblem::LinkedElsewhere => texts.linked_elsewhere.to_owned(),
-            AccountProblem::LinkExpired => texts.link_expired.to_owned(),
-            AccountProblem::SignInTooOld => texts.sign_in_too_old.to_owned(),
-            AccountProblem::LinkCancelled => texts.link_cancelled.to_owned(),
-            AccountProblem::ProviderUnavailable => texts.provider_unavailable.to_owned(),
-        }
+    /// The field that it concerns, and what it says.
+    fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+        let (field, sentence) = match self {
+            AccountProblem::TooManyAttempts { minutes } => {
+                return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
+            }
+            AccountProblem::PresentPasswordMissing => (Some("present-password"), texts.present_password_missing),
+            AccountProblem::PresentPasswordWrong => (Some("present-password"), texts.present_password_wrong),
+            AccountProblem::NewPasswordUnfit => (Some("new-password"), texts.new_password_unfit),
+            AccountProblem::NewPasswordsDiffer => (Some("new-password-again"), texts.new_passwords_differ),
+            AccountProblem::SessionChanged => (None, texts.session_changed),
+            AccountProblem::NothingThere => (None, texts.nothing_there),
+            AccountProblem::LastWayIn => (None, texts.last_way_in),
+            AccountProblem::LinkedElsewhere => (None, texts.linked_elsewhere),
+            AccountProblem::LinkExpired => (None, texts.link_expired),
+            AccountProblem::SignInTooOld => (None, texts.sign_in_too_old),
+            AccountProblem::LinkCancelled => (None, texts.link_cancelled),
+            AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
+        };
+        (field, sentence.to_owned())
     }
 }
 
@@ -178,9 +165,9 @@ fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
             div #problem .notice .problem role="alert" {
                 h2 { (texts.there_is_a_problem) }
                 p {
-                    @match problem.field() {
-                        Some(field) => a href={ "#" (field) } { (problem.sentence(texts)) },
-                        None => (problem.sentence(texts)),
+                    @match problem.told(texts) {
+                        (Some(field), sentence) => a href={ "#" (field) } { (sentence) },
+                        (None, sentence) => (sentence),
                     }
                 }
             }
@@ -272,7 +259,7 @@ fn application_item(view: &AccountView<'_>, application: &ApplicationItem<'_>, i
 
 fn password(view: &AccountView<'_>, problem: Option<AccountProblem>) -> Markup {
     let texts = view.chrome.texts;
-    let wrong = problem.and_then(AccountProblem::field);
+    let wrong = problem.and_then(|problem| problem.told(texts).0);
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }

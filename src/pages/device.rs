@@ -74,26 +74,19 @@ fn summary(texts: &Texts, problem: UserCodeProblem) -> Markup {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct DecidedView<'a> {
-    pub chrome: Chrome<'a>,
-    pub client: Client<'a>,
-    pub allowed: bool,
-}
-
-pub fn decided_page(view: &DecidedView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    let (title, hint) = match view.allowed {
+pub fn decided_page(chrome: Chrome<'_>, client: Client<'_>, allowed: bool) -> Markup {
+    let texts = chrome.texts;
+    let (title, hint) = match allowed {
         true => (texts.device_connected_title, texts.device_connected_hint),
         false => (texts.device_denied_title, texts.device_denied_hint),
     };
     document(
-        view.chrome,
+        chrome,
         title,
         html! {
-            (client_logo(&view.client))
+            (client_logo(&client))
             h1 { (title) }
-            p .lead { (about(hint, view.client.name)) }
+            p .lead { (about(hint, client.name)) }
         },
     )
 }

@@ -55,52 +55,38 @@ impl Problem {
         }
     }
 
-    fn heading(self, texts: &Texts) -> &'static str {
-        match self {
-            Problem::BadRequest => texts.bad_request,
-            Problem::Forbidden => texts.forbidden,
-            Problem::NotFound => texts.not_found,
-            Problem::MethodNotAllowed => texts.method_not_allowed,
-            Problem::TooLarge => texts.too_large,
-            Problem::TooManyRequests { .. } => texts.too_many_requests,
-            Problem::Internal => texts.internal,
-            Problem::Unavailable => texts.unavailable,
-            Problem::RoundTripOver => texts.round_trip_over,
-            Problem::NotBelieved => texts.not_believed,
-            Problem::NotProvisioned => texts.not_provisioned,
-            Problem::AccountDisabled => texts.account_disabled,
-            Problem::AccountElsewhere => texts.account_elsewhere,
-        }
-    }
-
-    fn advice(self, texts: &Texts) -> String {
-        match self {
-            Problem::BadRequest => texts.bad_request_advice.to_owned(),
-            Problem::Forbidden => texts.forbidden_advice.to_owned(),
-            Problem::NotFound => texts.not_found_advice.to_owned(),
-            Problem::MethodNotAllowed => texts.method_not_allowed_advice.to_owned(),
-            Problem::TooLarge => texts.too_large_advice.to_owned(),
-            Problem::TooManyRequests { minutes } => texts.too_many_requests_advice.fill(&texts.minutes(minutes)),
-            Problem::Internal => texts.internal_advice.to_owned(),
-            Problem::Unavailable => texts.unavailable_advice.to_owned(),
-            Problem::RoundTripOver => texts.round_trip_over_advice.to_owned(),
-            Problem::NotBelieved => texts.not_believed_advice.to_owned(),
-            Problem::NotProvisioned => texts.not_provisioned_advice.to_owned(),
-            Problem::AccountDisabled => texts.account_disabled_advice.to_owned(),
-            Problem::AccountElsewhere => texts.account_elsewhere_advice.to_owned(),
-        }
+    /// What happened, and what one can do.
+    fn told(self, texts: &Texts) -> (&'static str, String) {
+        let (heading, advice) = match self {
+            Problem::TooManyRequests { minutes } => {
+                return (texts.too_many_requests, texts.too_many_requests_advice.fill(&texts.minutes(minutes)));
+            }
+            Problem::BadRequest => (texts.bad_request, texts.bad_request_advice),
+            Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
+            Problem::NotFound => (texts.not_found, texts.not_found_advice),
+            Problem::MethodNotAllowed => (texts.method_not_allowed, texts.method_not_allowed_advice),
+            Problem::TooLarge => (texts.too_large, texts.too_large_advice),
+            Problem::Internal => (texts.internal, texts.internal_advice),
+            Problem::Unavailable => (texts.unavailable, texts.unavailable_advice),
+            Problem::RoundTripOver => (texts.round_trip_over, texts.round_trip_over_advice),
+            Problem::NotBelieved => (texts.not_believed, texts.not_believed_advice),
+            Problem::NotProvisioned => (texts.not_provisioned, texts.not_provisioned_advice),
+            Problem::AccountDisabled => (texts.account_disabled, texts.account_disabled_advice),
+            Problem::AccountElsewhere => (texts.account_elsewhere, texts.account_elsewhere_advice),
+        };
+        (heading, advice.to_owned())
     }
 }
 
 pub fn page(view: &ErrorView<'_>) -> Markup {
     let texts = view.chrome.texts;
-    let heading = view.problem.heading(texts);
+    let (heading, advice) = view.problem.told(texts);
     document(
         view.chrome,
         &texts.error_in_title.fill(heading),
         html! {
             h1 { (heading) }
-            p { (view.problem.advice(texts)) }
+            p { (advice) }
             @if let Some(sign_in) = given(view.sign_in) {
                 div .actions { a .button href=(sign_in) { (texts.to_sign_in_page) } }
             }

@@ -53,23 +53,16 @@ pub enum LoginProblem {
 }
 
 impl LoginProblem {
-    fn concerns_username(self) -> bool {
+    /// Whether it concerns the user name, and whether the password.
+    fn fields(self) -> (bool, bool) {
         match self {
-            LoginProblem::WrongCredentials | LoginProblem::UsernameMissing | LoginProblem::BothMissing => true,
-            LoginProblem::TooManyAttempts { .. } | LoginProblem::PageExpired | LoginProblem::PasswordMissing => false,
+            LoginProblem::WrongCredentials | LoginProblem::BothMissing => (true, true),
+            LoginProblem::UsernameMissing => (true, false),
+            LoginProblem::PasswordMissing => (false, true),
+            LoginProblem::TooManyAttempts { .. } | LoginProblem::PageExpired => (false, false),
             LoginProblem::UpstreamCancelled
             | LoginProblem::UpstreamUnavailable
-            | LoginProblem::UpstreamLoginRequired => false,
-        }
-    }
-
-    fn concerns_password(self) -> bool {
-        match self {
-            LoginProblem::WrongCredentials | LoginProblem::PasswordMissing | LoginProblem::BothMissing => true,
-            LoginProblem::TooManyAttempts { .. } | LoginProblem::PageExpired | LoginProblem::UsernameMissing => false,
-            LoginProblem::UpstreamCancelled
-            | LoginProblem::UpstreamUnavailable
-            | LoginProblem::UpstreamLoginRequired => false,
+            | LoginProblem::UpstreamLoginRequired => (false, false),
         }
     }
 }
@@ -177,8 +170,7 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
 
 fn fields(view: &LoginView<'_>) -> Markup {
     let texts = view.chrome.texts;
-    let username_wrong = view.problem.is_some_and(LoginProblem::concerns_username);
-    let password_wrong = view.problem.is_some_and(LoginProblem::concerns_password);
+    let (username_wrong, password_wrong) = view.problem.map_or((false, false), LoginProblem::fields);
     html! {
         div .field {
             label for="username" { (texts.username) }

@@ -1,7 +1,7 @@
 //! Whatever the names from outside are, pages keep their structure, send forms only where they should, and load nothing foreign.
 
 use super::brand::Brand;
-use super::form_post::{self, FormPostView};
+use super::form_post;
 use super::frame::Chrome;
 use super::language::Language;
 use super::samples::{ACTION, PAYLOADS, Tag, every_page, pages, tags, words};
@@ -65,9 +65,10 @@ fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
     let texts = Language::German.texts();
     let chrome = Chrome { brand: &brand, texts, base_path: "", assets_version: "1", request_id: "0" };
     let state = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\r\n\u{202e}";
-    let fields = &[("code", "C"), ("state", state), ("submit", "x")];
+    let fields = [("code", "C"), ("state", state), ("submit", "x")];
+    let owned = fields.map(|(name, value)| (name, value.to_owned()));
     for action in ["https://client.example/cb?a=1&b=\"2\"&amp;c='<x>", "http://127.0.0.1:9/", "https://x.example/?"] {
-        let html = form_post::page(&FormPostView { chrome, action, fields }).into_string();
+        let html = form_post::page(chrome, action, &owned).into_string();
         assert_eq!(html.matches("form-post.js?v=1\"></script>").count(), 1);
         let tags = tags(&html);
         let of = |name: &'static str| tags.iter().filter(move |tag| tag.name == name);

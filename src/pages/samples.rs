@@ -8,9 +8,9 @@ use super::account::{
 };
 use super::brand::Brand;
 use super::consent::{self, ConsentScope, ConsentView};
-use super::device::{self, DecidedView, UserCodeProblem, UserCodeView};
+use super::device::{self, UserCodeProblem, UserCodeView};
 use super::error::{self, ErrorView, Problem};
-use super::form_post::{self, FormPostView};
+use super::form_post;
 use super::frame::{Account, Chrome, Client};
 use super::home;
 use super::language::Language;
@@ -76,8 +76,8 @@ pub(super) fn pages(language: Language, name: &str) -> Vec<Page> {
         let (problem, reason_code, reason_text) = (Problem::BadRequest, Some("GP1207"), Some(name));
         let (home, sign_in) = (Some("/auth/"), Some("/auth/login?r=x"));
         add("error", error::page(&ErrorView { chrome, problem, reason_code, reason_text, home, sign_in }));
-        let (action, fields) = ("https://client.example/cb?a=1&b='", &[("state", name), (name, "x"), ("code", "C")]);
-        add("form_post", form_post::page(&FormPostView { chrome, action, fields }));
+        let fields = [("state", name), (name, "x"), ("code", "C")].map(|(name, value)| (name, value.to_owned()));
+        add("form_post", form_post::page(chrome, "https://client.example/cb?a=1&b='", &fields));
         add("home", home::page(chrome, "/auth/account?ui_locales=de"));
     }
     pages
@@ -176,7 +176,7 @@ fn add_device_pages(chrome: Chrome<'_>, name: &str, add: &mut impl FnMut(&str, m
     add("device code after a problem", device::user_code_page(&UserCodeView { problem, ..code }));
     let client = client(name);
     for allowed in [true, false] {
-        add(&format!("decided {allowed}"), device::decided_page(&DecidedView { chrome, client, allowed }));
+        add(&format!("decided {allowed}"), device::decided_page(chrome, client, allowed));
     }
 }
 
