@@ -20,8 +20,8 @@ use crate::protocol::errors::AuthorizeErrorCode;
 use crate::protocol::identifiers::GrantId;
 use crate::protocol::instant::Instant;
 use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::session::SignIn;
 use crate::protocol::session_state::session_state;
-use crate::protocol::token_subject::TokenSubject;
 use crate::registry::RegisteredClient;
 use crate::store::session_clients;
 
@@ -105,7 +105,7 @@ impl Granted<'_> {
         issue::through_browser(app, &visit.snapshot, &issue, request.response_type, (code, narrowed))
     }
 
-    fn authorization_code(&self, sign_in: &TokenSubject, claims: &ClaimNames, now: Instant) -> AuthorizationCode {
+    fn authorization_code(&self, sign_in: &SignIn, claims: &ClaimNames, now: Instant) -> AuthorizationCode {
         let Granted { client, path, scope, epochs, .. } = *self;
         let (request, lifetimes) = (&self.visit.request, &client.client.lifetimes);
         let expires_at = now.plus(lifetimes.authorization_code);

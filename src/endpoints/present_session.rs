@@ -9,7 +9,7 @@ use crate::protocol::acr_values::AcrValues;
 use crate::protocol::identifiers::Sid;
 use crate::protocol::secret::SecretText;
 use crate::protocol::session::Session;
-use crate::protocol::token_subject::TokenSubject;
+use crate::protocol::session::SignIn;
 use crate::store::sessions::{self, FoundSession, SessionRow};
 use crate::store::users::UserRow;
 
@@ -55,9 +55,9 @@ impl PresentSession {
     }
 
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.
-    pub fn sign_in(&self, sid: Option<&Sid>, wanted: &AcrValues) -> TokenSubject {
+    pub fn sign_in(&self, sid: Option<&Sid>, wanted: &AcrValues) -> SignIn {
         let named = wanted.identity_provider.is_some();
-        TokenSubject {
+        SignIn {
             subject: self.user.sub.clone(),
             sid: sid.cloned(),
             tenant: self.row.tenant.clone(),

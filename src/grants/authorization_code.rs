@@ -9,9 +9,7 @@ use crate::protocol::access_token::StandsOn;
 use crate::protocol::audience::{Narrowed, narrow_granted};
 use crate::protocol::authorization_code::{AuthorizationCode, Redemption, redeem};
 use crate::protocol::errors::{TokenError, TokenErrorCode};
-use crate::protocol::identifiers::Sid;
 use crate::protocol::reason::Reason;
-use crate::protocol::scope::OFFLINE_ACCESS;
 use crate::protocol::secret::SecretText;
 use crate::protocol::token_request::AuthorizationCodeRequest;
 use crate::protocol::token_response::TokenResponse;
@@ -20,7 +18,7 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewGrant};
 use crate::store::users::UserRow;
 
-use serde_json::{Map, json};
+use serde_json::Map;
 
 /// Handles start with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpc_";
@@ -84,23 +82,15 @@ fn invalid_grant(reason: Reason) -> Failure {
 }
 
 fn new_grant(code: &AuthorizationCode) -> NewGrant {
-    let session = code.user.sid.as_ref().and_then(|sid: &Sid| Some((sid.day()?, sid.clone())));
     NewGrant {
         id: code.grant,
         attempt: random::bytes(),
         client_id: code.client_id.clone(),
-        sub: code.user.subject.clone(),
-        scopes: code.scope.iter().map(str::to_owned).collect(),
+        sign_in: code.user.clone(),
+        scope: code.scope.clone(),
         resources: code.resources.clone(),
-        claims: json!({"userinfo": code.claims.userinfo, "id_token": code.claims.id_token}),
+        claims: code.claims.clone(),
         token_claims: Map::new(),
-        session,
-        tenant: code.user.tenant.clone(),
-        identity_provider: code.user.identity_provider.clone(),
-        auth_time: code.user.auth_time,
-        amr: code.user.amr.clone(),
-        acr: code.user.acr.clone(),
-        offline: code.scope.contains(OFFLINE_ACCESS),
         epochs: code.epochs,
         issued_at: code.issued_at,
         expires_at: code.grant_expires_at,

@@ -2,7 +2,7 @@
 //! has decided, and gets its tokens once.
 
 use super::GrantContext;
-use super::user_grant::{self, Begun, ends_at};
+use super::user_grant::{self, ends_at};
 use crate::app::failure::Failure;
 use crate::crypto::random;
 use crate::protocol::acr_values::tenant_stands;
@@ -39,9 +39,8 @@ pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<
     };
     match device_authorizations::redeem(&app.store, &hashes, &new, &event)? {
         DeviceRedemption::Issued(user) => {
-            let (sign_in, scope) = (&granted.user, &granted.scope);
-            let begun = Begun { sign_in, scope, id: new.id, expires_at: new.expires_at };
-            user_grant::answer(context, &snapshot, narrowed, begun, &user)
+            let granted = (&granted.user, &granted.scope);
+            user_grant::answer(context, &snapshot, narrowed, granted, (new.id, new.expires_at), &user)
         }
         DeviceRedemption::Spent => Err(refused(Reason::UnknownDeviceCode)),
         DeviceRedemption::NoLongerStands => Err(refused(Reason::GrantNoLongerStands)),

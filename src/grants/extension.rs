@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::issue::{self, Additions, Issue, IssueGrant, IssueUser};
-use super::{GrantContext, jwt_bearer, sql_function, token_exchange};
+use super::{GrantContext, jwt_bearer, sql_function, token_exchange, user_grant};
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::crypto::random;
 use crate::protocol::access_token::StandsOn;
 use crate::protocol::acr_values::{SIGNED_IN, settle_tenant};
 use crate::protocol::audience::{Narrowed, narrow};
@@ -18,13 +17,13 @@ use crate::protocol::claims::ClaimNames;
 use crate::protocol::epochs::Epochs;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
 use crate::protocol::extension_grant::{Answer, Circumstances, Granted, Proposal, Refusal, Verdict, judge};
-use crate::protocol::identifiers::{ClientId, GrantId, TenantName};
+use crate::protocol::identifiers::{ClientId, TenantName};
 use crate::protocol::reason::Reason;
 use crate::protocol::refresh_token;
 use crate::protocol::scope::ScopeSet;
+use crate::protocol::session::SignIn;
 use crate::protocol::token_request::ExtensionRequest;
 use crate::protocol::token_response::TokenResponse;
-use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user::User;
 use crate::protocol::user_scope::requested_scope;
 use crate::registry::Snapshot;
@@ -144,8 +143,8 @@ fn note_left_out(grant_type: &str, granted: &Granted) {
     }
 }
 
-fn sign_in(context: GrantContext<'_>, proposed: &Proposed<'_>, user: &User) -> TokenSubject {
-    TokenSubject {
+fn sign_in(context: GrantContext<'_>, proposed: &Proposed<'_>, user: &User) -> SignIn {
+    SignIn {
         subject: user.subject.clone(),
         sid: None,
         tenant: user.tenant.clone(),
@@ -158,7 +157,7 @@ fn sign_in(context: GrantContext<'_>, proposed: &Proposed<'_>, user: &User) -> T
 
 struct ForUser<'a> {
     user: &'a User,
-    sign_in: TokenSubject,
+    sign_in: SignIn,
     epochs: Epochs,
 }
 
@@ -193,30 +192,10 @@ fn begin_grant(
     context: GrantContext<'_>,
     granted: &Granted,
     request: &ExtensionRequest,
-    ForUser { user, sign_in, epochs }: &ForUser<'_>,
+    ForUser { sign_in, epochs, .. }: &ForUser<'_>,
 ) -> Result<IssueGrant, Failure> {
-    let GrantContext { app, client, now, .. } = context;
-    let expires_at = now.plus(client.client.lifetimes.refresh_token);
-    let new = NewGrant {
-        id: GrantId { day: expires_at.day(), random: random::bytes() },
-        attempt: random::bytes(),
-        client_id: client.client.client_id.clone(),
-        sub: user.subject.clone(),
-        scopes: granted.scope.iter().map(str::to_owned).collect(),
-        resources: request.resources.clone(),
-        claims: json!({}),
-        token_claims: granted.claims.clone(),
-        session: None,
-        tenant: sign_in.tenant.clone(),
-        identity_provider: None,
-        auth_time: sign_in.auth_time,
-        amr: sign_in.amr.clone(),
-        acr: sign_in.acr.clone(),
-        offline: true,
-        epochs: *epochs,
-        issued_at: now,
-        expires_at,
-    };
+    let new = user_grant::new_grant(context, sign_in.clone(), granted.scope.clone(), &request.resources, *epochs);
+    let new = NewGrant { token_claims: granted.claims.clone(), ..new };
     let event = AuditEvent {
         event: "grant_begun",
         source: Some(context.request.source),
@@ -224,8 +203,8 @@ fn begin_grant(
         detail: json!({"grant_type": request.grant_type}),
         ..AuditEvent::default()
     };
-    match grants::begin(&app.store, &new, &event)? {
-        Some(_) => Ok(IssueGrant { id: new.id, expires_at, refresh_generation: Some(0) }),
+    match grants::begin(&context.app.store, &new, &event)? {
+        Some(_) => Ok(IssueGrant { id: new.id, expires_at: new.expires_at, refresh_generation: Some(0) }),
         None => Err(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands).into()),
     }
 }

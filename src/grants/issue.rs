@@ -9,7 +9,7 @@ use super::authorization_code::PREFIX as CODE_PREFIX;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::crypto::random;
-use crate::protocol::access_token::{AccessToken, AccessTokenUser, Jti, JwtForm, StandsOn, expiry};
+use crate::protocol::access_token::{AccessToken, Jti, JwtForm, StandsOn, expiry};
 use crate::protocol::audience::Narrowed;
 use crate::protocol::authorization_code::AuthorizationCode;
 use crate::protocol::authorize_response::{FrontChannelAccessToken, Issued};
@@ -26,8 +26,8 @@ use crate::protocol::refresh_token::{self, RefreshHandle};
 use crate::protocol::response_type::ResponseType;
 use crate::protocol::scope::{OPENID, ScopeSet};
 use crate::protocol::secret::SecretText;
+use crate::protocol::session::SignIn;
 use crate::protocol::token_response::TokenResponse;
-use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user::User;
 use crate::registry::Snapshot;
 use crate::store::StoreError;
@@ -53,7 +53,7 @@ pub struct Issue<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct IssueUser<'a> {
     /// Their sign-in.
-    pub sign_in: &'a TokenSubject,
+    pub sign_in: &'a SignIn,
     /// Their row, as current as the decision to issue.
     pub user: &'a User,
     /// The grant the tokens hang on.
@@ -176,7 +176,7 @@ fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> Acce
     AccessToken {
         jti: Jti { stands_on: issue.stands_on, random: random::bytes() },
         client_id: issue.client.client_id.clone(),
-        user: issue.user.map(|user| AccessTokenUser::of(user.sign_in)),
+        user: issue.user.map(|user| SignIn { identity_provider: None, ..user.sign_in.clone() }),
         scope: narrowed.scope,
         audience: narrowed.audience,
         userinfo_claims: issue.user.map(|user| user.claims.userinfo.clone()).unwrap_or_default(),

@@ -2,20 +2,20 @@
 //! registered for it alone; whoever guesses here meets the login page's own limits.
 
 use super::GrantContext;
-use super::user_grant::{self, UserGrant};
+use super::user_grant;
 use crate::app::failure::Failure;
 use crate::app::password_sign_in::{self, Attempt, Outcome};
 use crate::protocol::acr_values::{SIGNED_IN, tenant_for_password};
 use crate::protocol::audience::narrow;
 use crate::protocol::errors::{TokenError, TokenErrorCode};
-use crate::protocol::instant::Instant;
 use crate::protocol::reason::Reason;
-use crate::protocol::session::PASSWORD;
+use crate::protocol::session::{PASSWORD, SignIn};
 use crate::protocol::token_request::PasswordRequest;
 use crate::protocol::token_response::TokenResponse;
-use crate::protocol::token_subject::TokenSubject;
 use crate::protocol::user_scope::requested_scope;
-use crate::store::users::{CurrentUser, UserRow};
+use crate::store::audit_events::AuditEvent;
+use crate::store::grants;
+use crate::store::users::CurrentUser;
 
 /// Issues tokens to whoever knows the password. Unknown, wrong, disabled and throttled are told alike, in like time.
 pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<TokenResponse, Failure> {
@@ -33,15 +33,24 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
-    let grant = UserGrant {
-        sign_in: sign_in(&found.user, context.now),
-        scope,
-        resources: request.resources.clone(),
-        epochs: found.epochs(client.epoch),
-        event: "password_granted",
+    let sign_in = SignIn {
+        subject: found.user.sub.clone(),
+        sid: None,
+        tenant: found.user.tenant.clone(),
+        identity_provider: None,
+        auth_time: context.now,
+        amr: vec![String::from(PASSWORD)],
+        acr: String::from(SIGNED_IN),
     };
-    let issued = user_grant::begin(context, &snapshot, narrowed, &grant)?;
-    issued.ok_or_else(|| refused(Reason::GrantNoLongerStands))
+    let new = user_grant::new_grant(context, sign_in, scope, &request.resources, found.epochs(client.epoch));
+    let event = AuditEvent {
+        event: "password_granted",
+        source: Some(context.request.source),
+        request_id: Some(&context.request.id),
+        ..AuditEvent::default()
+    };
+    let user = grants::begin(&app.store, &new, &event)?.ok_or_else(|| refused(Reason::GrantNoLongerStands))?;
+    user_grant::answer(context, &snapshot, narrowed, (&new.sign_in, &new.scope), (new.id, new.expires_at), &user)
 }
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
@@ -57,18 +66,6 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<Curr
             password_sign_in::cost_as_much(app, attempt.password)?;
             Err(refused(Reason::PasswordThrottled))
         }
-    }
-}
-
-fn sign_in(user: &UserRow, auth_time: Instant) -> TokenSubject {
-    TokenSubject {
-        subject: user.sub.clone(),
-        sid: None,
-        tenant: user.tenant.clone(),
-        identity_provider: None,
-        auth_time,
-        amr: vec![String::from(PASSWORD)],
-        acr: String::from(SIGNED_IN),
     }
 }
 

@@ -54,9 +54,9 @@ pub(super) fn issue(
     let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
     let found = users::find_for_client(&app.store, &exchanged.user.subject, &client.client.client_id)?;
     let found = found.ok_or_else(gone)?;
-    let (user, sign_in, claims) = (found.user.to_core(), exchanged.user.to_subject(), ClaimNames::default());
+    let (user, claims) = (found.user.to_core(), ClaimNames::default());
     let scope = exchanged.narrowed.scope.clone();
-    let user = IssueUser { sign_in: &sign_in, user: &user, grant: None, claims: &claims, nonce: None };
+    let user = IssueUser { sign_in: &exchanged.user, user: &user, grant: None, claims: &claims, nonce: None };
     let additions = Additions {
         claims: exchanged.claims,
         delegation: Some(exchanged.delegation),

@@ -18,7 +18,7 @@ use super::epochs::Epochs;
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::Instant;
 use super::scope::ScopeSet;
-use super::token_subject::TokenSubject;
+use super::session::SignIn;
 
 /// An access token's own name: what it stands on, and 96 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,23 +38,6 @@ pub enum StandsOn {
     Client { installation: i64, client: i64 },
 }
 
-/// The user an access token speaks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccessTokenUser {
-    /// `sub`
-    pub subject: Subject,
-    /// `sid`
-    pub sid: Option<Sid>,
-    /// `tenant`
-    pub tenant: Option<TenantName>,
-    /// `auth_time`: the marker of a user's token.
-    pub auth_time: Instant,
-    /// `amr`
-    pub amr: Vec<String>,
-    /// `acr`
-    pub acr: String,
-}
-
 /// What an access token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
@@ -63,7 +46,7 @@ pub struct AccessToken {
     /// `client_id`
     pub client_id: ClientId,
     /// The user; `None` for a client's own token.
-    pub user: Option<AccessTokenUser>,
+    pub user: Option<SignIn>,
     /// `scope`
     pub scope: ScopeSet,
     /// `aud`, never empty.
@@ -159,7 +142,7 @@ impl AccessToken {
         Some(AccessToken {
             jti: Jti::from_text(members.get("jti")?.as_str()?)?,
             client_id: ClientId::new(members.get("client_id")?.as_str()?),
-            user: optional(members.get("auth_time"), |_| AccessTokenUser::from_claims(members))?,
+            user: optional(members.get("auth_time"), |_| user_of(members))?,
             scope: scope_from_value(members.get("scope")?)?,
             audience: texts(members.get("aud")?)?,
             userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
@@ -173,42 +156,16 @@ impl AccessToken {
     }
 }
 
-impl AccessTokenUser {
-    /// The part of a signed-in user that access tokens name.
-    pub fn of(user: &TokenSubject) -> AccessTokenUser {
-        AccessTokenUser {
-            subject: user.subject.clone(),
-            sid: user.sid.clone(),
-            tenant: user.tenant.clone(),
-            auth_time: user.auth_time,
-            amr: user.amr.clone(),
-            acr: user.acr.clone(),
-        }
-    }
-
-    /// The same as tokens of a grant name it; where the user signed in is not known from a token.
-    pub fn to_subject(&self) -> TokenSubject {
-        TokenSubject {
-            subject: self.subject.clone(),
-            sid: self.sid.clone(),
-            tenant: self.tenant.clone(),
-            identity_provider: None,
-            auth_time: self.auth_time,
-            amr: self.amr.clone(),
-            acr: self.acr.clone(),
-        }
-    }
-
-    fn from_claims(members: &Map<String, Value>) -> Option<AccessTokenUser> {
-        Some(AccessTokenUser {
-            subject: Subject::new(members.get("sub")?.as_str()?),
-            sid: optional(members.get("sid"), text)?.map(Sid::new),
-            tenant: optional(members.get("tenant"), text)?.map(TenantName::new),
-            auth_time: seconds(members.get("auth_time")?)?,
-            amr: texts(members.get("amr")?)?,
-            acr: text(members.get("acr")?)?,
-        })
-    }
+fn user_of(members: &Map<String, Value>) -> Option<SignIn> {
+    Some(SignIn {
+        subject: Subject::new(members.get("sub")?.as_str()?),
+        sid: optional(members.get("sid"), text)?.map(Sid::new),
+        tenant: optional(members.get("tenant"), text)?.map(TenantName::new),
+        identity_provider: None,
+        auth_time: seconds(members.get("auth_time")?)?,
+        amr: texts(members.get("amr")?)?,
+        acr: text(members.get("acr")?)?,
+    })
 }
 
 impl Jti {

@@ -81,7 +81,7 @@ mod tests {
         Grant {
             id: samples::grant(),
             client_id: samples::client().client_id,
-            user: samples::token_subject(),
+            user: samples::sign_in(),
             scope: scope("openid offline_access"),
             resources: Vec::new(),
             claims: samples::claim_names(),

@@ -16,8 +16,8 @@ use super::pkce::{self, CodeChallengeDigest};
 use super::reason::Reason;
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, ScopeSet};
+use super::session::SignIn;
 use super::token_request::{AuthorizationCodeRequest, PresentedVerifier};
-use super::token_subject::TokenSubject;
 
 /// How long after its issue a code that comes again still ends what its first redemption gave.
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
@@ -42,7 +42,7 @@ pub struct AuthorizationCode {
     /// Names of claims asked for by the `claims` parameter.
     pub claims: ClaimNames,
     /// Who signed in, and how.
-    pub user: TokenSubject,
+    pub user: SignIn,
     /// What it stands on.
     pub epochs: Epochs,
     /// What the authorization request asked for.

@@ -14,6 +14,7 @@ use super::user::User;
 
 /// Claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClaimNames {
     pub userinfo: Vec<String>,
     pub id_token: Vec<String>,

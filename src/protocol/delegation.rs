@@ -4,11 +4,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::access_token::{AccessToken, AccessTokenUser, Jti};
+use super::access_token::{AccessToken, Jti};
 use super::audience::Narrowed;
 use super::claims::present;
 use super::identifiers::{ClientId, Subject};
 use super::instant::Instant;
+use super::session::SignIn;
 
 /// Actors, and so exchanges.
 pub const DEEPEST: usize = 4;
@@ -40,7 +41,7 @@ pub struct Origin {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchanged {
-    pub user: AccessTokenUser,
+    pub user: SignIn,
     pub narrowed: Narrowed,
     pub delegation: Delegation,
     /// That an extension grant gave the subject token.

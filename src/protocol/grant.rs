@@ -1,11 +1,11 @@
 //! A grant: what a user allowed a client at one sign-in, as its row remembers it.
 
-use super::access_token::{AccessToken, AccessTokenUser, Jti, StandsOn};
+use super::access_token::{AccessToken, Jti, StandsOn};
 use super::claims::ClaimNames;
 use super::identifiers::{ClientId, GrantId};
 use super::instant::Instant;
 use super::scope::ScopeSet;
-use super::token_subject::TokenSubject;
+use super::session::SignIn;
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ pub struct Grant {
     /// Whose it is.
     pub client_id: ClientId,
     /// Who signed in, and how.
-    pub user: TokenSubject,
+    pub user: SignIn,
     /// What was granted; narrower answers do not change it.
     pub scope: ScopeSet,
     /// `resource` of the authorization request; empty when it named none.
@@ -46,7 +46,7 @@ impl Grant {
         AccessToken {
             jti: Jti { stands_on: StandsOn::Grant(self.id), random: [0; 12] },
             client_id: self.client_id.clone(),
-            user: Some(AccessTokenUser::of(&self.user)),
+            user: Some(SignIn { identity_provider: None, ..self.user.clone() }),
             scope: self.scope.clone(),
             audience: self.resources.clone(),
             userinfo_claims: self.claims.userinfo.clone(),

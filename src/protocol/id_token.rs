@@ -9,7 +9,7 @@ use super::client::SigningAlgorithm;
 use super::identifiers::ClientId;
 use super::instant::Instant;
 use super::jwt::half_hash;
-use super::token_subject::TokenSubject;
+use super::session::SignIn;
 
 /// What one id_token is made of.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct IdToken<'a> {
     /// `aud`
     pub client_id: &'a ClientId,
     /// Who signed in, and how.
-    pub user: &'a TokenSubject,
+    pub user: &'a SignIn,
     /// `nonce`, as sent; none in a refreshed one.
     pub nonce: Option<&'a str>,
     /// The access token beside it, for `at_hash`.
@@ -65,7 +65,7 @@ mod tests {
     use super::super::samples::{self, NOW};
     use super::*;
 
-    fn id_token<'a>(client_id: &'a ClientId, user: &'a TokenSubject) -> IdToken<'a> {
+    fn id_token<'a>(client_id: &'a ClientId, user: &'a SignIn) -> IdToken<'a> {
         IdToken {
             issuer: "https://op.example",
             client_id,
@@ -86,21 +86,21 @@ mod tests {
             "iss": "https://op.example", "sub": "alice-subject", "aud": "web", "exp": seconds + 300, "iat": seconds,
             "auth_time": seconds - 10, "amr": ["pwd"], "acr": "1", "sid": "sid-1", "tenant": "acme"
         });
-        let claims = id_token(&ClientId::new("web"), &samples::token_subject()).claims(SigningAlgorithm::Rs256);
+        let claims = id_token(&ClientId::new("web"), &samples::sign_in()).claims(SigningAlgorithm::Rs256);
         assert_eq!(Value::Object(claims), expected);
     }
 
     #[test]
     fn the_nonce_comes_back_as_it_was_sent() {
         let nonce = "\u{e9}\"\\ \u{1f600}".repeat(200);
-        let (client_id, user) = (ClientId::new("web"), samples::token_subject());
+        let (client_id, user) = (ClientId::new("web"), samples::sign_in());
         let claims = IdToken { nonce: Some(&nonce), ..id_token(&client_id, &user) }.claims(SigningAlgorithm::Rs256);
         assert_eq!(claims.get("nonce"), Some(&json!(nonce)));
     }
 
     #[test]
     fn half_hashes_follow_what_travels_along_and_the_algorithm() {
-        let (client_id, user) = (ClientId::new("web"), samples::token_subject());
+        let (client_id, user) = (ClientId::new("web"), samples::sign_in());
         let id_token = IdToken {
             access_token: Some("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y"),
             code: Some("Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk"),
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn user_claims_overwrite_nothing() {
-        let (client_id, user) = (ClientId::new("web"), samples::token_subject());
+        let (client_id, user) = (ClientId::new("web"), samples::sign_in());
         let further = json!({ "sub": "root", "aud": "other", "nonce": "forged", "idp": "x", "name": "Alice" });
         let user_claims = further.as_object().unwrap().clone();
         let claims = IdToken { user_claims, ..id_token(&client_id, &user) }.claims(SigningAlgorithm::Rs256);
@@ -126,14 +126,14 @@ mod tests {
 
     #[test]
     fn without_session_tenant_or_provider_none_is_named() {
-        let user = TokenSubject { sid: None, tenant: None, ..samples::token_subject() };
+        let user = SignIn { sid: None, tenant: None, ..samples::sign_in() };
         let claims = id_token(&ClientId::new("web"), &user).claims(SigningAlgorithm::Es256);
         assert!(["sid", "tenant", "idp"].iter().all(|name| !claims.contains_key(*name)));
     }
 
     #[test]
     fn a_provider_that_the_request_named_is_named() {
-        let user = TokenSubject { identity_provider: Some(String::from("corp")), ..samples::token_subject() };
+        let user = SignIn { identity_provider: Some(String::from("corp")), ..samples::sign_in() };
         let claims = id_token(&ClientId::new("web"), &user).claims(SigningAlgorithm::Rs256);
         assert_eq!(claims.get("idp"), Some(&json!("corp")));
     }

@@ -85,7 +85,6 @@ pub mod jwks;
 pub mod jwt;
 pub mod key_set;
 pub mod liveness;
-pub mod token_subject;
 pub mod userinfo;
 
 // What is published and registered

@@ -157,7 +157,7 @@ mod tests {
         Grant {
             id: samples::grant(),
             client_id: samples::client().client_id,
-            user: samples::token_subject(),
+            user: samples::sign_in(),
             scope: scope("openid offline_access orders.read stock"),
             resources: Vec::new(),
             claims: samples::claim_names(),

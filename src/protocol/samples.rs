@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use serde_json::{Value, json};
 
-use super::access_token::{AccessToken, AccessTokenUser, Jti, StandsOn};
+use super::access_token::{AccessToken, Jti, StandsOn};
 use super::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use super::claims::{ClaimNames, built_in_scopes};
 use super::client::{
@@ -20,7 +20,7 @@ use super::jwks::PublicKey;
 use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
-use super::token_subject::TokenSubject;
+use super::session::SignIn;
 use super::user::User;
 
 /// 2026-11-20T00:00:00Z
@@ -173,8 +173,8 @@ pub(crate) fn grant() -> GrantId {
     GrantId { day: Day(20_777), random: [7; 16] }
 }
 
-pub(crate) fn token_subject() -> TokenSubject {
-    TokenSubject {
+pub(crate) fn sign_in() -> SignIn {
+    SignIn {
         subject: Subject::new("alice-subject"),
         sid: Some(Sid::new("sid-1")),
         tenant: Some(TenantName::new("acme")),
@@ -193,7 +193,7 @@ pub(crate) fn access_token() -> AccessToken {
     AccessToken {
         jti: Jti { stands_on: StandsOn::Grant(grant()), random: [9; 12] },
         client_id: ClientId::new("web"),
-        user: Some(AccessTokenUser::of(&token_subject())),
+        user: Some(sign_in()),
         scope: scope("openid orders.read"),
         audience: vec![String::from("https://orders.example.com/")],
         userinfo_claims: vec![String::from("name")],
@@ -219,7 +219,7 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
         scope: scope("openid profile orders.read"),
         resources: vec![String::from("https://orders.example.com/")],
         claims: claim_names(),
-        user: token_subject(),
+        user: sign_in(),
         epochs: EPOCHS,
         response_type: ResponseType::CODE,
         issued_at: NOW,

@@ -1,5 +1,7 @@
 //! A browser session as decisions see it. Whoever loads one leaves out sessions that were ended and users that are gone.
 
+use serde::{Deserialize, Serialize};
+
 use super::identifiers::{Sid, Subject, TenantName};
 use super::instant::Instant;
 
@@ -7,6 +9,23 @@ use super::instant::Instant;
 pub const LOCAL: &str = "local";
 /// `amr` of a password (RFC 8176 §2).
 pub const PASSWORD: &str = "pwd";
+
+/// A signed-in user, and how they signed in: what a code remembers and every token of a grant repeats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignIn {
+    /// `sub`
+    pub subject: Subject,
+    /// The browser session, where there is one.
+    pub sid: Option<Sid>,
+    /// The tenant signed in within.
+    pub tenant: Option<TenantName>,
+    /// `idp`, where the request named one; access tokens do not tell it.
+    pub identity_provider: Option<String>,
+    pub auth_time: Instant,
+    /// RFC 8176
+    pub amr: Vec<String>,
+    pub acr: String,
+}
 
 /// Someone signed in with this browser.
 #[derive(Clone, Debug, PartialEq, Eq)]

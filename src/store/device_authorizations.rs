@@ -12,13 +12,13 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
-use super::values::{column, subject, tenant, tenant_text};
+use super::values::{column, sign_in, tenant_text};
 use crate::protocol::device_code::{DeviceDecision, PollFacts};
 use crate::protocol::epochs::SessionEpochs;
 use crate::protocol::identifiers::{ClientId, GrantId};
 use crate::protocol::instant::Instant;
 use crate::protocol::scope::ScopeSet;
-use crate::protocol::token_subject::TokenSubject;
+use crate::protocol::session::SignIn;
 
 /// A device authorization to be.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ pub struct NewDecision<'a> {
     /// What they decided.
     pub decision: DeviceDecision,
     /// Who, and how they signed in.
-    pub user: &'a TokenSubject,
+    pub user: &'a SignIn,
     /// What they granted; nothing when they denied.
     pub scopes: Vec<String>,
     pub session_epochs: SessionEpochs,
@@ -206,7 +206,7 @@ pub struct PolledDevice {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantedDevice {
     /// Who granted it.
-    pub user: TokenSubject,
+    pub user: SignIn,
     /// The scopes.
     pub scope: ScopeSet,
     /// Resources asked for.
@@ -222,7 +222,7 @@ SET polled_at = clock_timestamp(),
                          THEN least(poll_interval + 5, 86400) ELSE poll_interval END
 WHERE device_code_hash = ANY($1::bytea[]) AND client_id = $2::text
 RETURNING redeemed_by IS NOT NULL AS redeemed, expires_at <= clock_timestamp() AS expired, allowed, polled_early,
-          sub, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr";
+          sub, NULL::text AS sid, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr";
 
 /// Polls as this client; somebody else's device counts as absent.
 pub fn poll(
@@ -250,15 +250,7 @@ fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
 
 fn granted(row: &Row) -> Result<GrantedDevice, StoreError> {
     Ok(GrantedDevice {
-        user: TokenSubject {
-            subject: subject(row, "sub")?,
-            sid: None,
-            tenant: tenant(row, "tenant")?,
-            identity_provider: column(row, "identity_provider")?,
-            auth_time: column(row, "auth_time")?,
-            amr: column(row, "amr")?,
-            acr: column(row, "acr")?,
-        },
+        user: sign_in(row)?,
         scope: column::<Vec<&str>>(row, "granted_scopes")?.into_iter().collect(),
         resources: column(row, "resources")?,
     })

@@ -12,13 +12,14 @@ use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
-use super::values::{client_id, column, id, subject, tenant, tenant_text};
+use super::values::{client_id, column, id, sign_in, tenant_text};
 use crate::protocol::claims::ClaimNames;
 use crate::protocol::epochs::Epochs;
 use crate::protocol::grant::Grant;
-use crate::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use crate::protocol::identifiers::{ClientId, GrantId, Subject};
 use crate::protocol::instant::{Day, Instant};
-use crate::protocol::token_subject::TokenSubject;
+use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::session::SignIn;
 
 /// A grant to be, as the code carried it.
 #[derive(Clone, Debug)]
@@ -29,30 +30,16 @@ pub struct NewGrant {
     pub attempt: [u8; 16],
     /// Who redeems.
     pub client_id: ClientId,
-    /// For whom.
-    pub sub: Subject,
-    /// Granted scope names.
-    pub scopes: Vec<String>,
+    /// For whom; of a browser session where `sid` is there.
+    pub sign_in: SignIn,
+    /// With `offline_access` it outlives its session.
+    pub scope: ScopeSet,
     /// Authorized resources (RFC 8707).
     pub resources: Vec<String>,
-    /// Claims asked for by name, as the code carried them.
-    pub claims: Value,
+    /// Claims asked for by name.
+    pub claims: ClaimNames,
     /// Claims of its access tokens that an extension grant gave.
     pub token_claims: Map<String, Value>,
-    /// The session it grew from: the day its row lies under, and its `sid`.
-    pub session: Option<(Day, Sid)>,
-    /// The tenant of the sign-in.
-    pub tenant: Option<TenantName>,
-    /// Who vouched, where the request asked for one by name.
-    pub identity_provider: Option<String>,
-    /// `auth_time`
-    pub auth_time: Instant,
-    /// `amr`
-    pub amr: Vec<String>,
-    /// `acr`
-    pub acr: String,
-    /// Whether it outlives its session.
-    pub offline: bool,
     /// What it stands on.
     pub epochs: Epochs,
     /// When the code was issued: a consent must not have lapsed since.
@@ -156,36 +143,35 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() { &of_code[..] } else { &named[..] };
+    let sign_in = &new.sign_in;
+    let session = sign_in.sid.as_ref().and_then(|sid| Some((sid.day()?, sid)));
     let own = AuditEvent {
         client_id: Some(&new.client_id),
-        sub: Some(&new.sub),
-        sid: new.session.as_ref().map(|(_, sid)| sid),
+        sub: Some(&sign_in.subject),
+        sid: session.map(|(_, sid)| sid),
         detail: with_grant(&audit.detail, new.id),
         ..audit.clone()
     };
     let events: Vec<_> = names.iter().map(|event| AuditEvent { event, ..own.clone() }).collect();
-    let session_day = new.session.as_ref().map(|(day, _)| *day);
-    let sid = new.session.as_ref().map(|(_, sid)| sid.as_str());
-    let tenant = tenant_text(new.tenant.as_ref());
     let values: [&(dyn ToSql + Sync); 24] = [
         &new.id.day,
         &&new.id.random[..],
         &&new.attempt[..],
         &new.client_id.as_str(),
-        &new.sub.as_str(),
-        &new.scopes,
+        &sign_in.subject.as_str(),
+        &new.scope.iter().collect::<Vec<_>>(),
         &new.resources,
-        &session_day,
-        &sid,
-        &tenant,
-        &new.auth_time,
-        &new.amr,
-        &new.acr,
+        &session.map(|(day, _)| day),
+        &session.map(|(_, sid)| sid.as_str()),
+        &tenant_text(sign_in.tenant.as_ref()),
+        &sign_in.auth_time,
+        &sign_in.amr,
+        &sign_in.acr,
         &new.issued_at,
         &new.expires_at,
-        &new.offline,
+        &new.scope.contains(OFFLINE_ACCESS),
         &Json(&new.claims),
-        &new.identity_provider,
+        &sign_in.identity_provider,
         &burn,
         &new.epochs.installation,
         &new.epochs.client,
@@ -318,27 +304,14 @@ pub fn list(
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
-    let names = |list: &str| -> Result<Vec<String>, StoreError> {
-        let claims = column::<Json<Value>>(row, "claims")?.0;
-        let listed = claims.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        Ok(listed.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-    };
     let scopes: Vec<&str> = column(row, "scopes")?;
     Ok(Grant {
         id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
         client_id: client_id(row, "client_id")?,
-        user: TokenSubject {
-            subject: subject(row, "sub")?,
-            sid: column::<Option<&str>>(row, "sid")?.map(Sid::new),
-            tenant: tenant(row, "tenant")?,
-            identity_provider: column(row, "identity_provider")?,
-            auth_time: column(row, "auth_time")?,
-            amr: column(row, "amr")?,
-            acr: column(row, "acr")?,
-        },
+        user: sign_in(row)?,
         scope: scopes.into_iter().collect(),
         resources: column(row, "resources")?,
-        claims: ClaimNames { userinfo: names("userinfo")?, id_token: names("id_token")? },
+        claims: column::<Json<ClaimNames>>(row, "claims")?.0,
         token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
         offline: column(row, "offline")?,
         generation: column(row, "generation")?,

@@ -9,6 +9,7 @@ use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use super::error::StoreError;
 use crate::protocol::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::instant::{Day, Instant};
+use crate::protocol::session::SignIn;
 
 type Fault = Box<dyn Error + Sync + Send>;
 
@@ -81,6 +82,19 @@ pub(super) fn client_id(row: &Row, name: &'static str) -> Result<ClientId, Store
 
 pub(super) fn sid(row: &Row, name: &'static str) -> Result<Sid, StoreError> {
     column::<&str>(row, name).map(Sid::new)
+}
+
+/// Who signed in, and how: the columns that have its fields' names, and `sub`.
+pub(super) fn sign_in(row: &Row) -> Result<SignIn, StoreError> {
+    Ok(SignIn {
+        subject: subject(row, "sub")?,
+        sid: column::<Option<&str>>(row, "sid")?.map(Sid::new),
+        tenant: tenant(row, "tenant")?,
+        identity_provider: column(row, "identity_provider")?,
+        auth_time: column(row, "auth_time")?,
+        amr: column(row, "amr")?,
+        acr: column(row, "acr")?,
+    })
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use gatepost::crypto::random;
+use gatepost::protocol::claims::ClaimNames;
 use gatepost::protocol::client::RefreshTokenUsage;
 use gatepost::protocol::device_code::DeviceDecision;
 use gatepost::protocol::epochs::{Epochs, SessionEpochs};
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::instant::Day;
 use gatepost::protocol::refresh_token::RefreshHandle;
-use gatepost::protocol::token_subject::TokenSubject;
+use gatepost::protocol::scope::ScopeSet;
+use gatepost::protocol::session::SignIn;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice, NewDeviceGrant};
 use gatepost::store::grant_refresh::{self, NewRefresh, Refreshed};
@@ -88,18 +90,19 @@ impl Scene {
             id: GrantId { day: expires_at.day(), random: random::bytes() },
             attempt: random::bytes(),
             client_id: client_id(),
-            sub: alice(),
-            scopes: vec![String::from("openid")],
+            sign_in: SignIn {
+                subject: alice(),
+                sid: Some(self.sid.clone()),
+                tenant: None,
+                identity_provider: None,
+                auth_time: now,
+                amr: vec![String::from("pwd")],
+                acr: String::from("1"),
+            },
+            scope: ScopeSet::parse("openid").unwrap(),
             resources: Vec::new(),
-            claims: json!({}),
+            claims: ClaimNames::default(),
             token_claims: serde_json::Map::new(),
-            session: Some((self.day, self.sid.clone())),
-            tenant: None,
-            identity_provider: None,
-            auth_time: now,
-            amr: vec![String::from("pwd")],
-            acr: String::from("1"),
-            offline: false,
             epochs: epochs(&self.store).1,
             issued_at: now,
             expires_at,
@@ -189,13 +192,17 @@ fn the_same_attempt_twice_is_one_redemption() {
 #[test]
 fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
     let scene = scene();
-    let grant = NewGrant { session: None, ..scene.grant() };
+    let without_session = || {
+        let grant = scene.grant();
+        NewGrant { sign_in: SignIn { sid: None, ..grant.sign_in.clone() }, ..grant }
+    };
+    let grant = without_session();
     let begin = |grant: &NewGrant| grants::begin(&scene.store, grant, &named("password_granted")).unwrap();
     assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
     assert!(begin(&grant).is_some(), "the same attempt, after its answer was lost");
     assert_eq!((scene.rows(), scene.events("password_granted")), ((1, 1), 1));
     scene.database.run("UPDATE users SET enabled = false");
-    assert_eq!(begin(&NewGrant { session: None, ..scene.grant() }), None);
+    assert_eq!(begin(&without_session()), None);
     assert_eq!((scene.rows(), scene.events("grant_refused")), ((2, 1), 1));
 }
 
@@ -216,16 +223,7 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
     assert_eq!(device_authorizations::insert(&scene.store, &new).unwrap(), Entered::Waiting);
     let again = NewDevice { device_code_hash: random::bytes(), ..new.clone() };
     assert_eq!(device_authorizations::insert(&scene.store, &again).unwrap(), Entered::CodeTaken);
-    let grant = scene.grant();
-    let user = TokenSubject {
-        subject: alice(),
-        sid: None,
-        tenant: None,
-        identity_provider: None,
-        auth_time: grant.auth_time,
-        amr: grant.amr,
-        acr: grant.acr,
-    };
+    let user = SignIn { sid: None, ..scene.grant().sign_in };
     let decision = NewDecision {
         decision: DeviceDecision::Allowed,
         user: &user,
@@ -265,7 +263,7 @@ fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
 #[test]
 fn the_same_attempt_twice_is_one_refresh() {
     let scene = scene();
-    let grant = NewGrant { offline: true, ..scene.grant() };
+    let grant = NewGrant { scope: ScopeSet::parse("openid offline_access").unwrap(), ..scene.grant() };
     assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
     let handle = RefreshHandle { grant: grant.id, generation: 0 };
     let client_id = client_id();

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use gatepost::crypto::random;
-use gatepost::protocol::access_token::{AccessToken, AccessTokenUser, Jti, StandsOn};
+use gatepost::protocol::access_token::{AccessToken, Jti, StandsOn};
 use gatepost::protocol::epochs::SessionEpochs;
 use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use gatepost::protocol::scope::ScopeSet;
 use gatepost::protocol::secret::SecretText;
+use gatepost::protocol::session::SignIn;
 
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sessions::{self, SessionRenewal, SessionRow};
@@ -258,7 +259,7 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let facts = token_standing::find(&store, &token).unwrap().facts;
     assert!(facts.token_revoked && facts.session.unwrap().ended);
     let of_bob = AccessToken {
-        user: token.user.clone().map(|user| AccessTokenUser { subject: Subject::new("bob"), ..user }),
+        user: token.user.clone().map(|user| SignIn { subject: Subject::new("bob"), ..user }),
         ..token.clone()
     };
     let strangers = token_standing::find(&store, &of_bob).unwrap();
@@ -274,10 +275,11 @@ fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase)
     AccessToken {
         jti: Jti { stands_on: StandsOn::Grant(grant), random: random::bytes() },
         client_id: client_id.clone(),
-        user: Some(AccessTokenUser {
+        user: Some(SignIn {
             subject: session.sub.clone(),
             sid: Some(session.sid.clone()),
             tenant: None,
+            identity_provider: None,
             auth_time: session.auth_time,
             amr: session.amr.clone(),
             acr: String::from("1"),

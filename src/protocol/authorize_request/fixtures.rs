@@ -1,7 +1,6 @@
 //! Registrations and requests for the core's tests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -11,6 +10,7 @@ use super::super::instant::Instant;
 use super::super::parameters::Parameters;
 use super::super::registration::provider::{self, IdentityProvider};
 use super::super::response_type::ResponseType;
+use super::super::samples;
 use super::super::scope::*;
 use super::{AuthorizeError, AuthorizeRequest, validate};
 
@@ -24,55 +24,12 @@ pub fn client() -> Client {
     Client {
         client_id: ClientId::new("conf1"),
         client_name: "conf1".into(),
-        links: ClientLinks::default(),
-        enabled: true,
         redirect_uris: vec![REDIRECT_URI.to_owned()],
-        post_logout_redirect_uris: Vec::new(),
         response_types: BTreeSet::from(ResponseType::ALL),
         grant_types: BTreeSet::from([GrantType::AuthorizationCode, GrantType::Implicit, GrantType::RefreshToken]),
         scope: ScopeSet::parse("openid profile email offline_access orders.read stock.read").unwrap(),
-        application_type: ApplicationType::Web,
-        authentication: ClientAuthenticationMethod::AnySecret,
-        token_endpoint_auth_signing_alg: None,
-        jwks: None,
-        jwks_uri: None,
-        id_token_signed_response_alg: SigningAlgorithm::Rs256,
-        default_max_age: None,
-        frontchannel_logout: None,
-        backchannel_logout: None,
-        identity_providers: None,
-        tenants: None,
-        require_consent: None,
-        allow_remember_consent: None,
-        consent_lifetime: None,
-        require_pkce: None,
-        allow_plain_pkce: false,
         allow_access_tokens_via_browser: true,
-        iss_on_error: true,
-        default_response_mode: None,
-        access_token_type: AccessTokenType::Jwt,
-        access_token_typ: AccessTokenTyp::AtJwt,
-        access_token_signed_response_alg: SigningAlgorithm::Rs256,
-        always_include_user_claims_in_id_token: false,
-        client_credentials_sub: true,
-        allowed_cors_origins: BTreeSet::new(),
-        claims: BTreeMap::new(),
-        lifetimes: lifetimes(),
-        refresh_token_usage: RefreshTokenUsage::Rotate,
-        device_interval: Duration::from_secs(5),
-        token_exchange: None,
-    }
-}
-
-fn lifetimes() -> Lifetimes {
-    Lifetimes {
-        authorization_code: Duration::from_secs(60),
-        id_token: Duration::from_secs(300),
-        access_token: Duration::from_secs(3600),
-        refresh_token: Duration::from_secs(2_592_000),
-        refresh_token_idle: Duration::from_secs(1_296_000),
-        refresh_token_retry_window: Duration::from_secs(30),
-        device_code: Duration::from_secs(600),
+        ..samples::client()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::super::access_token::AccessTokenUser;
 use super::super::client::GrantType;
 use super::super::identifiers::{ClientId, Subject, TenantName};
 use super::super::parameters::Parameters;
 use super::super::samples::{self, scope};
+use super::super::session::SignIn;
 use super::super::token_request::TokenRequest;
 use super::*;
 
@@ -112,7 +112,7 @@ fn acting(actor: &AccessToken, change: impl FnOnce(&mut AccessToken)) -> Result<
 }
 
 fn of_bob() -> AccessToken {
-    let bob = AccessTokenUser { subject: Subject::new("bob"), ..subject().user.unwrap() };
+    let bob = SignIn { subject: Subject::new("bob"), ..subject().user.unwrap() };
     AccessToken { user: Some(bob), ..subject() }
 }
 
