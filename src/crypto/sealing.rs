@@ -111,8 +111,6 @@ mod tests {
     use crate::protocol::parameters::Parameters;
     use crate::protocol::samples;
     use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
-    use crate::protocol::secret::SecretText;
-    use crate::protocol::upstream::round_trip::RoundTrip;
 
     fn derived(secrets: &str, issuer: &str) -> DerivedKeys {
         MasterSecret::parse(secrets).unwrap().derive(&[9; 16], issuer)
@@ -195,18 +193,7 @@ mod tests {
         let parameters = Parameters::from_pairs([("state", "a b\u{e9}"), ("state", ""), ("client_id", "web")]);
         let request = SealedRequest { received_at: samples::NOW, purpose: SealedPurpose::Authorize(parameters) };
         assert_eq!(opened(&sealer, &request), Some(request));
-        let trip = RoundTrip {
-            linking: None,
-            provider: String::from("corp"),
-            issuer: String::from("https://up.example"),
-            flow: [7; 8],
-            cookie_hash: [9; 32],
-            nonce: String::from("n-0S6_WzA2Mj"),
-            code_verifier: SecretText::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
-            begun_at: samples::NOW,
-            max_age: Some(0),
-            request: Some(String::from("r")),
-        };
+        let trip = samples::round_trip();
         assert_eq!(opened(&sealer, &trip), Some(trip));
     }
 

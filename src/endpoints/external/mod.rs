@@ -6,6 +6,7 @@ mod departure;
 mod entry;
 mod flow_cookies;
 pub mod logout;
+mod provider;
 pub mod sign_out;
 
 use super::present_session::PresentSession;

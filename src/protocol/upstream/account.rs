@@ -106,9 +106,8 @@ mod tests {
     use super::*;
 
     fn registered(more: Value) -> IdentityProvider {
-        let mut document = json!({"name": "corp", "issuer": "https://login.example.com", "client_id": "gatepost"});
-        document.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        provider::from_json(&document, "").unwrap()
+        let document = json!({"name": "corp", "issuer": "https://login.example.com", "client_id": "gatepost"});
+        provider::from_json(&samples::changed(document, more), "").unwrap()
     }
 
     fn user(tenant: Option<&str>, enabled: bool) -> User {

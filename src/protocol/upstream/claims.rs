@@ -94,16 +94,10 @@ pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Valu
     merged
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TakenOver {
-    pub claims: Map<String, Value>,
-    /// Our names of what was left out because it was too much, for the log.
-    pub left_out: Vec<String>,
-}
-
-/// What is taken over of what upstream says. What is reserved or of the wrong kind is left out, like a value that is too
-/// long; and of what is too much together the longest. What decides on rights comes before all else.
-pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> TakenOver {
+/// What is taken over of what upstream says, and our names of what was left out because it was too much. What is reserved or of
+/// the wrong kind is left out, like a value that is too long; and of what is too much together the longest. What decides on
+/// rights comes before all else.
+pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
     let mut claims = shaped_claims(provider, upstream);
     let lengths = claims.iter().map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
     let mut lengths: Vec<(bool, usize, String)> = lengths.collect();
@@ -125,7 +119,7 @@ pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Tak
             claims.remove(flag);
         }
     }
-    TakenOver { claims, left_out }
+    (claims, left_out)
 }
 
 fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Map<String, Value> {

@@ -80,24 +80,14 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::samples;
     use super::*;
 
     #[test]
     fn ten_minutes_are_the_limit() {
-        let trip = RoundTrip {
-            linking: None,
-            provider: String::from("corp"),
-            issuer: String::from("https://up.example"),
-            flow: [7; 8],
-            cookie_hash: [9; 32],
-            nonce: String::new(),
-            code_verifier: SecretText::new(""),
-            begun_at: Instant::from_seconds(1_000),
-            max_age: None,
-            request: None,
-        };
-        assert!(trip.is_underway(Instant::from_seconds(1_599)));
-        assert!(!trip.is_underway(Instant::from_seconds(1_600)));
+        let trip = samples::round_trip();
+        let after = |seconds| trip.begun_at.plus(Duration::from_secs(seconds));
+        assert!(trip.is_underway(after(599)) && !trip.is_underway(after(600)));
     }
 
     #[test]
