@@ -49,7 +49,7 @@ impl Outbound {
             .timeout_global(Some(request::WHOLE))
             .build();
         let connector = ().chain(TcpConnector::default()).chain(RustlsConnector::default());
-        let agent = Agent::with_parts(config, connector, CheckedResolver::new(allow.to_vec()));
+        let agent = Agent::with_parts(config, connector, CheckedResolver(allow.to_vec()));
         Ok(Outbound { agent, places: Places::new(at_once) })
     }
 

@@ -224,16 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn chains_as_they_were_written_have_nothing_wrong() {
-        let rows = [chain(1, 5), chain(2, 1), chain(3, 3)].concat();
-        let heads: Vec<Head> = rows.iter().map(head).collect();
-        assert_eq!(verify(&rows, &[]), []);
-        assert_eq!(verify(&rows, &heads), []);
-        // Rows that came after the heads were told are no finding.
-        assert_eq!(verify(&rows, &heads[..2]), []);
-    }
-
-    #[test]
     fn a_change_with_its_hash_made_anew_is_told_by_the_next_row_or_a_head() {
         let whole = chain(1, 5);
         let mut rows = whole.clone();
@@ -266,42 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_is_no_place() {
-        let whole = chain(1, 3);
-        let last = AuditRow { seq: i64::MAX, previous: [1; 32], ..whole[2].0.clone() };
-        let rows = [whole.clone(), vec![(last.clone(), last.hash())]].concat();
-        assert_eq!(verify(&rows, &[]), [(Wrong::Inserted, i64::MAX)]);
-        let beyond = Head { seq: i64::MAX, ..head(&whole[2]) };
-        assert_eq!(verify(&rows, &[beyond]), [(Wrong::Inserted, i64::MAX), (Wrong::Removed { to: i64::MAX }, 3)]);
-        let mut verification = Verification::new([], TODAY);
-        whole.iter().for_each(|(row, hash)| verification.row(row, *hash, None));
-        let next = &chain(2, 1)[0];
-        verification.row(&next.0, next.1, Some(Head { seq: i64::MAX, ..head(&whole[2]) }));
-        assert_eq!(verification.finish().findings.len(), 1);
-    }
-
-    #[test]
     fn a_chain_that_was_kept_long_enough_may_be_gone() {
         let stored = chain(1, 3);
         let head = Head { until: Day(TODAY.0 - 1), ..head(&stored[2]) };
         assert_eq!(verify(&[], std::slice::from_ref(&head)), []);
         assert_eq!(verify(&[], &[Head { until: TODAY, ..head }]), [(Wrong::ChainRemoved, 2)]);
-    }
-
-    #[test]
-    fn rows_put_in_or_swapped_are_found() {
-        let mut rows = chain(1, 5);
-        rows.insert(3, rows[2].clone());
-        assert_eq!(verify(&rows, &[]), [(Wrong::Inserted, 2)]);
-        let mut rows = chain(1, 5);
-        let (first, second) = (rows[1].0.clone(), rows[2].0.clone());
-        rows[1].0 = AuditRow { seq: 1, ..second };
-        rows[2].0 = AuditRow { seq: 2, ..first };
-        assert_eq!(verify(&rows, &[]), [(Wrong::Changed, 1), (Wrong::Changed, 2)]);
-        let mut rows = chain(1, 3);
-        let forged = AuditRow { seq: 3, previous: [1; 32], ..rows[2].0.clone() };
-        rows.push((forged.clone(), forged.hash()));
-        assert_eq!(verify(&rows, &[]).len(), 1);
     }
 
     #[test]

@@ -213,15 +213,12 @@ mod tests {
         assert_eq!(set.choose(SigningAlgorithm::EdDsa, None), KeyChoice::Unknown);
         assert_eq!(set.choose(SigningAlgorithm::Es256, None), KeyChoice::Ambiguous);
         assert_eq!(set.choose(SigningAlgorithm::Es256, Some("")), KeyChoice::Unknown);
-    }
-
-    #[test]
-    fn a_key_without_a_name_goes_by_its_thumbprint_alone() {
+        // One without a name goes by its thumbprint alone.
         let mut jwk = p256(1);
         let thumbprint = jwk.as_object_mut().unwrap().remove("kid").unwrap();
-        let set = set(&[jwk]);
-        assert!(matches!(set.choose(SigningAlgorithm::Es256, thumbprint.as_str()), KeyChoice::One(_)));
-        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("other")), KeyChoice::Unknown);
+        let unnamed = self::set(&[jwk]);
+        assert_eq!(unnamed.choose(SigningAlgorithm::Es256, thumbprint.as_str()), KeyChoice::One(&expected));
+        assert_eq!(unnamed.choose(SigningAlgorithm::Es256, Some("other")), KeyChoice::Unknown);
     }
 
     #[test]

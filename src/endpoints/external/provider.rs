@@ -114,8 +114,7 @@ impl<'a> Connection<'a> {
         let deadline = Deadline::usual();
         let metadata = match &provider.kind {
             ProviderKind::OpenId { issuer } => {
-                let found = app.upstream_documents.find(&app.outbound, issuer, deadline);
-                found.map_err(|error| unanswered("discovery", error))?
+                app.upstream_metadata(issuer, deadline).map_err(|error| unanswered("discovery", error))?
             }
             ProviderKind::OAuth { authorization_endpoint, token_endpoint, .. } => Arc::new(UpstreamMetadata {
                 authorization_endpoint: authorization_endpoint.clone(),
