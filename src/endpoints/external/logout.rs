@@ -12,16 +12,16 @@ use crate::endpoints::forms::require_form;
 use crate::http::{Request, Response};
 use crate::outbound::Asker;
 use crate::protocol::errors::TokenErrorCode;
-use crate::protocol::jwt::UnverifiedJws;
+use crate::protocol::jwt::{LOGOUT_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::upstream::UpstreamProblem;
-use crate::protocol::upstream::id_token::TokenProblem;
+use crate::protocol::upstream::id_token::{TokenProblem, check_typ};
 use crate::protocol::upstream::logout_token::{self, LogoutNotice};
 use crate::store::audit_events::AuditEvent;
-use crate::store::upstream_logout::{self, SpentToken};
+use crate::store::upstream_logout;
 
 const LOGOUT_TOKEN: &str = "the logout token";
 
@@ -52,20 +52,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
             Failure::Busy
         }
     })?;
-    // Where both a session and a subject are named, both must fit.
-    let sessions = match (&notice.whom.sid, &notice.whom.subject) {
-        (Some(sid), subject) => upstream_logout::of_session(&app.store, registered, sid, subject.as_deref()),
-        (None, Some(subject)) => upstream_logout::of_subject(&app.store, registered, subject),
-        (None, None) => Ok(Vec::new()),
-    };
-    let sessions = sessions.map_err(Failure::NotRevoked)?;
-    let token = SpentToken {
-        provider,
-        issuer: registered.authority(),
-        jti: &notice.jti,
-        whom: &notice.whom,
-        forgotten_at: notice.forgotten_at,
-    };
+    let sessions = upstream_logout::sessions_of(&app.store, registered, &notice).map_err(Failure::NotRevoked)?;
     let event = AuditEvent {
         event: "session_ended",
         source: Some(request.source),
@@ -73,7 +60,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         detail: json!({"by": "identity_provider", "identity_provider": provider}),
         ..AuditEvent::default()
     };
-    if !upstream_logout::end(&app.store, &token, &sessions, &event).map_err(Failure::NotRevoked)? {
+    if !upstream_logout::end(&app.store, registered, &notice, &sessions, &event).map_err(Failure::NotRevoked)? {
         return Err(refused(app, request, Some(registered), "the logout token was used before"));
     }
     Ok(Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache"))
@@ -84,7 +71,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
 fn read(app: &App, provider: &IdentityProvider, token: &str) -> Result<LogoutNotice, UpstreamProblem> {
     let refused = |problem| not_believed(LOGOUT_TOKEN, problem);
     let jws = UnverifiedJws::parse(token).ok_or_else(|| refused(TokenProblem::Malformed))?;
-    logout_token::check_typ(jws.typ.as_deref()).map_err(refused)?;
+    check_typ(jws.typ.as_deref(), LOGOUT_TOKEN_TYP).map_err(refused)?;
     let judged = |claims| logout_token::judge(claims, provider.authority(), &provider.client_id, app.now());
     // What no signature could save is refused at once: a stranger's words fetch nothing, and are answered alike whether the
     // provider can be asked or does not even exist.

@@ -11,7 +11,7 @@ use crate::app::failure::Failure;
 use crate::app::foreign_keys::{KeySource, Provenance};
 use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
 use crate::protocol::assertion::AssertionProblem;
-use crate::protocol::jwt::UnverifiedJws;
+use crate::protocol::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::parameters::Parameters;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::secret::SecretText;
@@ -197,7 +197,7 @@ impl<'a> Connection<'a> {
     ) -> Result<(Map<String, Value>, IdTokenFacts), UpstreamProblem> {
         let refused = |problem| not_believed(ID_TOKEN, problem);
         let jws = UnverifiedJws::parse(id_token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
-        id_token::check_typ(jws.typ.as_deref()).map_err(refused)?;
+        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
         let claims = self.verified_claims(Asker::Seated(place), ID_TOKEN, (&jws, Provenance::Answered))?;
         let expected = ExpectedIdToken {
             issuer: self.provider.authority(),

@@ -33,16 +33,37 @@ pub enum Asked {
 }
 
 pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<Finding> {
-    let mut findings = vec![if provider.enabled {
-        Finding::fine("it is enabled")
-    } else {
-        Finding::weak("it is disabled: nobody is sent there")
-    }];
-    findings.push(of_account_page(provider));
+    let enabled = match provider.enabled {
+        true => Finding::fine("it is enabled"),
+        false => Finding::weak("it is disabled: nobody is sent there"),
+    };
+    // Who can come in by it besides those who have come before.
+    let account_page = Finding::fine(match (provider.account_page, provider.provision) {
+        (true, true) => "new people get an account, and whoever has one can link one there on the account page",
+        (true, false) => {
+            "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
+             account_page false leaves linking to the operator"
+        }
+        (false, true) => "new people get an account; the account page does not offer it (account_page)",
+        (false, false) => "it lets in only those who are linked by `gatepost user link` (provision, account_page)",
+    });
+    let mut findings = vec![enabled, account_page];
     match asked {
         Asked::OpenId { metadata: Ok(metadata), keys } => {
-            findings.push(secret_at(secret, Some(metadata)));
-            findings.extend(of_metadata(provider, metadata));
+            let algorithms: Vec<&str> = metadata.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
+            findings.extend([
+                secret_at(secret, Some(metadata)),
+                Finding::fine(format!("its discovery document is of the registered issuer, {}", provider.authority())),
+                Finding::fine(format!("ID tokens are taken with {}", algorithms.join(", "))),
+            ]);
+            if metadata.userinfo_endpoint.is_none() {
+                let text = "it has no userinfo_endpoint: only claims of the ID token can be taken over";
+                findings.push(Finding::weak(text));
+            }
+            if provider.sign_out && metadata.end_session_endpoint.is_none() {
+                let text = "sign_out is registered, and it has no end_session_endpoint: sessions there stay";
+                findings.push(Finding::weak(text));
+            }
             findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
             findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
         }
@@ -59,19 +80,6 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
         }
     }
     findings
-}
-
-/// Who can come in by it besides those who have come before.
-fn of_account_page(provider: &IdentityProvider) -> Finding {
-    Finding::fine(match (provider.account_page, provider.provision) {
-        (true, true) => "new people get an account, and whoever has one can link one there on the account page",
-        (true, false) => {
-            "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
-             account_page false leaves linking to the operator"
-        }
-        (false, true) => "new people get an account; the account page does not offer it (account_page)",
-        (false, false) => "it lets in only those who are linked by `gatepost user link` (provision, account_page)",
-    })
 }
 
 fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Finding {
@@ -95,21 +103,6 @@ fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Fin
     }
 }
 
-fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
-    let algorithms: Vec<&str> = metadata.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
-    let mut findings = vec![
-        Finding::fine(format!("its discovery document is of the registered issuer, {}", provider.authority())),
-        Finding::fine(format!("ID tokens are taken with {}", algorithms.join(", "))),
-    ];
-    if metadata.userinfo_endpoint.is_none() {
-        findings.push(Finding::weak("it has no userinfo_endpoint: only claims of the ID token can be taken over"));
-    }
-    if provider.sign_out && metadata.end_session_endpoint.is_none() {
-        findings.push(Finding::weak("sign_out is registered, and it has no end_session_endpoint: sessions there stay"));
-    }
-    findings
-}
-
 /// What is sent to somebody who shall say who they are.
 fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) -> Finding {
     let registered = provider.prompt_values.as_ref();
@@ -124,8 +117,7 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         }
     };
     let is_announced = |value: &&str| announced.is_none_or(|announced| announced.contains(*value));
-    let listed = || listed.iter().map(String::as_str);
-    let unannounced: Vec<&str> = listed().filter(|value| !is_announced(value)).collect();
+    let unannounced: Vec<&str> = listed.iter().map(String::as_str).filter(|value| !is_announced(value)).collect();
     let taken = PromptValues::of(registered, announced);
     if !taken.login && !taken.select_account {
         let rule = "it takes neither login nor select_account as prompt";
@@ -136,7 +128,8 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         let extra = unannounced.join(", ");
         Finding::weak(format!("prompt_values_supported is registered with {extra}, which its metadata does not name"))
     } else {
-        Finding::fine(format!("prompt may be {}, {source}", listed().collect::<Vec<_>>().join(", ")))
+        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        Finding::fine(format!("prompt may be {}, {source}", listed.join(", ")))
     }
 }
 

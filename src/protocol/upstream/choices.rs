@@ -23,7 +23,7 @@ impl Place<'_> {
     pub fn allows(&self, provider: &str) -> bool {
         let registered = self.catalogue.identity_providers.get(provider);
         let fits = registered
-            .is_some_and(|known| known.enabled && known.tenant.as_ref().is_none_or(|own| self.is_within(own)));
+            .is_some_and(|known| known.enabled && known.tenant.as_ref().is_none_or(|own| self.tenant == Some(own)));
         let allowed = self.client.is_none_or(|client| client.allows_identity_provider(provider));
         allowed && (provider == LOCAL || fits)
     }
@@ -49,10 +49,6 @@ impl Place<'_> {
     /// Whether a sign-in by that provider counts here, and some client allows it.
     pub fn is_way_in(&self, provider: &str) -> bool {
         self.allows(provider) && !self.catalogue.idle_identity_providers.contains(provider)
-    }
-
-    fn is_within(&self, tenant: &TenantName) -> bool {
-        self.tenant == Some(tenant)
     }
 }
 

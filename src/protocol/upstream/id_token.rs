@@ -62,9 +62,10 @@ named! {
     }
 }
 
-/// An ID token's `typ` is `JWT` or absent: what was made as another kind of token is none.
-pub fn check_typ(typ: Option<&str>) -> Result<(), TokenProblem> {
-    if typ.is_none_or(|typ| is_type(typ, "JWT")) { Ok(()) } else { Err(TokenProblem::Typ) }
+/// The `typ` of a token of theirs is that of its kind or absent: what was made as another kind is none, and an ID token must not
+/// be able to sign anybody out.
+pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
+    if typ.is_none_or(|typ| is_type(typ, wanted)) { Ok(()) } else { Err(TokenProblem::Typ) }
 }
 
 /// Judges the claims of an ID token whose signature was verified.
@@ -153,6 +154,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::super::jwt::ID_TOKEN_TYP;
     use super::super::super::samples::{NOW, changed};
     use super::*;
 
@@ -242,10 +244,14 @@ mod tests {
         assert_eq!(judged(&both, false), Err(TokenProblem::AuthorizedParty));
         assert_eq!(judged(&json!({}), true), Err(TokenProblem::NoAuthTime));
         for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "token-introspection+jwt", ""] {
-            assert_eq!(check_typ(Some(typ)), Err(TokenProblem::Typ), "{typ}");
+            assert_eq!(check_typ(Some(typ), ID_TOKEN_TYP), Err(TokenProblem::Typ), "{typ}");
         }
         assert!(
-            [None, Some("JWT"), Some("jwt"), Some("application/jwt")].into_iter().all(|typ| check_typ(typ).is_ok())
+            [None, Some("JWT"), Some("jwt"), Some("application/jwt")].into_iter().all(|typ| check_typ(
+                typ,
+                ID_TOKEN_TYP
+            )
+            .is_ok())
         );
     }
 

@@ -3,25 +3,19 @@
 
 use serde_json::{Map, Value};
 
-use super::super::assertion::is_type;
 use super::super::instant::Instant;
-use super::super::jwt::LOGOUT_TOKEN_TYP;
 use super::super::logout_token::EVENT;
 use super::id_token::{TokenProblem, check_parties, check_times};
-use super::{OLDEST, SKEW, UpstreamLogout, identifier};
+use super::{OLDEST, SKEW, identifier};
 
-/// A logout token that holds.
+/// A logout token that holds. Whom it is about, `sub` and `sid` say: at least one of the two is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutNotice {
-    pub whom: UpstreamLogout,
+    pub subject: Option<String>,
+    pub sid: Option<String>,
     pub jti: String,
     /// When it would not be taken any more anyway.
     pub forgotten_at: Instant,
-}
-
-/// A logout token's `typ` is `logout+jwt` or absent; an ID token must not be able to sign anybody out.
-pub fn check_typ(typ: Option<&str>) -> Result<(), TokenProblem> {
-    if typ.is_none_or(|typ| is_type(typ, LOGOUT_TOKEN_TYP)) { Ok(()) } else { Err(TokenProblem::Typ) }
 }
 
 /// Judges the claims of a logout token whose signature was verified.
@@ -33,34 +27,23 @@ pub fn judge(
 ) -> Result<LogoutNotice, TokenProblem> {
     check_parties(claims, issuer, client_id)?;
     let (expires_at, issued_at) = check_times(claims, now)?;
-    check_event(claims)?;
+    // The one event there is, and nothing beside it.
+    let events = claims.get("events").and_then(Value::as_object);
+    if !events.is_some_and(|events| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object)) {
+        return Err(TokenProblem::Events);
+    }
     if claims.contains_key("nonce") {
         return Err(TokenProblem::Nonce);
     }
-    Ok(LogoutNotice {
-        whom: whom(claims)?,
-        jti: identifier(claims, "jti").ok_or(TokenProblem::Jti)?,
-        forgotten_at: expires_at.min(issued_at.plus(OLDEST + SKEW)).plus(SKEW),
-    })
-}
-
-/// The one event there is, and nothing beside it.
-fn check_event(claims: &Map<String, Value>) -> Result<(), TokenProblem> {
-    let events = claims.get("events").and_then(Value::as_object);
-    let is_logout = |events: &Map<String, Value>| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object);
-    if events.is_some_and(is_logout) { Ok(()) } else { Err(TokenProblem::Events) }
-}
-
-/// Members that are there must be identifiers: half understood, a token could end too much.
-fn whom(claims: &Map<String, Value>) -> Result<UpstreamLogout, TokenProblem> {
-    let whom = UpstreamLogout { subject: identifier(claims, "sub"), sid: identifier(claims, "sid") };
+    let [subject, sid] = ["sub", "sid"].map(|name| identifier(claims, name));
+    // Members that are there must be identifiers: half understood, a token could end too much.
     let is_whole = |name: &str, read: &Option<String>| claims.contains_key(name) == read.is_some();
-    let names_somebody = whom.subject.is_some() || whom.sid.is_some();
-    if names_somebody && is_whole("sub", &whom.subject) && is_whole("sid", &whom.sid) {
-        Ok(whom)
-    } else {
-        Err(TokenProblem::Nobody)
+    if subject.is_none() && sid.is_none() || !is_whole("sub", &subject) || !is_whole("sid", &sid) {
+        return Err(TokenProblem::Nobody);
     }
+    let jti = identifier(claims, "jti").ok_or(TokenProblem::Jti)?;
+    let forgotten_at = expires_at.min(issued_at.plus(OLDEST + SKEW)).plus(SKEW);
+    Ok(LogoutNotice { subject, sid, jti, forgotten_at })
 }
 
 #[cfg(test)]
@@ -68,7 +51,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::super::jwt::LOGOUT_TOKEN_TYP;
     use super::super::super::samples::{NOW, changed};
+    use super::super::id_token::check_typ;
     use super::*;
 
     fn judged(changes: &Value) -> Result<LogoutNotice, TokenProblem> {
@@ -85,7 +70,7 @@ mod tests {
             (json!({"sub": null, "aud": ["gatepost"], "events": {EVENT: {"x": 1}}}), None, Some("s"), 180),
         ] {
             let notice = judged(&changes).unwrap();
-            let whom = (notice.whom.subject.as_deref(), notice.whom.sid.as_deref());
+            let whom = (notice.subject.as_deref(), notice.sid.as_deref());
             assert_eq!((whom, notice.jti.as_str()), ((subject, sid), "j"));
             assert_eq!(notice.forgotten_at.seconds(), NOW.seconds() + remembered);
         }
@@ -114,10 +99,10 @@ mod tests {
         of("sid", &[json!(""), json!(["s"]), json!("x".repeat(256))], TokenProblem::Nobody);
         assert_eq!(judged(&json!({"sub": null, "sid": null})), Err(TokenProblem::Nobody));
         for typ in ["JWT", "at+jwt", "secevent+jwt", ""] {
-            assert_eq!(check_typ(Some(typ)), Err(TokenProblem::Typ), "{typ}");
+            assert_eq!(check_typ(Some(typ), LOGOUT_TOKEN_TYP), Err(TokenProblem::Typ), "{typ}");
         }
         let fine = [None, Some("logout+jwt"), Some("LOGOUT+JWT"), Some("application/logout+jwt")];
-        assert!(fine.into_iter().all(|typ| check_typ(typ).is_ok()));
+        assert!(fine.into_iter().all(|typ| check_typ(typ, LOGOUT_TOKEN_TYP).is_ok()));
     }
 
     proptest! {

@@ -38,13 +38,6 @@ pub struct UpstreamIdentity {
     pub id_token: Option<SecretText>,
 }
 
-/// Whom a logout token is about, by `sub` and `sid`: at least one of the two is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamLogout {
-    pub subject: Option<String>,
-    pub sid: Option<String>,
-}
-
 /// What clocks may differ by.
 const SKEW: Duration = Duration::from_secs(60);
 /// How long ago a token may have been made that is shown for the first time. Some providers date theirs five minutes back.
