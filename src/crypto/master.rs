@@ -88,9 +88,17 @@ impl MasterSecret {
         if lines.len() > MOST_LINES {
             return Err(format!("it has more than {MOST_LINES} lines"));
         }
-        let lines =
-            lines.iter().enumerate().map(|(index, line)| read_line(index + 1, line)).collect::<Result<_, _>>()?;
-        Ok(MasterSecret { lines })
+        let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
+        let read = |(number, line): (usize, &str)| {
+            let decoded = alphabets.iter().find_map(|alphabet| alphabet.decode(line).ok());
+            match decoded.ok_or_else(|| format!("line {number} is not base64"))? {
+                short if short.len() < LEAST_LENGTH => {
+                    Err(format!("line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"))
+                }
+                bytes => Ok(SecretBytes::new(bytes)),
+            }
+        };
+        Ok(MasterSecret { lines: (1..).zip(lines).map(read).collect::<Result<_, _>>()? })
     }
 
     /// The keys of one installation: different installations, or issuers, never share one.
@@ -100,18 +108,6 @@ impl MasterSecret {
             lines: self.lines.iter().map(|line| salt.extract(line.expose())).collect(),
             issuer: issuer.to_owned(),
         }
-    }
-}
-
-fn read_line(number: usize, line: &str) -> Result<SecretBytes, Unfit> {
-    let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
-    let decoded = alphabets.iter().find_map(|alphabet| alphabet.decode(line).ok());
-    match decoded {
-        None => Err(format!("line {number} is not base64")),
-        Some(bytes) if bytes.len() < LEAST_LENGTH => {
-            Err(format!("line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"))
-        }
-        Some(bytes) => Ok(SecretBytes::new(bytes)),
     }
 }
 

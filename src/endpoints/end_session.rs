@@ -23,7 +23,6 @@ use crate::protocol::authorize_request::AuthorizeError;
 use crate::protocol::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::lengths;
-use crate::protocol::localized_text::LocalizedText;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
 use crate::protocol::redirect_uri::origin_of;
@@ -58,12 +57,8 @@ pub struct SignOut {
     client: Option<Arc<RegisteredClient>>,
 }
 
-/// A client's page that ends its part of the session.
-struct Frame {
-    client_name: LocalizedText,
-    address: String,
-    origin: Option<String>,
-}
+/// A client, and the address of its page that ends its part of the session.
+type Frame = (Arc<RegisteredClient>, String);
 
 /// How a sign-out ends for the browser.
 #[derive(Default)]
@@ -210,7 +205,7 @@ impl SignOut {
         let name = self.client.as_ref().map(|client| language.of(&client.client.client_name)).unwrap_or_default();
         let shown: Vec<ClientFrame<'_>> = frames
             .iter()
-            .map(|frame| ClientFrame { client_name: language.of(&frame.client_name), address: &frame.address })
+            .map(|(client, address)| ClientFrame { client_name: language.of(&client.client.client_name), address })
             .collect();
         let markup = presentation.draw(self.ui_locales(), |chrome| {
             let back = way_back.map(|uri| BackLink { name, uri });
@@ -226,7 +221,8 @@ impl SignOut {
             })
         });
         let next = upstream.as_ref().map(|upstream| upstream.address.as_str()).or(way_back).filter(|_| *at_once);
-        let origins: BTreeSet<&str> = frames.iter().filter_map(|frame| frame.origin.as_deref()).collect();
+        let origins: Vec<String> = frames.iter().filter_map(|(_, address)| origin_of(address)).collect();
+        let origins: BTreeSet<&str> = origins.iter().map(String::as_str).collect();
         let mut page = answers::framing_page(markup, &origins, next);
         if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
             let (reason, detail) = match &self.client {
@@ -256,11 +252,8 @@ fn frames(app: &App, present: &PresentSession) -> Result<Vec<Frame>, Failure> {
         let client = app.registry.client(&client_id)?;
         let uri = client.as_ref().and_then(|client| client.client.frontchannel_logout.as_ref());
         if let (Some(client), Some(logout)) = (&client, uri) {
-            frames.push(Frame {
-                client_name: client.client.client_name.clone(),
-                address: front_channel_address(&logout.uri, app.issuer(), &present.row.sid),
-                origin: origin_of(&logout.uri),
-            });
+            let address = front_channel_address(&logout.uri, app.issuer(), &present.row.sid);
+            frames.push((Arc::clone(client), address));
         }
     }
     Ok(frames)

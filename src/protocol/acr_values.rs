@@ -140,22 +140,6 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_of_a_tenant_is_taken_within_that_tenant_alone() {
-        let mut catalogue = catalogue_with_tenants();
-        catalogue.identity_providers.get_mut("corp").unwrap().tenant = Some(TenantName::new("acme"));
-        for (text, taken) in [
-            ("idp:corp tenant:acme", true),
-            ("tenant:acme idp:corp", true),
-            ("idp:corp", false),
-            ("idp:corp tenant:globex", false),
-        ] {
-            let parsed = AcrValues::parse(Some(text), &client(), &catalogue).unwrap();
-            assert_eq!(parsed.identity_provider.is_some(), taken, "{text}");
-            assert_eq!(parsed.dropped_identity_provider.is_some(), !taken, "{text}");
-        }
-    }
-
-    #[test]
     fn the_tenant_is_the_one_named_or_the_only_one_or_none() {
         let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
         for (text, client, expected) in [
@@ -176,18 +160,6 @@ mod tests {
         }
         let unregistered = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
         assert_eq!(unregistered, AcrValues::default());
-    }
-
-    #[test]
-    fn a_password_is_for_no_other_provider() {
-        let read = |text| tenant_for_password(text, &client(), &catalogue_with_tenants());
-        assert_eq!(read(None), Ok(None));
-        assert_eq!(read(Some("idp:local 1")), Ok(None));
-        assert_eq!(read(Some("idp:local tenant:acme")), Ok(Some(TenantName::new("acme"))));
-        for text in ["idp:corp", "idp:", "idp:LOCAL", "tenant:acme idp:local idp:x"] {
-            assert_eq!(read(Some(text)), Err(Reason::IdentityProviderWithPassword), "{text}");
-        }
-        assert_eq!(read(Some("tenant:nope")), Err(Reason::UnknownTenant));
     }
 
     #[test]

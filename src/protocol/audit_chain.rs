@@ -225,23 +225,4 @@ pub(crate) mod tests {
     }
 
     const KNOWN: &str = "1ddbdad1e727c789fcfbbb6a9e8a1f12eb7ad46081a81c7efdfac4478ce73c49";
-
-    #[test]
-    fn commands_since_the_last_sign_of_a_server_may_be_untold() {
-        let end = |process: &str, number, at| {
-            let chain = chain_name(Day(20_778), process, number);
-            (Head { chain, seq: 1, hash: [1; 32], until: Day(21_178) }, Instant::from_seconds(at))
-        };
-        let day = 86_400;
-        let commands = [end("command-00ff", 1, 3 * day), end("command-00aa", 1, 10 * day)];
-        let told = |servers: &[(Head, Instant)]| -> Vec<i64> {
-            let heads = untold([&commands, servers].concat(), "me");
-            commands.iter().filter(|(head, _)| heads.contains(head)).map(|(_, at)| at.seconds() / day).collect()
-        };
-        assert_eq!(told(&[]), [3, 10]);
-        assert_eq!(told(&[end("me", 1, 11 * day)]), [3, 10]);
-        assert_eq!(told(&[end("other", 1, 4 * day)]), [3, 10]);
-        assert_eq!(told(&[end("other", 1, 4 * day + 1)]), [10]);
-        assert!(told(&[end("other", 1, 12 * day)]).is_empty());
-    }
 }

@@ -202,19 +202,4 @@ mod tests {
         }
         assert_eq!(heads_in(&forged), []);
     }
-
-    #[test]
-    fn heads_stand_in_lines_that_no_collector_cuts() {
-        let head = |number| Head {
-            chain: chain_name(Day(20_778), "command-0123456789abcdef", number),
-            seq: i64::MAX,
-            hash: full().hash(),
-            until: Day(24_428),
-        };
-        let heads: Vec<Head> = (0..1_000).map(head).collect();
-        let lines: Vec<String> = heads_lines(&heads).collect();
-        assert!(lines.iter().all(|line| line.len() < 8_000));
-        assert_eq!(lines.iter().flat_map(|line| heads_in(&format!("INFO  {line}"))).collect::<Vec<_>>(), heads);
-        assert_eq!(heads_lines(&[]).count(), 0);
-    }
 }

@@ -1,7 +1,7 @@
 //! Whose request is this? Reads `X-Forwarded-For` from right to left, as far as the proxies that wrote it are trusted.
 //! Names are never resolved: an entry that is not an address ends the walk.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A block of addresses in CIDR notation (RFC 4632 §3.1, RFC 4291 §2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,15 @@ pub struct Cidr {
 }
 
 impl Cidr {
+    pub const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> Cidr {
+        Cidr { network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+    }
+
+    /// Of the first two groups; the rest is zero.
+    pub const fn v6([a, b]: [u16; 2], prefix: u8) -> Cidr {
+        Cidr { network: IpAddr::V6(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0)), prefix }
+    }
+
     /// Reads `10.0.0.0/8`, `::1/128`, or a single address. The error is the rule that was broken, and says nothing of the text.
     pub fn parse(text: &str) -> Result<Cidr, &'static str> {
         let (address, prefix) = match text.split_once('/') {
@@ -43,8 +52,7 @@ impl Cidr {
 
 /// The proxies believed where nothing else was configured: those on this machine.
 pub fn loopback_proxies() -> Vec<Cidr> {
-    let ipv6 = IpAddr::from(std::net::Ipv6Addr::LOCALHOST);
-    vec![Cidr { network: IpAddr::from([127, 0, 0, 0]), prefix: 8 }, Cidr { network: ipv6, prefix: 128 }]
+    vec![Cidr::v4([127, 0, 0, 0], 8), Cidr { network: IpAddr::from(Ipv6Addr::LOCALHOST), prefix: 128 }]
 }
 
 /// The address a request came from: the right-most of `values` (`X-Forwarded-For`) that is no trusted proxy; where all

@@ -245,26 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn each_key_tells_what_it_does_since_when_and_until_when() {
-        let es256 = SigningAlgorithm::Es256;
-        let keys = [
-            key("old", es256, SEASONS.retiring_at(day(0), day(0), day(90))),
-            key("now", es256, SEASONS.active_from(day(76), day(90))),
-            key("next", es256, SEASONS.active_from(day(166), day(180))),
-        ];
-        for (index, at, state, since, until) in [
-            (0, day(89), KeyState::Signing, day(0), Some(day(90))),
-            (1, day(89), KeyState::Announced, day(76), Some(day(90))),
-            (0, day(100), KeyState::Published, day(90), Some(day(104))),
-            (0, day(150), KeyState::Retired, day(104), Some(day(194))),
-            (1, day(170), KeyState::Signing, day(90), Some(day(180))),
-            (2, day(400), KeyState::Signing, day(180), None),
-        ] {
-            assert_eq!(standing(&keys[index], &keys, at), Standing { state, since, until }, "{index}");
-        }
-    }
-
-    #[test]
     fn a_gap_is_closed_at_once() {
         let eddsa = SigningAlgorithm::EdDsa;
         let next = key("next", eddsa, SEASONS.active_from(day(0), day(14)));

@@ -150,22 +150,6 @@ mod tests {
         assert!(!told.contains("scope=") && !told.contains("nonce="), "{told}");
     }
 
-    #[test]
-    fn what_is_registered_goes_before_what_is_announced() {
-        let list = |values: &str| Some(values.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>());
-        for (registered, announced, login, select_account) in [
-            (None, None, true, true),
-            (None, list("none login"), true, false),
-            (None, list(""), false, false),
-            (list("none select_account"), None, false, true),
-            (list("login select_account"), list("none"), true, true),
-            (list(""), list("login select_account"), false, false),
-        ] {
-            let taken = PromptValues::of(registered.as_ref(), announced.as_ref());
-            assert_eq!(taken, PromptValues { login, select_account }, "{registered:?} {announced:?}");
-        }
-    }
-
     /// Asked for, and taken there: login, presence, select_account; login, select_account.
     #[test]
     fn only_what_a_provider_takes_is_asked_for() {

@@ -115,19 +115,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_error_has_its_meaning() {
-        for (error, expected) in [
-            ("access_denied", UpstreamProblem::Cancelled),
-            ("login_required", UpstreamProblem::LoginRequired),
-            ("interaction_required", UpstreamProblem::LoginRequired),
-            ("consent_required", UpstreamProblem::LoginRequired),
-            ("account_selection_required", UpstreamProblem::LoginRequired),
-        ] {
-            assert_eq!(read(&format!("error={error}&error_description=x"), ISSUER, false), Err(expected));
-        }
-    }
-
     proptest! {
         #[test]
         fn no_answer_makes_it_panic_or_tells_its_text(error in ".{0,40}", text in "[a-z]{20}") {

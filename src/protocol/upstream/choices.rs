@@ -160,24 +160,6 @@ mod tests {
     }
 
     #[test]
-    fn the_account_page_names_no_provider_that_is_kept_from_it_or_leads_nowhere() {
-        let mut catalogue = catalogue();
-        let choices = |catalogue: &Catalogue, client: Option<&Client>| {
-            Choices::of(&Place { client, tenant: None, catalogue }, None).providers.join(" ")
-        };
-        catalogue.idle_identity_providers.insert(String::from("a-hub"));
-        assert_eq!(choices(&catalogue, None), "corp");
-        catalogue.identity_providers.get_mut("corp").unwrap().account_page = false;
-        assert_eq!(choices(&catalogue, None), "");
-        assert_eq!(choices(&catalogue, Some(&client())), "corp a-hub", "a client's own page names what it allows");
-        let place = Place { client: None, tenant: None, catalogue: &catalogue };
-        assert!(place.allows("corp") && place.is_way_in("corp"), "whoever came by it may look at their account");
-        assert!(place.allows("a-hub") && !place.is_way_in("a-hub"));
-        assert!(place.is_way_in(LOCAL) && !place.is_way_in("former"));
-        assert!(["", "LOCAL", "Corp", "former", "gone", "acme-ad"].iter().all(|name| !place.allows(name)));
-    }
-
-    #[test]
     fn a_session_counts_only_while_the_name_of_its_provider_stands_for_the_same_issuer() {
         let catalogue = catalogue();
         let place = Place { client: None, tenant: None, catalogue: &catalogue };
@@ -187,6 +169,7 @@ mod tests {
             ..session()
         };
         let issuer = catalogue.identity_providers["corp"].authority();
+        assert!(["", "LOCAL", "Corp", "former", "gone", "acme-ad"].iter().all(|name| !place.allows(name)));
         assert!(place.accepts(&of(None, None)) && place.accepts(&of(Some(LOCAL), None)));
         assert!(place.accepts(&of(Some("corp"), Some(issuer))));
         assert!(!place.accepts(&of(Some("corp"), Some("https://former.example"))));

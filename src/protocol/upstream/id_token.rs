@@ -79,12 +79,28 @@ pub fn judge(
     if claims.get("nonce").and_then(Value::as_str) != Some(expected.nonce) {
         return Err(TokenProblem::Nonce);
     }
-    check_at_hash(claims, expected)?;
+    let is_its_hash = |hash: &Value| hash.as_str() == Some(&half_hash(expected.alg, expected.access_token.expose()));
+    if !claims.get("at_hash").is_none_or(is_its_hash) {
+        return Err(TokenProblem::AccessTokenHash);
+    }
+    let auth_time = match claims.get("auth_time") {
+        None if expected.needs_auth_time => return Err(TokenProblem::NoAuthTime),
+        None => None,
+        Some(value) => {
+            let at = numeric_date(value).filter(|at| *at <= now.plus(SKEW)).ok_or(TokenProblem::AuthTime)?;
+            // A clock that is ahead makes nobody sign in tomorrow.
+            Some(at.min(now))
+        }
+    };
+    // What is not of the right kind is as good as not said: nothing is decided by it.
+    let is_method =
+        |value: &&str| (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
+    let amr = claims.get("amr").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     Ok(IdTokenFacts {
         subject: identifier(claims, "sub").ok_or(TokenProblem::Subject)?,
-        auth_time: auth_time(claims, expected.needs_auth_time, now)?,
+        auth_time,
         acr: claims.get("acr").and_then(Value::as_str).map(str::to_owned),
-        amr: amr(claims),
+        amr: amr.filter(is_method).take(MOST_AMR).map(str::to_owned).collect(),
         sid: identifier(claims, "sid"),
     })
 }
@@ -123,30 +139,6 @@ pub(super) fn check_times(claims: &Map<String, Value>, now: Instant) -> Result<(
     let issued_at = time("iat").filter(is_recent).ok_or(TokenProblem::IssuedAt)?;
     let has_begun = claims.get("nbf").is_none_or(|begin| numeric_date(begin).is_some_and(|begin| begin <= latest));
     if has_begun { Ok((expires_at, issued_at)) } else { Err(TokenProblem::IssuedAt) }
-}
-
-fn check_at_hash(claims: &Map<String, Value>, expected: &ExpectedIdToken<'_>) -> Result<(), TokenProblem> {
-    let fits = |hash: &Value| hash.as_str() == Some(half_hash(expected.alg, expected.access_token.expose()).as_str());
-    if claims.get("at_hash").is_none_or(fits) { Ok(()) } else { Err(TokenProblem::AccessTokenHash) }
-}
-
-fn auth_time(claims: &Map<String, Value>, is_needed: bool, now: Instant) -> Result<Option<Instant>, TokenProblem> {
-    match claims.get("auth_time") {
-        None if is_needed => Err(TokenProblem::NoAuthTime),
-        None => Ok(None),
-        Some(value) => {
-            let at = numeric_date(value).filter(|at| *at <= now.plus(SKEW)).ok_or(TokenProblem::AuthTime)?;
-            // A clock that is ahead makes nobody sign in tomorrow.
-            Ok(Some(at.min(now)))
-        }
-    }
-}
-
-/// What is not of the right kind is as good as not said: nothing is decided by it.
-fn amr(claims: &Map<String, Value>) -> Vec<String> {
-    let values = claims.get("amr").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let fits = |value: &&str| (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
-    values.filter(fits).take(MOST_AMR).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -62,25 +62,7 @@ impl LinkOffer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::samples;
     use super::*;
-
-    #[test]
-    fn linking_begins_within_five_minutes_of_a_sign_in_by_the_password_where_there_is_one() {
-        for (provider, has_password, seconds, expected) in [
-            ("local", true, 0, true),
-            ("local", true, 299, true),
-            ("local", true, 300, false),
-            ("corp", true, 0, false),
-            ("corp", false, 0, true),
-            ("corp", false, 300, false),
-            ("local", false, 0, true),
-        ] {
-            let session = Session { identity_provider: Some(provider.to_owned()), ..samples::session() };
-            let now = session.auth_time.plus(Duration::from_secs(seconds));
-            assert_eq!(may_begin(&session, has_password, now), expected, "{provider} {has_password} {seconds}");
-        }
-    }
 
     #[test]
     fn a_subject_hides_nothing_from_whom_it_is_shown_to() {

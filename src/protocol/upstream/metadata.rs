@@ -144,21 +144,6 @@ mod tests {
     }
 
     #[test]
-    fn the_least_there_must_be_is_enough() {
-        let expected = UpstreamMetadata {
-            authorization_endpoint: String::from("https://login.example.com/auth"),
-            token_endpoint: String::from("https://login.example.com/token"),
-            jwks_uri: String::from("https://login.example.com/keys"),
-            authentication: Some(SecretTransport::Basic),
-            algorithms: vec![SigningAlgorithm::Rs256],
-            ..UpstreamMetadata::default()
-        };
-        assert_eq!(read(&document(), ISSUER), Ok(expected));
-        let below = "https://login.example.com/realms/corp/.well-known/openid-configuration";
-        assert_eq!((address(ISSUER).as_str(), address(&format!("{ISSUER}/")).as_str()), (below, below));
-    }
-
-    #[test]
     fn an_issuer_is_the_registered_one_byte_for_byte() {
         for found in [
             "https://login.example.com/realms/corp/",

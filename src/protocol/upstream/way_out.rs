@@ -38,27 +38,21 @@ impl UpstreamProblem {
             }
         }
     }
-
-    /// `error` of the answer to a client; `None` when it is told nothing.
-    fn error_code(&self) -> Option<AuthorizeErrorCode> {
-        match self {
-            UpstreamProblem::Cancelled => Some(AuthorizeErrorCode::AccessDenied),
-            UpstreamProblem::LoginRequired => Some(AuthorizeErrorCode::LoginRequired),
-            UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => Some(AuthorizeErrorCode::TemporarilyUnavailable),
-            UpstreamProblem::NotBelieved(_) => None,
-        }
-    }
 }
 
 /// Decides it for a sign-in with `provider`, among these choices; `has_client` is whether a client waits for an answer that
 /// travels through this browser.
 pub fn way_out(problem: &UpstreamProblem, provider: &str, choices: &Choices, has_client: bool) -> WayOut {
-    match problem.error_code() {
-        None => WayOut::Page,
-        Some(code) if has_client && !choices.has_other_than(provider) => {
-            WayOut::TellClient(Refusal::new(code, problem.reason()))
-        }
-        Some(_) => WayOut::ChooseAgain,
+    let code = match problem {
+        UpstreamProblem::Cancelled => AuthorizeErrorCode::AccessDenied,
+        UpstreamProblem::LoginRequired => AuthorizeErrorCode::LoginRequired,
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => AuthorizeErrorCode::TemporarilyUnavailable,
+        UpstreamProblem::NotBelieved(_) => return WayOut::Page,
+    };
+    if has_client && !choices.has_other_than(provider) {
+        WayOut::TellClient(Refusal::new(code, problem.reason()))
+    } else {
+        WayOut::ChooseAgain
     }
 }
 

@@ -148,23 +148,6 @@ fn the_longest_of_too_much_is_left_out_and_named() {
 }
 
 #[test]
-fn userinfo_is_asked_only_for_what_is_wanting() {
-    for (changes, id_token, expected) in [
-        (json!({}), json!({"sub": "u"}), false),
-        (json!({"scope": "openid profile email"}), json!({"name": "A", "email": "a@b.c"}), false),
-        (json!({"scope": "openid profile email"}), json!({"name": "A"}), true),
-        (json!({"claims": {"groups": "role"}}), json!({"role": "x"}), true),
-        (json!({"claims": {"groups": "role"}}), json!({"groups": []}), false),
-    ] {
-        assert_eq!(
-            are_wanting(&provider(changes.clone()), &members(id_token.clone())),
-            expected,
-            "{changes} {id_token}"
-        );
-    }
-}
-
-#[test]
 fn userinfo_overrules_nothing_and_an_address_is_verified_only_by_the_answer_that_names_it() {
     let email = |address: &str, verified: bool| json!({"email": address, "email_verified": verified});
     let (verified, bare, flag) = (email("a@b.c", true), json!({"email": "a@b.c"}), json!({"email_verified": true}));
@@ -180,21 +163,6 @@ fn userinfo_overrules_nothing_and_an_address_is_verified_only_by_the_answer_that
     ] {
         let merged = merged(&members(id_token.clone()), Some(&members(user_info.clone())));
         assert_eq!(Value::Object(merged), *expected, "{id_token} {user_info}");
-    }
-}
-
-#[test]
-fn a_label_is_one_line_that_people_can_read() {
-    for (upstream, expected) in [
-        (json!({"name": "Alice", "email": "a@b.c"}), Some("a@b.c")),
-        (json!({"name": "Alice", "login": "al"}), Some("al")),
-        (json!({"name": "Alice", "email": "  "}), Some("Alice")),
-        (json!({"name": "Alice", "email": "a\u{202e}b"}), Some("Alice")),
-        (json!({"name": "Alice", "email": ["a@b.c"]}), Some("Alice")),
-        (json!({"name": "x".repeat(201)}), None),
-        (json!({"name": "a\nb"}), None),
-    ] {
-        assert_eq!(label(&members(upstream.clone())).as_deref(), expected, "{upstream}");
     }
 }
 
