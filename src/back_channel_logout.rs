@@ -13,9 +13,7 @@ use crate::outbound::OutboundRequest;
 use crate::store::StoreError;
 use crate::store::session_clients::{self, CallOutcome, DueCall, MOST_TRIES};
 
-/// How often the queue is looked at.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Calls at once; as many threads.
 const AT_ONCE: u8 = 8;
 /// How often storing an outcome is tried; the next call of the same row is a minute away.
 const SETTLING_TRIES: u32 = 30;

@@ -12,7 +12,6 @@ use super::signing::{SigningKey, verify};
 use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::secret::{SecretBytes, SecretText};
 
-/// Sizes of RSA keys that are taken, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 
 const ENCRYPTED: &str = "the key is encrypted: `openssl pkey -in FILE` asks for its password";

@@ -4,7 +4,6 @@ use aws_lc_rs::hmac;
 
 use super::master::{DerivedKeys, Purpose};
 
-/// Authenticates for one purpose, under every line of the master secret.
 #[derive(Debug)]
 pub struct Mac {
     keys: Vec<hmac::Key>,

@@ -13,7 +13,6 @@ use super::random;
 use crate::protocol::named::named;
 use crate::protocol::secret::SecretBytes;
 
-/// Bytes a master secret has at least.
 const LEAST_LENGTH: usize = 32;
 /// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the line.
 const MOST_LINES: usize = 16;
@@ -22,27 +21,17 @@ named! {
     /// What a derived key is for. The label is part of the derivation: never change one.
     #[derive(Hash)]
     pub enum Purpose {
-        /// Sealing authorization codes.
         AuthorizationCode = "authorization code",
-        /// Sealing reference access tokens.
         AccessToken = "access token",
-        /// Sealing authorization requests into page addresses.
         AuthorizeRequest = "authorize request",
-        /// Sealing the `state` that goes upstream.
         UpstreamState = "upstream state",
-        /// Sealing ID tokens from upstream in the database.
         UpstreamIdToken = "upstream ID token",
-        /// Authenticating refresh tokens.
         RefreshToken = "refresh token",
-        /// Hashing user codes.
         UserCode = "user code",
-        /// Hashing device codes.
         DeviceCode = "device code",
         /// Tying forms to pages and browsers.
         FormToken = "form token",
-        /// Naming the buckets of the sign-in throttle.
         SignInThrottle = "sign-in throttle",
-        /// Wrapping private signing keys in the database.
         SigningKey = "signing key",
         /// Wrapping digests of client secrets, and upstream client secrets, in the database.
         ClientSecret = "client secret",
@@ -118,7 +107,6 @@ pub struct DerivedKeys {
     issuer: String,
 }
 
-/// 256-bit keys, whatever they are for.
 #[derive(Clone, Copy)]
 struct KeyLength;
 

@@ -32,7 +32,6 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::SessionRow;
 use crate::store::{session_clients, sessions};
 
-/// Answers a request to sign out.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method == Method::Post {
         // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
@@ -60,10 +59,8 @@ pub struct SignOut {
 /// A client, and the address of its page that ends its part of the session.
 type Frame = (Arc<RegisteredClient>, String);
 
-/// How a sign-out ends for the browser.
 #[derive(Default)]
 struct Ending {
-    /// What the last page loads unseen.
     frames: Vec<Frame>,
     /// Where they go on to before they go back to the client.
     upstream: Option<Onward>,
@@ -72,7 +69,6 @@ struct Ending {
 }
 
 impl SignOut {
-    /// Takes in a request as a client sent it.
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
         let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint));
@@ -106,12 +102,10 @@ impl SignOut {
         Ok(SignOut { sealed, request, client })
     }
 
-    /// What comes next for whoever is signed in.
     pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
         self.request.decide(present.map(PresentSession::to_core).as_ref())
     }
 
-    /// The address of the page that asks.
     pub fn page(&self, app: &App) -> String {
         if self.sealed.is_empty() {
             return format!("{}/logout", app.config.base_url.path());
@@ -119,12 +113,10 @@ impl SignOut {
         sealed_address::page(app, "/logout", &self.sealed)
     }
 
-    /// Languages that the client asked for.
     pub fn ui_locales(&self) -> &str {
         self.request.ui_locales.as_deref().unwrap_or_default()
     }
 
-    /// The client that asks, as pages show it.
     pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
         self.client.as_ref().map(|client| client_view(&client.client, None, language))
     }
@@ -245,7 +237,6 @@ fn registered(app: &App, client_id: &ClientId) -> Result<Arc<RegisteredClient>, 
     if client.client.enabled { Ok(client) } else { Err(page(Some(client_id.clone()), Reason::DisabledClient)) }
 }
 
-/// The pages of the session's clients that want to be loaded when it ends.
 fn frames(app: &App, present: &PresentSession) -> Result<Vec<Frame>, Failure> {
     let mut frames = Vec::new();
     for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {

@@ -18,7 +18,6 @@ pub(super) struct Places {
 struct Taken {
     together: usize,
     waiting: usize,
-    /// By origin of the server; only those that somebody waits for, or that are slow.
     servers: HashMap<String, Server>,
 }
 
@@ -39,7 +38,6 @@ pub(super) struct Taker<'a> {
 }
 
 impl Places {
-    /// So many together, at least one.
     pub(super) fn new(most: usize) -> Places {
         Places { most: most.max(1), taken: Mutex::default(), returned: Condvar::new() }
     }

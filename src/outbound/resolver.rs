@@ -23,7 +23,6 @@ const MOST_ADDRESSES: usize = 16;
 #[derive(Debug)]
 pub(super) struct CheckedResolver(pub(super) Vec<Cidr>);
 
-/// There are addresses, and none of them may be dialled.
 #[derive(Debug)]
 pub(super) struct AddressRefused;
 

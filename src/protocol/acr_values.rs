@@ -21,7 +21,6 @@ pub struct AcrValues {
     pub dropped_identity_provider: Option<String>,
     /// The tenant to sign in within; without one, users without a tenant.
     pub tenant: Option<TenantName>,
-    /// The remaining values, in order of preference.
     pub others: Vec<String>,
 }
 
@@ -160,24 +159,6 @@ mod tests {
         }
         let unregistered = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
         assert_eq!(unregistered, AcrValues::default());
-    }
-
-    #[test]
-    fn what_was_given_stands_while_its_tenant_is_the_clients() {
-        let acme = TenantName::new("acme");
-        let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
-        let (registered, none) = (catalogue_with_tenants(), catalogue());
-        #[rustfmt::skip]
-        let rows = [
-            (Some(&acme), client(), &registered, true), (Some(&acme), of(&["acme", "globex"]), &registered, true),
-            (Some(&acme), of(&["globex"]), &registered, false), (Some(&acme), client(), &none, false),
-            (Some(&TenantName::new("former")), client(), &registered, false), (None, client(), &registered, true),
-            (None, client(), &none, true), (None, of(&["acme", "globex"]), &registered, true),
-            (None, of(&["acme"]), &registered, false),
-        ];
-        for (tenant, client, catalogue, stands) in rows {
-            assert_eq!(tenant_stands(tenant, &client, catalogue), stands, "{tenant:?} {:?}", client.tenants);
-        }
     }
 
     proptest! {

@@ -9,7 +9,6 @@ use super::audit_chain::{Head, from_hex};
 use super::hex;
 use super::instant::Day;
 
-/// Begins what a log line says of heads.
 pub const HEADS: &str = "audit heads:";
 
 /// The log target of those lines, which are written whatever the level: without them a removed end shows nowhere.
@@ -59,7 +58,6 @@ fn without_priority(line: &str) -> &str {
     priority.map_or(line, |(_, rest)| rest)
 }
 
-/// Without a time of RFC 3339, where there is one.
 fn without_time(line: &str) -> &str {
     let is_time = |word: &str| {
         let is_digit = |place: usize| word.as_bytes().get(place).is_some_and(u8::is_ascii_digit);

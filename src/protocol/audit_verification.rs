@@ -34,7 +34,6 @@ pub struct Finding {
 pub struct Verification {
     today: Day,
     heads: BTreeMap<String, Expected>,
-    /// Where each chain seen ends.
     ends: BTreeMap<String, End>,
     present: Option<Present>,
     findings: Vec<Finding>,
@@ -76,14 +75,9 @@ pub struct Verdict {
 impl Verification {
     /// Begins. A chain that a head names and that was kept until before `today` may be gone.
     pub fn new(heads: impl IntoIterator<Item = Head>, today: Day) -> Verification {
-        let mut verification = Verification {
-            today,
-            heads: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            present: None,
-            findings: Vec::new(),
-            rows: 0,
-        };
+        let (heads_by_chain, ends) = (BTreeMap::new(), BTreeMap::new());
+        let mut verification =
+            Verification { today, heads: heads_by_chain, ends, present: None, findings: Vec::new(), rows: 0 };
         heads.into_iter().for_each(|head| verification.expect(head));
         verification
     }
@@ -127,7 +121,6 @@ impl Verification {
         }
     }
 
-    /// The chain under way, or the beginning of another.
     fn chain_of(&mut self, row: &AuditRow) -> Present {
         let same = |present: &Present| present.chain == row.chain && present.day == row.day;
         self.present.take().filter(same).unwrap_or_else(|| Present {

@@ -53,9 +53,10 @@ impl PublicKey {
     /// For signatures only.
     pub fn to_jwk(&self) -> Value {
         let mut jwk = self.required_members();
-        jwk["use"] = json!("sig");
-        jwk["alg"] = json!(self.algorithm().as_str());
-        jwk["kid"] = json!(self.thumbprint());
+        let named = [("use", "sig"), ("alg", self.algorithm().as_str()), ("kid", &self.thumbprint())];
+        jwk.as_object_mut()
+            .into_iter()
+            .for_each(|jwk| jwk.extend(named.map(|(name, text)| (name.to_owned(), json!(text)))));
         jwk
     }
 

@@ -237,12 +237,12 @@ mod tests {
             with(p256(1), "alg", json!(null)), json!({ "kty": "OKP", "crv": "Ed25519", "x": "AA" }),
         ];
         for jwk in rows {
-            assert!(matches!(read(&jwk), Err(_)), "{jwk}");
+            assert!(read(&jwk).is_err(), "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }
         // Leading zeros make no key longer.
         let padded = URL_SAFE_NO_PAD.encode([vec![0; 128], vec![0xff; 128]].concat());
-        assert!(matches!(read(&with(rsa(2_048), "n", json!(padded))), Err(_)));
+        assert!(read(&with(rsa(2_048), "n", json!(padded))).is_err());
         assert!(matches!(read(&rsa(2_048)), Ok(Some(_))));
         assert!(matches!(read(&rsa(8_192)), Ok(Some(_))));
     }

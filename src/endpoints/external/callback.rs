@@ -48,7 +48,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     let underway = trip.filter(|trip| trip.provider == provider && trip.is_underway(app.now()));
     let Some(trip) = underway else { return Ok(over(app, request, Reason::RoundTripOver)) };
     let flow = Flow::new(trip.begun_at, trip.flow);
-    let Some(cookie) = flow_cookies::find(&app.config, request, flow).filter(|cookie| is_of(cookie, &trip)) else {
+    let Some(cookie) = request.cookie(&flow.cookie_name(&app.config)).filter(|cookie| is_of(cookie, &trip)) else {
         return Ok(over(app, request, Reason::RoundTripOver));
     };
     let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);

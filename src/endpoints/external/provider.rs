@@ -27,7 +27,6 @@ const ID_TOKEN: &str = "the ID token";
 const TOKEN_ENDPOINT: &str = "the token endpoint";
 const USERINFO_ENDPOINT: &str = "the userinfo endpoint";
 
-/// A provider ready to be spoken to.
 pub(super) struct Connection<'a> {
     app: &'a App,
     provider: &'a IdentityProvider,
@@ -239,7 +238,6 @@ pub(super) fn not_believed(what: &str, problem: TokenProblem) -> UpstreamProblem
     UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))
 }
 
-/// Why a request of ours had no answer, as what it means for the sign-in.
 fn unanswered(what: &str, error: OutboundError) -> UpstreamProblem {
     if error == OutboundError::Busy {
         UpstreamProblem::Busy

@@ -29,10 +29,8 @@ pub struct UpstreamSignOut {
     id_token: Option<SecretText>,
 }
 
-/// Where the browser goes on to, to be signed out there.
 pub struct Onward {
     provider: String,
-    /// The provider's address for it, with everything that it takes.
     pub address: String,
 }
 

@@ -9,12 +9,10 @@ use super::super::registration::provider::IdentityProvider;
 use super::super::registration::user::is_possible_claim;
 use super::super::user::User;
 
-/// What becomes of a sign-in that an upstream provider vouches for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum AccountDecision {
     SignIn,
-    /// An account is made, of the tenant that is the request's and the provider's.
     Provision,
     Refuse(AccountRefusal),
 }
@@ -86,7 +84,6 @@ impl ClaimsChange {
         self.set.is_empty() && self.removed.is_empty()
     }
 
-    /// The claims after it.
     pub fn applied(&self, present: &Map<String, Value>) -> Map<String, Value> {
         let kept = present.iter().filter(|(name, _)| !self.removed.contains(*name));
         kept.chain(&self.set).map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -21,7 +21,6 @@ pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {
 
 #[derive(Clone, Debug)]
 pub struct UpstreamTokens {
-    /// Fit for an `Authorization` header.
     pub access_token: SecretText,
     pub id_token: Option<SecretText>,
 }

@@ -12,7 +12,6 @@ use super::super::authorize_response::with_query;
 use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use super::round_trip::RoundTrip;
 
-/// What goes on to the upstream provider of what was asked here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     pub login: bool,
@@ -22,7 +21,6 @@ pub struct Ask {
     pub max_age: Option<u64>,
     pub login_hint: Option<String>,
     pub ui_locales: Option<String>,
-    /// The essential `acr` of which one must be reached.
     pub acr: BTreeSet<String>,
 }
 

@@ -24,12 +24,7 @@ pub enum Asked {
         keys: Option<Result<KeySet, String>>,
     },
     /// One without: whether its endpoints answer at all, each with the status it answered with.
-    OAuth {
-        token: Result<u16, String>,
-        userinfo: Result<u16, String>,
-        /// `emails_endpoint`; `None` where none is registered.
-        emails: Option<Result<u16, String>>,
-    },
+    OAuth { token: Result<u16, String>, userinfo: Result<u16, String>, emails: Option<Result<u16, String>> },
 }
 
 pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<Finding> {
@@ -103,7 +98,6 @@ fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Fin
     }
 }
 
-/// What is sent to somebody who shall say who they are.
 fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) -> Finding {
     let registered = provider.prompt_values.as_ref();
     let (listed, source) = match (registered, announced) {
@@ -207,24 +201,6 @@ mod tests {
                 found.len() == usize::from(expected.is_some()) && expected.is_none_or(is_it),
                 "{expected:?}: {found:?}"
             );
-        }
-    }
-
-    #[test]
-    fn what_prompt_may_be_is_told_with_its_source() {
-        let announced = BTreeSet::from(["none", "login"].map(str::to_owned));
-        let both = json!(["login", "select_account"]);
-        for (registered, announced, verdict, words) in [
-            (json!(null), None, Verdict::Fine, "nobody says which values of prompt it takes"),
-            (json!(null), Some(&announced), Verdict::Fine, "prompt may be login, none, as its metadata says"),
-            (json!(["login"]), Some(&announced), Verdict::Fine, "prompt may be login, as registered"),
-            (both.clone(), None, Verdict::Fine, "prompt may be login, select_account, as registered"),
-            (both, Some(&announced), Verdict::Weak, "is registered with select_account, which its metadata"),
-            (json!([]), Some(&announced), Verdict::Weak, "neither login nor select_account as prompt, as registered"),
-            (json!(["none"]), None, Verdict::Weak, "neither login nor select_account as prompt, as registered"),
-        ] {
-            let found = of_prompt(&provider(&json!({"prompt_values_supported": registered})), announced);
-            assert!(found.verdict == verdict && found.text.contains(words), "{words}: {found:?}");
         }
     }
 }

@@ -18,10 +18,8 @@ const LONGEST_AMR: usize = 40;
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedIdToken<'a> {
     pub issuer: &'a str,
-    /// Our `client_id` there: in `aud`, and `azp` where there is one.
     pub client_id: &'a str,
     pub nonce: &'a str,
-    /// The access token that came with it, for `at_hash`.
     pub access_token: &'a SecretText,
     pub alg: SigningAlgorithm,
     /// `max_age` was sent, so `auth_time` must be there.
@@ -34,7 +32,6 @@ pub struct IdTokenFacts {
     /// Not empty, at most 255 characters, free of control characters.
     pub subject: String,
     pub auth_time: Option<Instant>,
-    /// `acr`, where it is a text.
     pub acr: Option<String>,
     pub amr: Vec<String>,
     pub sid: Option<String>,
@@ -68,7 +65,6 @@ pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
     if typ.is_none_or(|typ| is_type(typ, wanted)) { Ok(()) } else { Err(TokenProblem::Typ) }
 }
 
-/// Judges the claims of an ID token whose signature was verified.
 pub fn judge(
     claims: &Map<String, Value>,
     expected: &ExpectedIdToken<'_>,
@@ -110,7 +106,12 @@ pub(super) fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(TokenProblem::Issuer);
     }
-    let audiences = claims.get("aud").and_then(audiences).ok_or(TokenProblem::Audience)?;
+    // A text, or an array of texts (RFC 7519 §4.1.3).
+    let audiences: Option<Vec<&str>> = match claims.get("aud") {
+        Some(Value::Array(all)) => all.iter().map(Value::as_str).collect(),
+        other => other.and_then(Value::as_str).map(|only| vec![only]),
+    };
+    let audiences = audiences.unwrap_or_default();
     if !audiences.contains(&client_id) {
         return Err(TokenProblem::Audience);
     }
@@ -118,15 +119,6 @@ pub(super) fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id
         Some(party) if party.as_str() == Some(client_id) => Ok(()),
         None if audiences.len() == 1 => Ok(()),
         Some(_) | None => Err(TokenProblem::AuthorizedParty),
-    }
-}
-
-/// A text, or an array of texts (RFC 7519 §4.1.3).
-fn audiences(audience: &Value) -> Option<Vec<&str>> {
-    match audience {
-        Value::String(only) => Some(vec![only]),
-        Value::Array(all) => all.iter().map(Value::as_str).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
 }
 

@@ -25,7 +25,6 @@ pub fn may_begin(session: &Session, has_password: bool, now: Instant) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOffer {
     pub provider: String,
-    /// Half of the identity's key.
     pub issuer: String,
     pub subject: String,
     pub label: Option<String>,
@@ -46,9 +45,6 @@ pub fn readable(subject: &str) -> String {
 
 impl LinkOffer {
     /// Whether this session may take it now.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn judge(&self, sid: &Sid, made_at: Instant, now: Instant) -> Result<(), OfferProblem> {
         if self.sid != *sid {
             Err(OfferProblem::OtherSession)

@@ -18,7 +18,6 @@ pub struct LogoutNotice {
     pub forgotten_at: Instant,
 }
 
-/// Judges the claims of a logout token whose signature was verified.
 pub fn judge(
     claims: &Map<String, Value>,
     issuer: &str,

@@ -43,7 +43,6 @@ pub fn address(issuer: &str) -> String {
     endpoint_url(issuer, CONFIGURATION_PATH)
 }
 
-/// Reads the document of the provider that is registered with `issuer`.
 pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> {
     let members = document.as_object().ok_or("the discovery document is no JSON object")?;
     let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;

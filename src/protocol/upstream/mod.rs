@@ -34,11 +34,9 @@ pub struct UpstreamIdentity {
     pub left_out: Vec<String>,
     /// What a person recognizes the account by (a name or address), for pages; `None` where nothing fits.
     pub label: Option<String>,
-    /// The ID token itself, for signing out there.
     pub id_token: Option<SecretText>,
 }
 
-/// What clocks may differ by.
 const SKEW: Duration = Duration::from_secs(60);
 /// How long ago a token may have been made that is shown for the first time. Some providers date theirs five minutes back.
 const OLDEST: Duration = Duration::from_secs(600);

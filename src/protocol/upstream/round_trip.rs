@@ -18,18 +18,15 @@ pub const COOKIE: usize = 3_500;
 /// What upstream's whole seconds, and a clock slightly behind ours, may make a sign-in look older than it is.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// One way there and back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
     /// `sid` of the session that asked to link an account there to its own; `None` for a sign-in.
     pub linking: Option<Sid>,
-    /// The provider's name.
     pub provider: String,
     /// Whom that name stood for when they left: its issuer; without one, its `userinfo_endpoint`.
     pub issuer: String,
     /// Names the flow's cookie, with `begun_at`.
     pub flow: [u8; 8],
-    /// SHA-256 of that cookie's value.
     pub cookie_hash: [u8; 32],
     pub nonce: String,
     #[serde(with = "exposed")]
@@ -47,7 +44,6 @@ impl RoundTrip {
         now < self.over_at()
     }
 
-    /// When it can end no more.
     pub fn over_at(&self) -> Instant {
         self.begun_at.plus(LIFETIME)
     }

@@ -27,7 +27,6 @@ impl UpstreamProblem {
         }
     }
 
-    /// What the log may know beyond that, of a failure with the provider of that name.
     pub fn detail(&self, provider: &str) -> String {
         match self {
             UpstreamProblem::Unavailable(cause) | UpstreamProblem::NotBelieved(cause) => {
