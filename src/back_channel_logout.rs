@@ -2,6 +2,7 @@
 //! database (`store/session_clients.rs`), so that a call outlives the process that should have made it; every process takes
 //! from it, on threads that are none of the workers.
 
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -9,13 +10,10 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::grants::issue;
 use crate::outbound::OutboundRequest;
-use crate::protocol::client::Client;
 use crate::store::StoreError;
 use crate::store::session_clients::{self, CallOutcome, DueCall, MOST_TRIES};
 
-/// How often the queue is looked at.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Calls at once; as many threads.
 const AT_ONCE: u8 = 8;
 /// How often storing an outcome is tried; the next call of the same row is a minute away.
 const SETTLING_TRIES: u32 = 30;
@@ -54,24 +52,20 @@ fn call_once(app: &App) -> Result<usize, StoreError> {
 }
 
 fn make(app: &App, call: &DueCall) {
-    let outcome = match tell(app, call) {
-        Ok(CallOutcome::Told) => {
-            app.logout_calls.note_told();
-            CallOutcome::Told
-        }
-        Ok(outcome) => outcome,
-        Err(problem) => {
-            let DueCall { client_id, tries, .. } = call;
-            app.logout_calls.note_failed(*tries >= MOST_TRIES);
-            log::warn!("back-channel logout of client {client_id} failed (try {tries} of {MOST_TRIES}): {problem}");
-            CallOutcome::Failed
-        }
+    let DueCall { client_id, tries, .. } = call;
+    let (counts, told) = (&app.logout_calls, tell(app, call));
+    let counted = match &told {
+        Ok(CallOutcome::Told) => Some(&counts.told),
+        Ok(CallOutcome::Failed | CallOutcome::Moot) => None,
+        Err(_) if *tries >= MOST_TRIES => Some(&counts.given_up),
+        Err(_) => Some(&counts.failed),
     };
-    settle(app, call, outcome);
-}
-
-/// Patiently: a client that was told is told again if nobody knows of it.
-fn settle(app: &App, call: &DueCall, outcome: CallOutcome) {
+    counted.map(|count| count.fetch_add(1, Ordering::Relaxed));
+    let outcome = told.unwrap_or_else(|problem| {
+        log::warn!("back-channel logout of client {client_id} failed (try {tries} of {MOST_TRIES}): {problem}");
+        CallOutcome::Failed
+    });
+    // Patiently: a client that was told is told again if nobody knows of it.
     for _ in 0..SETTLING_TRIES {
         match session_clients::settle(&app.store, call, outcome) {
             Ok(()) => return,
@@ -86,20 +80,14 @@ fn tell(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
     let client = app.registry.client(&call.client_id).map_err(|error| error.to_string())?;
     let logout = client.as_ref().and_then(|client| client.client.backchannel_logout.as_ref());
     let (Some(client), Some(logout)) = (&client, logout) else { return Ok(CallOutcome::Moot) };
-    let token = logout_token(app, &client.client, call)?;
-    let request = OutboundRequest::post_form(&logout.uri, &[("logout_token", &token)]).at_most(MOST_BYTES);
+    let token = issue::logout_token(app, &app.registry.snapshot(), &client.client, (&call.sub, &call.sid));
+    let token = token.map_err(|failure| {
+        if let Failure::Internal(cause) = failure { cause } else { String::from("its token could not be made") }
+    })?;
+    let request = OutboundRequest::post_form(&logout.uri, &[("logout_token", token.expose())]).at_most(MOST_BYTES);
     match app.outbound.send_from_background(&request) {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(CallOutcome::Told),
         Ok(answer) => Err(format!("it answered {}", answer.status)),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-fn logout_token(app: &App, client: &Client, call: &DueCall) -> Result<String, String> {
-    let token = issue::logout_token(app, &app.registry.snapshot(), client, (&call.sub, &call.sid));
-    match token {
-        Ok(token) => Ok(token.expose().to_owned()),
-        Err(Failure::Internal(cause)) => Err(cause),
-        Err(_) => Err(String::from("its token could not be made")),
     }
 }

@@ -14,7 +14,6 @@
 //! back_channel_logout
 //!               tells clients that a session is over, from a queue in the database, beside the requests
 //! grants        shell: one plain function per grant type; `issue` makes every token
-//! federation    we as a client of other providers: discovery, the code flow, signing out
 //! pages         pure: a view in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
@@ -38,10 +37,9 @@
 //! and takes its form, `app/password_sign_in.rs` tries the password, `endpoints/sign_in.rs` begins the session, and
 //! `visit.rs` sends the answer on its way by `protocol/authorize_response.rs`.
 //!
-//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/external/departure.rs`, which seals the round trip and asks
-//! `federation/` for the address upstream; back at `endpoints/external/callback.rs`, `federation/identity.rs` exchanges the
-//! code and has `protocol/upstream/` judge what came, `endpoints/external/entry.rs` finds the account, and
-//! `endpoints/sign_in.rs` goes on as for a password.
+//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/external/departure.rs`, which seals the round trip and sends
+//! the browser upstream; back at `endpoints/external/callback.rs`, `provider.rs` beside it exchanges the code and has
+//! `protocol/upstream/` judge what came, `entry.rs` finds the account, and `endpoints/sign_in.rs` goes on as for a password.
 
 pub mod app;
 pub mod back_channel_logout;
@@ -52,7 +50,6 @@ pub mod crypto;
 pub mod deadline;
 pub mod dispatch;
 pub mod endpoints;
-pub mod federation;
 pub mod grants;
 pub mod http;
 pub mod metrics;

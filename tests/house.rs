@@ -29,7 +29,7 @@ const ROWS: [&[&str]; 11] = [
     &["supervisor", "server"],
     &["dispatch"],
     &["endpoints", "back_channel_logout"],
-    &["grants", "pages", "federation"],
+    &["grants", "pages"],
     &["app"],
     &["registry"],
     &["store", "crypto", "outbound"],

@@ -76,7 +76,6 @@ fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>,
     }
 }
 
-/// Fetches a key set.
 pub fn fetch_key_set(asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<KeySet, OutboundError> {
     let request = OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
     let answer = asker.send(&request.by(deadline))?.require_ok()?;

@@ -72,7 +72,6 @@ pub fn keep(store: &Store, sealer: &Sealer, seasons: &KeySeasons, now: Instant) 
     })
 }
 
-/// Does one thing, with the event that says so.
 pub fn perform(
     writer: &mut RegistryWriter<'_>,
     step: &KeyStep,
@@ -113,7 +112,6 @@ pub fn perform(
     Ok(line)
 }
 
-/// The turning points of a key, for the audit log.
 pub fn told_times(times: &KeyTimes) -> Value {
     json!({
         "announced_at": timestamp::format(times.announced_at),

@@ -33,6 +33,7 @@ use crate::permits::{Permit, Permits};
 use crate::protocol::identifiers::ClientId;
 use crate::protocol::instant::Instant;
 use crate::protocol::secret::SecretText;
+use crate::protocol::upstream::metadata::UpstreamMetadata;
 use crate::registry::{Registry, Sealers};
 use crate::store::clients::LongestLifetimes;
 use crate::store::grant_functions::{self, Found};
@@ -42,9 +43,9 @@ use crate::store::{Store, StoreError, installation, migrate};
 use client_logos::ClientLogos;
 use extension_grant::ExtensionGrant;
 use failure::Failure;
+use fetched::Fetched;
 use foreign_keys::ForeignKeys;
 use guesses::{Guesses, Source};
-use upstream_metadata::UpstreamDocuments;
 
 /// How long a request waits for a place in a lane before it is told to come back.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -97,7 +98,7 @@ pub struct App {
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
     pub foreign_keys: ForeignKeys,
-    pub upstream_documents: UpstreamDocuments,
+    upstream_documents: Fetched<UpstreamMetadata>,
     metadata: metadata::Documents,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
@@ -192,7 +193,7 @@ impl App {
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
             foreign_keys: ForeignKeys::default(),
-            upstream_documents: UpstreamDocuments::default(),
+            upstream_documents: Fetched::new(upstream_metadata::SHELF),
             metadata: metadata::Documents::new(ui_locales),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),

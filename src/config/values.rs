@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::protocol::forwarded::{Cidr, CidrError};
+use crate::protocol::forwarded::Cidr;
 use crate::protocol::web_url::WebUrl;
 
 use super::{Color, ListenAddress};
@@ -34,15 +34,7 @@ pub(super) fn cidr_list(text: &str) -> Parsed<Vec<Cidr>> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    text.split(',').map(|block| Cidr::parse(block.trim()).map_err(cidr_rule)).collect()
-}
-
-fn cidr_rule(error: CidrError) -> &'static str {
-    match error {
-        CidrError::Address => "must be addresses or blocks such as 10.0.0.0/8",
-        CidrError::Prefix => "must have a prefix length of at most 32, or 128 for IPv6, after each /",
-        CidrError::HostBits => "must have no bits set beyond the prefix length",
-    }
+    text.split(',').map(|block| Cidr::parse(block.trim())).collect()
 }
 
 /// A path that does not depend on where the process was started.

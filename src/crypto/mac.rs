@@ -4,7 +4,6 @@ use aws_lc_rs::hmac;
 
 use super::master::{DerivedKeys, Purpose};
 
-/// Authenticates for one purpose, under every line of the master secret.
 #[derive(Debug)]
 pub struct Mac {
     keys: Vec<hmac::Key>,
@@ -43,36 +42,35 @@ fn message(parts: &[&[u8]]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::super::master::MasterSecret;
     use super::*;
 
-    fn mac(byte: u8, purpose: Purpose) -> Mac {
-        use base64::Engine;
-        let secret = base64::engine::general_purpose::STANDARD.encode([byte; 32]);
-        Mac::new(&MasterSecret::parse(&secret).unwrap().derive(&[9; 16], "https://a.example"), purpose)
+    fn mac(lines: &[u8], purpose: Purpose) -> Mac {
+        let lines: Vec<String> = lines.iter().map(|byte| STANDARD.encode([*byte; 32])).collect();
+        Mac::new(&MasterSecret::parse(&lines.join("\n")).unwrap().derive(&[9; 16], "https://a.example"), purpose)
     }
 
     #[test]
     fn a_tag_holds_for_its_message_purpose_and_secret_alone() {
-        let form = mac(1, Purpose::FormToken);
+        let form = mac(&[1], Purpose::FormToken);
         let tag = form.tag(&[b"ab", b"c"]);
-        assert!(form.verify(&[b"ab", b"c"], &tag));
-        assert!(!form.verify(&[b"a", b"bc"], &tag));
-        assert!(!form.verify(&[b"ab", b"c", b""], &tag));
-        assert!(!form.verify(&[b"ab", b"c"], &tag[..31]));
-        assert!(!form.verify(&[b"ab", b"c"], b""));
-        assert!(!mac(1, Purpose::UserCode).verify(&[b"ab", b"c"], &tag));
-        assert!(!mac(2, Purpose::FormToken).verify(&[b"ab", b"c"], &tag));
+        assert!(form.verify(&[b"ab", b"c"], &tag) && mac(&[2, 1], Purpose::FormToken).verify(&[b"ab", b"c"], &tag));
+        for other in [&[&b"a"[..], b"bc"][..], &[b"ab", b"c", b""]] {
+            assert!(!form.verify(other, &tag));
+        }
+        assert!(!form.verify(&[b"ab", b"c"], &tag[..31]) && !form.verify(&[b"ab", b"c"], b""));
+        assert!(!mac(&[1], Purpose::UserCode).verify(&[b"ab", b"c"], &tag));
+        assert!(!mac(&[2], Purpose::FormToken).verify(&[b"ab", b"c"], &tag));
     }
+
     #[test]
     fn what_an_older_line_made_is_found_under_the_new_one() {
-        use base64::Engine;
-        let line = |byte: u8| base64::engine::general_purpose::STANDARD.encode([byte; 32]);
-        let both = MasterSecret::parse(&format!("{}\n{}", line(2), line(1))).unwrap();
-        let both = Mac::new(&both.derive(&[9; 16], "https://a.example"), Purpose::UserCode);
-        let tags = both.tags(&[b"BCDFGHJK"]);
-        let (new, old) = (mac(2, Purpose::UserCode), mac(1, Purpose::UserCode));
-        assert_eq!(tags, [new.tag(&[b"BCDFGHJK"]), old.tag(&[b"BCDFGHJK"])]);
-        assert_eq!(tags.first(), Some(&both.tag(&[b"BCDFGHJK"])));
+        let [both, new, old] = [&[2, 1][..], &[2], &[1]].map(|lines| mac(lines, Purpose::UserCode));
+        let message: &[&[u8]] = &[b"BCDFGHJK"];
+        assert_eq!(both.tags(message), [new.tag(message), old.tag(message)]);
+        assert_eq!(both.tag(message), new.tag(message));
     }
 }

@@ -13,7 +13,6 @@ use super::random;
 use crate::protocol::named::named;
 use crate::protocol::secret::SecretBytes;
 
-/// Bytes a master secret has at least.
 const LEAST_LENGTH: usize = 32;
 /// Lines a secret file may have: the first seals, all open. One byte of a sealed text names the line.
 const MOST_LINES: usize = 16;
@@ -22,27 +21,17 @@ named! {
     /// What a derived key is for. The label is part of the derivation: never change one.
     #[derive(Hash)]
     pub enum Purpose {
-        /// Sealing authorization codes.
         AuthorizationCode = "authorization code",
-        /// Sealing reference access tokens.
         AccessToken = "access token",
-        /// Sealing authorization requests into page addresses.
         AuthorizeRequest = "authorize request",
-        /// Sealing the `state` that goes upstream.
         UpstreamState = "upstream state",
-        /// Sealing ID tokens from upstream in the database.
         UpstreamIdToken = "upstream ID token",
-        /// Authenticating refresh tokens.
         RefreshToken = "refresh token",
-        /// Hashing user codes.
         UserCode = "user code",
-        /// Hashing device codes.
         DeviceCode = "device code",
         /// Tying forms to pages and browsers.
         FormToken = "form token",
-        /// Naming the buckets of the sign-in throttle.
         SignInThrottle = "sign-in throttle",
-        /// Wrapping private signing keys in the database.
         SigningKey = "signing key",
         /// Wrapping digests of client secrets, and upstream client secrets, in the database.
         ClientSecret = "client secret",
@@ -88,9 +77,17 @@ impl MasterSecret {
         if lines.len() > MOST_LINES {
             return Err(format!("it has more than {MOST_LINES} lines"));
         }
-        let lines =
-            lines.iter().enumerate().map(|(index, line)| read_line(index + 1, line)).collect::<Result<_, _>>()?;
-        Ok(MasterSecret { lines })
+        let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
+        let read = |(number, line): (usize, &str)| {
+            let decoded = alphabets.iter().find_map(|alphabet| alphabet.decode(line).ok());
+            match decoded.ok_or_else(|| format!("line {number} is not base64"))? {
+                short if short.len() < LEAST_LENGTH => {
+                    Err(format!("line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"))
+                }
+                bytes => Ok(SecretBytes::new(bytes)),
+            }
+        };
+        Ok(MasterSecret { lines: (1..).zip(lines).map(read).collect::<Result<_, _>>()? })
     }
 
     /// The keys of one installation: different installations, or issuers, never share one.
@@ -103,18 +100,6 @@ impl MasterSecret {
     }
 }
 
-fn read_line(number: usize, line: &str) -> Result<SecretBytes, Unfit> {
-    let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
-    let decoded = alphabets.iter().find_map(|alphabet| alphabet.decode(line).ok());
-    match decoded {
-        None => Err(format!("line {number} is not base64")),
-        Some(bytes) if bytes.len() < LEAST_LENGTH => {
-            Err(format!("line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"))
-        }
-        Some(bytes) => Ok(SecretBytes::new(bytes)),
-    }
-}
-
 /// Keys by purpose, one set per line of the secret file.
 #[derive(Debug)]
 pub struct DerivedKeys {
@@ -122,7 +107,6 @@ pub struct DerivedKeys {
     issuer: String,
 }
 
-/// 256-bit keys, whatever they are for.
 #[derive(Clone, Copy)]
 struct KeyLength;
 

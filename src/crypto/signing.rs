@@ -14,7 +14,6 @@ use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::jwks::PublicKey;
 use crate::protocol::secret::SecretBytes;
 
-/// Size of the RSA keys we make, in bits.
 const RSA_BITS: usize = 2_048;
 
 #[derive(Debug)]
@@ -115,7 +114,6 @@ fn describe(pair: &Pair, pkcs8: &SecretBytes) -> Option<PublicKey> {
     }
 }
 
-/// Whether a JWS signature is that key's.
 pub fn verify(key: &PublicKey, signing_input: &[u8], signature: &[u8]) -> bool {
     match key {
         PublicKey::Rsa { n, e } => {

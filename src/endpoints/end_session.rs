@@ -32,7 +32,6 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::sessions::SessionRow;
 use crate::store::{session_clients, sessions};
 
-/// Answers a request to sign out.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if request.method == Method::Post {
         // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
@@ -69,7 +68,6 @@ struct Ending {
 }
 
 impl SignOut {
-    /// Takes in a request as a client sent it.
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
         let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint))?;
@@ -103,12 +101,10 @@ impl SignOut {
         Ok(SignOut { sealed, request, client: Some(client) })
     }
 
-    /// What comes next for whoever is signed in.
     pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
         self.request.decide(present.map(PresentSession::to_core).as_ref())
     }
 
-    /// The address of the page that asks.
     pub fn page(&self, app: &App) -> String {
         if self.sealed.is_empty() {
             return format!("{}/logout", app.config.base_url.path());
@@ -116,12 +112,10 @@ impl SignOut {
         sealed_address::page(app, "/logout", &self.sealed)
     }
 
-    /// Languages that the client asked for.
     pub fn ui_locales(&self) -> &str {
         self.request.ui_locales.as_deref().unwrap_or_default()
     }
 
-    /// The client that asks, as pages show it.
     pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
         self.client.as_ref().map(|client| client_view(&client.client, None, language))
     }

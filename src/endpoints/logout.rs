@@ -12,7 +12,6 @@ use crate::pages::logout::LogoutView;
 use crate::protocol::end_session::SignOutStep;
 use crate::protocol::reason::Reason;
 
-/// Asks, or does it.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let sign_out = SignOut::reopen(app, request)?;
     let present = PresentSession::find(app, request)?;

@@ -22,7 +22,6 @@ use resolver::CheckedResolver;
 
 /// How long finding the address, and then connecting, may take: each.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long a place is waited for.
 const PATIENCE: Duration = Duration::from_millis(250);
 const USER_AGENT: &str = "Gatepost";
 
@@ -49,7 +48,7 @@ impl Outbound {
             .timeout_global(Some(request::WHOLE))
             .build();
         let connector = ().chain(TcpConnector::default()).chain(RustlsConnector::default());
-        let agent = Agent::with_parts(config, connector, CheckedResolver::new(allow.to_vec()));
+        let agent = Agent::with_parts(config, connector, CheckedResolver(allow.to_vec()));
         Ok(Outbound { agent, places: Places::new(at_once) })
     }
 
@@ -70,7 +69,6 @@ impl Outbound {
         Ok(Place { outbound: self, taker })
     }
 
-    /// Sends a request from a thread that is none of the workers.
     pub fn send_from_background(&self, request: &OutboundRequest<'_>) -> Result<OutboundAnswer, OutboundError> {
         check_url(request.url)?;
         if request.within.is_zero() {

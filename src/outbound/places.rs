@@ -18,7 +18,6 @@ pub(super) struct Places {
 struct Taken {
     together: usize,
     waiting: usize,
-    /// By origin of the server; only those that somebody waits for, or that are slow.
     servers: HashMap<String, Server>,
 }
 
@@ -39,7 +38,6 @@ pub(super) struct Taker<'a> {
 }
 
 impl Places {
-    /// So many together, at least one.
     pub(super) fn new(most: usize) -> Places {
         Places { most: most.max(1), taken: Mutex::default(), returned: Condvar::new() }
     }
@@ -146,28 +144,5 @@ mod tests {
         ends(next, &[false]);
         let two = (places.take("a", Duration::ZERO), places.take("a", Duration::ZERO));
         assert!(two.0.is_some() && two.1.is_some());
-    }
-
-    #[test]
-    fn as_many_as_there_are_places_wait_for_one_and_nobody_for_a_slow_server() {
-        const LONG: Duration = Duration::from_secs(3_600);
-        let places = Places::new(1);
-        std::thread::scope(|scope| {
-            let held = places.take("a", Duration::ZERO);
-            let waiter = scope.spawn(|| places.take("b", LONG).is_some());
-            while places.taken().waiting == 0 {
-                std::thread::yield_now();
-            }
-            // To wait would outlast the test.
-            assert!(places.take("c", LONG).is_none());
-            drop(held);
-            assert!(waiter.join().unwrap());
-        });
-        let slow = places.take("a", Duration::ZERO).unwrap();
-        slow.note(true);
-        drop(slow);
-        let again = places.take("a", LONG);
-        assert!(again.is_some() && places.take("a", LONG).is_none());
-        assert_eq!(places.taken().waiting, 0);
     }
 }

@@ -43,7 +43,6 @@ pub struct OutboundRequest<'a> {
     most_bytes: usize,
 }
 
-/// What came back, whatever its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboundAnswer {
     pub status: u16,
@@ -58,13 +57,10 @@ pub enum OutboundError {
     Busy,
     /// Not a URL that is fetched; the rule that was broken.
     Url(&'static str),
-    /// The name stands for no address.
     NameNotFound,
     /// Only for addresses that our requests must not reach.
     AddressRefused,
-    /// No answer, or no whole one, in time.
     TooSlow,
-    /// The answer is longer than what is read.
     TooLong,
     /// No authority that is trusted signed the server's certificate.
     NotTrusted,
@@ -151,7 +147,6 @@ impl<'a> OutboundRequest<'a> {
 }
 
 impl OutboundAnswer {
-    /// The same answer, if it is a 200.
     pub fn require_ok(self) -> Result<OutboundAnswer, OutboundError> {
         match self.status {
             200 => Ok(self),

@@ -19,12 +19,10 @@ use crate::protocol::outbound_address::may_be_dialled;
 /// As many as `ResolvedSocketAddrs` holds.
 const MOST_ADDRESSES: usize = 16;
 
+/// With the blocks that are allowed beside the open internet.
 #[derive(Debug)]
-pub(super) struct CheckedResolver {
-    allow: Vec<Cidr>,
-}
+pub(super) struct CheckedResolver(pub(super) Vec<Cidr>);
 
-/// There are addresses, and none of them may be dialled.
 #[derive(Debug)]
 pub(super) struct AddressRefused;
 
@@ -36,33 +34,23 @@ impl fmt::Display for AddressRefused {
 
 impl std::error::Error for AddressRefused {}
 
-impl CheckedResolver {
-    pub(super) fn new(allow: Vec<Cidr>) -> CheckedResolver {
-        CheckedResolver { allow }
-    }
-}
-
 impl Resolver for CheckedResolver {
     fn resolve(&self, uri: &Uri, _: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
         let https = uri.scheme_str() == Some("https");
         let host = uri.host().ok_or(Error::HostNotFound)?;
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
-        let found = find(host, port, *timeout.after)?;
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let found = match bare.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)],
+            Err(_) => look_up(bare.to_owned(), port, *timeout.after)?,
+        };
         if found.is_empty() {
             return Err(Error::HostNotFound);
         }
         let mut checked = self.empty();
-        let allowed = found.into_iter().filter(|address| may_be_dialled(address.ip(), https, &self.allow));
+        let allowed = found.into_iter().filter(|address| may_be_dialled(address.ip(), https, &self.0));
         allowed.take(MOST_ADDRESSES).for_each(|address| checked.push(address));
         if checked.is_empty() { Err(Error::Other(Box::new(AddressRefused))) } else { Ok(checked) }
-    }
-}
-
-fn find(host: &str, port: u16, within: Duration) -> Result<Vec<SocketAddr>, Error> {
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    match bare.parse::<IpAddr>() {
-        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
-        Err(_) => look_up(bare.to_owned(), port, within),
     }
 }
 

@@ -21,7 +21,6 @@ pub struct AcrValues {
     pub dropped_identity_provider: Option<String>,
     /// The tenant to sign in within; without one, users without a tenant.
     pub tenant: Option<TenantName>,
-    /// The remaining values, in order of preference.
     pub others: Vec<String>,
 }
 
@@ -140,22 +139,6 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_of_a_tenant_is_taken_within_that_tenant_alone() {
-        let mut catalogue = catalogue_with_tenants();
-        catalogue.identity_providers.get_mut("corp").unwrap().tenant = Some(TenantName::new("acme"));
-        for (text, taken) in [
-            ("idp:corp tenant:acme", true),
-            ("tenant:acme idp:corp", true),
-            ("idp:corp", false),
-            ("idp:corp tenant:globex", false),
-        ] {
-            let parsed = AcrValues::parse(Some(text), &client(), &catalogue).unwrap();
-            assert_eq!(parsed.identity_provider.is_some(), taken, "{text}");
-            assert_eq!(parsed.dropped_identity_provider.is_some(), !taken, "{text}");
-        }
-    }
-
-    #[test]
     fn the_tenant_is_the_one_named_or_the_only_one_or_none() {
         let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
         for (text, client, expected) in [
@@ -178,36 +161,6 @@ mod tests {
         assert_eq!(unregistered, AcrValues::default());
     }
 
-    #[test]
-    fn a_password_is_for_no_other_provider() {
-        let read = |text| tenant_for_password(text, &client(), &catalogue_with_tenants());
-        assert_eq!(read(None), Ok(None));
-        assert_eq!(read(Some("idp:local 1")), Ok(None));
-        assert_eq!(read(Some("idp:local tenant:acme")), Ok(Some(TenantName::new("acme"))));
-        for text in ["idp:corp", "idp:", "idp:LOCAL", "tenant:acme idp:local idp:x"] {
-            assert_eq!(read(Some(text)), Err(Reason::IdentityProviderWithPassword), "{text}");
-        }
-        assert_eq!(read(Some("tenant:nope")), Err(Reason::UnknownTenant));
-    }
-
-    #[test]
-    fn what_was_given_stands_while_its_tenant_is_the_clients() {
-        let acme = TenantName::new("acme");
-        let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
-        let (registered, none) = (catalogue_with_tenants(), catalogue());
-        #[rustfmt::skip]
-        let rows = [
-            (Some(&acme), client(), &registered, true), (Some(&acme), of(&["acme", "globex"]), &registered, true),
-            (Some(&acme), of(&["globex"]), &registered, false), (Some(&acme), client(), &none, false),
-            (Some(&TenantName::new("former")), client(), &registered, false), (None, client(), &registered, true),
-            (None, client(), &none, true), (None, of(&["acme", "globex"]), &registered, true),
-            (None, of(&["acme"]), &registered, false),
-        ];
-        for (tenant, client, catalogue, stands) in rows {
-            assert_eq!(tenant_stands(tenant, &client, catalogue), stands, "{tenant:?} {:?}", client.tenants);
-        }
-    }
-
     proptest! {
         #[test]
         fn only_registered_names_come_through(text in "((idp:|tenant:)?(corp|local|former|acme|globex|x)? ?){0,6}") {
@@ -218,9 +171,5 @@ mod tests {
             }
         }
 
-        #[test]
-        fn no_text_makes_it_panic(text in "\\PC{0,60}") {
-            let _ = AcrValues::parse(Some(&text), &client(), &catalogue_with_tenants());
-        }
     }
 }

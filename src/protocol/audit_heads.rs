@@ -9,7 +9,6 @@ use super::audit_chain::{Head, from_hex};
 use super::hex;
 use super::instant::Day;
 
-/// Begins what a log line says of heads.
 pub const HEADS: &str = "audit heads:";
 
 /// The log target of those lines, which are written whatever the level: without them a removed end shows nowhere.
@@ -59,7 +58,6 @@ fn without_priority(line: &str) -> &str {
     priority.map_or(line, |(_, rest)| rest)
 }
 
-/// Without a time of RFC 3339, where there is one.
 fn without_time(line: &str) -> &str {
     let is_time = |word: &str| {
         let is_digit = |place: usize| word.as_bytes().get(place).is_some_and(u8::is_ascii_digit);
@@ -201,20 +199,5 @@ mod tests {
             }
         }
         assert_eq!(heads_in(&forged), []);
-    }
-
-    #[test]
-    fn heads_stand_in_lines_that_no_collector_cuts() {
-        let head = |number| Head {
-            chain: chain_name(Day(20_778), "command-0123456789abcdef", number),
-            seq: i64::MAX,
-            hash: full().hash(),
-            until: Day(24_428),
-        };
-        let heads: Vec<Head> = (0..1_000).map(head).collect();
-        let lines: Vec<String> = heads_lines(&heads).collect();
-        assert!(lines.iter().all(|line| line.len() < 8_000));
-        assert_eq!(lines.iter().flat_map(|line| heads_in(&format!("INFO  {line}"))).collect::<Vec<_>>(), heads);
-        assert_eq!(heads_lines(&[]).count(), 0);
     }
 }

@@ -34,7 +34,6 @@ pub struct Finding {
 pub struct Verification {
     today: Day,
     heads: BTreeMap<String, Expected>,
-    /// Where each chain seen ends.
     ends: BTreeMap<String, End>,
     present: Option<Present>,
     findings: Vec<Finding>,
@@ -76,14 +75,9 @@ pub struct Verdict {
 impl Verification {
     /// Begins. A chain that a head names and that was kept until before `today` may be gone.
     pub fn new(heads: impl IntoIterator<Item = Head>, today: Day) -> Verification {
-        let mut verification = Verification {
-            today,
-            heads: BTreeMap::new(),
-            ends: BTreeMap::new(),
-            present: None,
-            findings: Vec::new(),
-            rows: 0,
-        };
+        let (heads_by_chain, ends) = (BTreeMap::new(), BTreeMap::new());
+        let mut verification =
+            Verification { today, heads: heads_by_chain, ends, present: None, findings: Vec::new(), rows: 0 };
         heads.into_iter().for_each(|head| verification.expect(head));
         verification
     }
@@ -127,7 +121,6 @@ impl Verification {
         }
     }
 
-    /// The chain under way, or the beginning of another.
     fn chain_of(&mut self, row: &AuditRow) -> Present {
         let same = |present: &Present| present.chain == row.chain && present.day == row.day;
         self.present.take().filter(same).unwrap_or_else(|| Present {
@@ -224,16 +217,6 @@ mod tests {
     }
 
     #[test]
-    fn chains_as_they_were_written_have_nothing_wrong() {
-        let rows = [chain(1, 5), chain(2, 1), chain(3, 3)].concat();
-        let heads: Vec<Head> = rows.iter().map(head).collect();
-        assert_eq!(verify(&rows, &[]), []);
-        assert_eq!(verify(&rows, &heads), []);
-        // Rows that came after the heads were told are no finding.
-        assert_eq!(verify(&rows, &heads[..2]), []);
-    }
-
-    #[test]
     fn a_change_with_its_hash_made_anew_is_told_by_the_next_row_or_a_head() {
         let whole = chain(1, 5);
         let mut rows = whole.clone();
@@ -266,42 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_is_no_place() {
-        let whole = chain(1, 3);
-        let last = AuditRow { seq: i64::MAX, previous: [1; 32], ..whole[2].0.clone() };
-        let rows = [whole.clone(), vec![(last.clone(), last.hash())]].concat();
-        assert_eq!(verify(&rows, &[]), [(Wrong::Inserted, i64::MAX)]);
-        let beyond = Head { seq: i64::MAX, ..head(&whole[2]) };
-        assert_eq!(verify(&rows, &[beyond]), [(Wrong::Inserted, i64::MAX), (Wrong::Removed { to: i64::MAX }, 3)]);
-        let mut verification = Verification::new([], TODAY);
-        whole.iter().for_each(|(row, hash)| verification.row(row, *hash, None));
-        let next = &chain(2, 1)[0];
-        verification.row(&next.0, next.1, Some(Head { seq: i64::MAX, ..head(&whole[2]) }));
-        assert_eq!(verification.finish().findings.len(), 1);
-    }
-
-    #[test]
     fn a_chain_that_was_kept_long_enough_may_be_gone() {
         let stored = chain(1, 3);
         let head = Head { until: Day(TODAY.0 - 1), ..head(&stored[2]) };
         assert_eq!(verify(&[], std::slice::from_ref(&head)), []);
         assert_eq!(verify(&[], &[Head { until: TODAY, ..head }]), [(Wrong::ChainRemoved, 2)]);
-    }
-
-    #[test]
-    fn rows_put_in_or_swapped_are_found() {
-        let mut rows = chain(1, 5);
-        rows.insert(3, rows[2].clone());
-        assert_eq!(verify(&rows, &[]), [(Wrong::Inserted, 2)]);
-        let mut rows = chain(1, 5);
-        let (first, second) = (rows[1].0.clone(), rows[2].0.clone());
-        rows[1].0 = AuditRow { seq: 1, ..second };
-        rows[2].0 = AuditRow { seq: 2, ..first };
-        assert_eq!(verify(&rows, &[]), [(Wrong::Changed, 1), (Wrong::Changed, 2)]);
-        let mut rows = chain(1, 3);
-        let forged = AuditRow { seq: 3, previous: [1; 32], ..rows[2].0.clone() };
-        rows.push((forged.clone(), forged.hash()));
-        assert_eq!(verify(&rows, &[]).len(), 1);
     }
 
     #[test]

@@ -116,7 +116,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::authorize_request::fixtures::public_client;
-    use super::super::samples::NOW;
+    use super::super::samples::session;
     use super::*;
 
     const DONE: &str = "https://rp1.example/done?a=b";
@@ -131,20 +131,6 @@ mod tests {
 
     fn read(sent: &[(&str, &str)]) -> Result<EndSessionRequest, Reason> {
         EndSessionRequest::read(&Parameters::from_pairs(sent.iter().copied()), claims)
-    }
-
-    fn session() -> Session {
-        Session {
-            subject: Subject::new("alice-subject"),
-            sid: Sid::new("sid-1"),
-            auth_time: NOW,
-            amr: vec![String::from("pwd")],
-            acr: String::from("1"),
-            tenant: None,
-            identity_provider: None,
-            upstream_issuer: None,
-            expires_at: NOW,
-        }
     }
 
     fn client() -> Client {

@@ -114,10 +114,6 @@ mod tests {
         assert_eq!(half_hash(SigningAlgorithm::Rs256, access_token), "77QmUPtjPfzWtF2AnpK9RQ");
         let code = "Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk";
         assert_eq!(half_hash(SigningAlgorithm::Es256, code), "LDktKdoQak3Pk0cnXxCltA");
-    }
-
-    #[test]
-    fn eddsa_halves_a_sha_512() {
         // SHA-512("abc"), FIPS 180-4: ddaf35a193617aba cc417349ae204131 12e6fa4e89a97ea2 0a9eeee64b55d39a ...
         let half = URL_SAFE_NO_PAD.decode(half_hash(SigningAlgorithm::EdDsa, "abc")).unwrap();
         assert_eq!(half.len(), 32);
@@ -170,30 +166,17 @@ mod tests {
             format!("{header}=.{payload}.{signature}"),
             format!("{header}.{payload}.AR"), // a bit beyond the last byte is set
             format!("{header}.{payload}.+/8"),
-            "a".repeat(MOST_BYTES + 1),
+            jws(r#"{"alg":"RS256"}"#, &"x".repeat(MOST_BYTES)),
         ] {
             assert_eq!(UnverifiedJws::parse(&text), None, "{text}");
         }
     }
 
-    #[test]
-    fn the_size_is_capped() {
-        let large = jws(r#"{"alg":"RS256"}"#, &"x".repeat(MOST_BYTES));
-        assert_eq!(UnverifiedJws::parse(&large), None);
-    }
-
     proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text in ".{0,80}") {
-            let _ = UnverifiedJws::parse(&text);
-        }
-
         #[test]
         fn no_parts_make_it_panic(header in ".{0,40}", payload in prop::collection::vec(any::<u8>(), 0..40)) {
             let text = format!("{}.{}.AA", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
-            if let Some(jws) = UnverifiedJws::parse(&text) {
-                let _ = jws.unverified_claims();
-            }
+            let _ = UnverifiedJws::parse(&text).map(|jws| jws.unverified_claims());
         }
     }
 }

@@ -187,18 +187,6 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    #[test]
-    fn the_seasons_follow_each_other() {
-        let now = day(0);
-        let times = SEASONS.announced_at(now);
-        let days = [times.announced_at, times.activates_at, times.retires_at, times.unpublished_at, times.forgotten_at]
-            .map(|at| at.since(now).as_secs() / 86_400);
-        assert_eq!(days, [0, 14, 104, 118, 208]);
-        assert_eq!(SEASONS.active_at_once(now).activates_at, now);
-        let replaced = SEASONS.retiring_at(now, now, now.plus(DAY));
-        assert_eq!(replaced.forgotten_at.since(now), DAY * 105);
-    }
-
     const SEASONS: KeySeasons = KeySeasons {
         announce: Duration::from_secs(86_400 * 14),
         sign: Duration::from_secs(86_400 * 90),
@@ -257,43 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn after_a_long_stop_a_key_is_announced_anew_before_it_signs() {
-        let rs256 = SigningAlgorithm::Rs256;
-        let mut keys: Vec<ScheduledKey> =
-            SigningAlgorithm::ALL.map(|alg| key(alg.as_str(), alg, SEASONS.active_at_once(day(0)))).to_vec();
-        let mut made = 0;
-        keep(&mut keys, day(500), &mut made);
-        assert_eq!(current(&keys, rs256, day(500)).unwrap().kid, "RS256");
-        assert_eq!(announced(&keys, rs256, day(500)).unwrap().times.activates_at, day(514));
-        let old = standing(&keys[0], &keys, day(500));
-        assert_eq!((old.state, old.until), (KeyState::Signing, Some(day(514))));
-        assert_eq!(standing(&keys[0], &keys, day(520)).state, KeyState::Published);
-    }
-
-    #[test]
-    fn each_key_tells_what_it_does_since_when_and_until_when() {
-        let es256 = SigningAlgorithm::Es256;
-        let keys = [
-            key("old", es256, SEASONS.retiring_at(day(0), day(0), day(90))),
-            key("now", es256, SEASONS.active_from(day(76), day(90))),
-            key("next", es256, SEASONS.active_from(day(166), day(180))),
-        ];
-        for (index, at, state, since, until) in [
-            (0, day(89), KeyState::Signing, day(0), Some(day(90))),
-            (1, day(89), KeyState::Announced, day(76), Some(day(90))),
-            (0, day(100), KeyState::Published, day(90), Some(day(104))),
-            (0, day(150), KeyState::Retired, day(104), Some(day(194))),
-            (1, day(170), KeyState::Signing, day(90), Some(day(180))),
-            (2, day(400), KeyState::Signing, day(180), None),
-        ] {
-            assert_eq!(standing(&keys[index], &keys, at), Standing { state, since, until }, "{index}");
-        }
-    }
-
-    #[test]
     fn a_gap_is_closed_at_once() {
         let eddsa = SigningAlgorithm::EdDsa;
         let next = key("next", eddsa, SEASONS.active_from(day(0), day(14)));
+        // After a long stop, a key is announced anew before it signs, and the old one goes on until then.
+        let late = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(500));
+        let made = KeyStep::Make { algorithm: eddsa, times: SEASONS.active_from(day(500), day(514)) };
+        let times = SEASONS.retiring_at(day(0), day(14), day(514));
+        assert_eq!(late, [made, KeyStep::Reschedule { kid: String::from("next"), times }]);
         let steps = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(3));
         assert_eq!(
             steps,

@@ -18,9 +18,9 @@ const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
 pub struct KeySet(Vec<NamedKey>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedKey {
-    kid: Option<String>,
-    key: PublicKey,
+pub struct NamedKey {
+    pub kid: Option<String>,
+    pub key: PublicKey,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,16 +32,6 @@ pub enum KeyChoice<'a> {
     Ambiguous,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JwkReading {
-    /// Verifies signatures, for the one algorithm that fits its kind; and its name in a set.
-    Usable(PublicKey, Option<String>),
-    /// For encryption, or for algorithms we do not use: not ours to judge (RFC 7517 §5).
-    ForOtherUse,
-    /// The rule it breaks.
-    Unfit(&'static str),
-}
-
 impl KeySet {
     /// `None` when it is no JWK set, or holds more keys than anybody needs.
     pub fn parse(value: &Value) -> Option<KeySet> {
@@ -49,28 +39,25 @@ impl KeySet {
         if jwks.len() > MOST_KEYS {
             return None;
         }
-        let mut set = KeySet::default();
-        for jwk in jwks {
-            match read(jwk) {
-                JwkReading::Usable(key, kid) => set.add(NamedKey { kid, key }),
-                JwkReading::ForOtherUse | JwkReading::Unfit(_) => {}
+        let mut keys: Vec<NamedKey> = Vec::new();
+        for key in jwks.iter().filter_map(|jwk| read(jwk).ok().flatten()) {
+            // The same key twice is one key.
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
-        Some(set)
-    }
-
-    /// The same key twice is one key.
-    fn add(&mut self, key: NamedKey) {
-        if !self.0.contains(&key) {
-            self.0.push(key);
-        }
+        Some(KeySet(keys))
     }
 
     /// Called `kid`; without a name, the only one for `alg` (OpenID Connect Core §10.1). A key without a name goes by
     /// its thumbprint (RFC 7638).
     pub fn choose(&self, alg: SigningAlgorithm, kid: Option<&str>) -> KeyChoice<'_> {
-        let mut fitting =
-            self.0.iter().filter(|key| key.key.algorithm() == alg && kid.is_none_or(|kid| key.goes_by(kid)));
+        let goes_by = |named: &NamedKey, kid: &str| match &named.kid {
+            Some(own) => own == kid,
+            None => named.key.thumbprint() == kid,
+        };
+        let fits = |named: &&NamedKey| named.key.algorithm() == alg && kid.is_none_or(|kid| goes_by(named, kid));
+        let mut fitting = self.0.iter().filter(fits);
         match (fitting.next(), fitting.next()) {
             (None, _) => KeyChoice::Unknown,
             (Some(only), None) => KeyChoice::One(&only.key),
@@ -89,28 +76,10 @@ impl KeySet {
     }
 }
 
-impl NamedKey {
-    fn goes_by(&self, name: &str) -> bool {
-        match &self.kid {
-            Some(kid) => kid == name,
-            None => self.key.thumbprint() == name,
-        }
-    }
-}
-
-pub fn read(jwk: &Value) -> JwkReading {
-    match jwk.as_object().map(usable) {
-        Some(Ok(Some((key, kid)))) => JwkReading::Usable(key, kid),
-        Some(Ok(None)) => JwkReading::ForOtherUse,
-        Some(Err(rule)) => JwkReading::Unfit(rule),
-        None => JwkReading::Unfit("must be an object"),
-    }
-}
-
-/// `None` for one that is for something else.
-type Usable = Option<(PublicKey, Option<String>)>;
-
-fn usable(jwk: &Map<String, Value>) -> Result<Usable, &'static str> {
+/// A key that verifies signatures, for the one algorithm that fits its kind, and its name in a set. `None` for one that is for
+/// encryption, or for algorithms we do not use: not ours to judge (RFC 7517 §5). The error is the rule that it breaks.
+pub fn read(jwk: &Value) -> Result<Option<NamedKey>, &'static str> {
+    let jwk = jwk.as_object().ok_or("must be an object")?;
     let kty = text(jwk, "kty")?.ok_or("must have a kty")?;
     if kty == "oct" || PRIVATE_MEMBERS.iter().any(|member| jwk.contains_key(*member)) {
         return Err("holds a private or symmetric key; register the public part only");
@@ -123,7 +92,7 @@ fn usable(jwk: &Map<String, Value>) -> Result<Usable, &'static str> {
     let key = PublicKey::from_jwk(&Value::Object(jwk.clone())).ok_or("is not a well-formed public key")?;
     check_strength(&key)?;
     let is_meant = text(jwk, "alg")?.is_none_or(|alg| alg == key.algorithm().as_str());
-    Ok(is_meant.then(|| (key, kid.map(str::to_owned))))
+    Ok(is_meant.then(|| NamedKey { key, kid: kid.map(str::to_owned) }))
 }
 
 /// `use` and `key_ops` (RFC 7517 §4.2, §4.3).
@@ -213,15 +182,12 @@ mod tests {
         assert_eq!(set.choose(SigningAlgorithm::EdDsa, None), KeyChoice::Unknown);
         assert_eq!(set.choose(SigningAlgorithm::Es256, None), KeyChoice::Ambiguous);
         assert_eq!(set.choose(SigningAlgorithm::Es256, Some("")), KeyChoice::Unknown);
-    }
-
-    #[test]
-    fn a_key_without_a_name_goes_by_its_thumbprint_alone() {
+        // One without a name goes by its thumbprint alone.
         let mut jwk = p256(1);
         let thumbprint = jwk.as_object_mut().unwrap().remove("kid").unwrap();
-        let set = set(&[jwk]);
-        assert!(matches!(set.choose(SigningAlgorithm::Es256, thumbprint.as_str()), KeyChoice::One(_)));
-        assert_eq!(set.choose(SigningAlgorithm::Es256, Some("other")), KeyChoice::Unknown);
+        let unnamed = self::set(&[jwk]);
+        assert_eq!(unnamed.choose(SigningAlgorithm::Es256, thumbprint.as_str()), KeyChoice::One(&expected));
+        assert_eq!(unnamed.choose(SigningAlgorithm::Es256, Some("other")), KeyChoice::Unknown);
     }
 
     #[test]
@@ -247,11 +213,11 @@ mod tests {
             json!({ "kty": "OKP", "crv": "Ed448", "x": "AA" }), json!({ "kty": "AKP", "alg": "ML-DSA-44" }),
         ];
         for jwk in rows {
-            assert_eq!(read(&jwk), JwkReading::ForOtherUse, "{jwk}");
+            assert_eq!(read(&jwk), Ok(None), "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }
-        assert!(matches!(read(&with(p256(1), "key_ops", json!(["verify"]))), JwkReading::Usable(..)));
-        assert!(matches!(read(&with(rsa(2_048), "alg", json!("RS256"))), JwkReading::Usable(..)));
+        assert!(matches!(read(&with(p256(1), "key_ops", json!(["verify"]))), Ok(Some(_))));
+        assert!(matches!(read(&with(rsa(2_048), "alg", json!("RS256"))), Ok(Some(_))));
     }
 
     #[test]
@@ -271,14 +237,14 @@ mod tests {
             with(p256(1), "alg", json!(null)), json!({ "kty": "OKP", "crv": "Ed25519", "x": "AA" }),
         ];
         for jwk in rows {
-            assert!(matches!(read(&jwk), JwkReading::Unfit(_)), "{jwk}");
+            assert!(read(&jwk).is_err(), "{jwk}");
             assert_eq!(set(&[jwk]), KeySet::default());
         }
         // Leading zeros make no key longer.
         let padded = URL_SAFE_NO_PAD.encode([vec![0; 128], vec![0xff; 128]].concat());
-        assert!(matches!(read(&with(rsa(2_048), "n", json!(padded))), JwkReading::Unfit(_)));
-        assert!(matches!(read(&rsa(2_048)), JwkReading::Usable(..)));
-        assert!(matches!(read(&rsa(8_192)), JwkReading::Usable(..)));
+        assert!(read(&with(rsa(2_048), "n", json!(padded))).is_err());
+        assert!(matches!(read(&rsa(2_048)), Ok(Some(_))));
+        assert!(matches!(read(&rsa(8_192)), Ok(Some(_))));
     }
 
     #[test]

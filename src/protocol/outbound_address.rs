@@ -2,43 +2,43 @@
 //! without this judgement they could turn this server against the network it stands in (OWASP: server-side request
 //! forgery). Only the address that is dialled counts, never the name it was found by.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::forwarded::Cidr;
 
 /// Blocks of IPv4 that are not the open internet's (IANA's special-purpose registry, RFC 6890).
-const SPECIAL_IPV4: [(Ipv4Addr, u32); 15] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),       // this network
-    (Ipv4Addr::new(10, 0, 0, 0), 8),      // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10),   // carrier-grade NAT
-    (Ipv4Addr::new(127, 0, 0, 0), 8),     // loopback
-    (Ipv4Addr::new(169, 254, 0, 0), 16),  // link-local; clouds tell machine credentials there
-    (Ipv4Addr::new(172, 16, 0, 0), 12),   // private
-    (Ipv4Addr::new(192, 0, 0, 0), 24),    // protocol assignments
-    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
-    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
-    (Ipv4Addr::new(192, 168, 0, 0), 16),  // private
-    (Ipv4Addr::new(198, 18, 0, 0), 15),   // benchmarks
-    (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
-    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
-    (Ipv4Addr::new(224, 0, 0, 0), 4),     // multicast
-    (Ipv4Addr::new(240, 0, 0, 0), 4),     // reserved, broadcast
+const SPECIAL_IPV4: [Cidr; 15] = [
+    Cidr::v4([0, 0, 0, 0], 8),       // this network
+    Cidr::v4([10, 0, 0, 0], 8),      // private
+    Cidr::v4([100, 64, 0, 0], 10),   // carrier-grade NAT
+    Cidr::v4([127, 0, 0, 0], 8),     // loopback
+    Cidr::v4([169, 254, 0, 0], 16),  // link-local; clouds tell machine credentials there
+    Cidr::v4([172, 16, 0, 0], 12),   // private
+    Cidr::v4([192, 0, 0, 0], 24),    // protocol assignments
+    Cidr::v4([192, 0, 2, 0], 24),    // documentation
+    Cidr::v4([192, 88, 99, 0], 24),  // 6to4 relays
+    Cidr::v4([192, 168, 0, 0], 16),  // private
+    Cidr::v4([198, 18, 0, 0], 15),   // benchmarks
+    Cidr::v4([198, 51, 100, 0], 24), // documentation
+    Cidr::v4([203, 0, 113, 0], 24),  // documentation
+    Cidr::v4([224, 0, 0, 0], 4),     // multicast
+    Cidr::v4([240, 0, 0, 0], 4),     // reserved, broadcast
 ];
 
 /// Global unicast of IPv6 as allocated so far (RFC 4291 §2.4). Loopback, link-local, unique local, multicast,
 /// IPv4-mapped, NAT64 and discard addresses all lie outside.
-const GLOBAL_IPV6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+const GLOBAL_IPV6: Cidr = Cidr::v6([0x2000, 0], 3);
 
 /// Blocks within it that are not the open internet's.
-const SPECIAL_IPV6: [(Ipv6Addr, u32); 4] = [
-    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments: Teredo, benchmarks, ORCHID
-    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
-    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4: any IPv4 address may be inside
-    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
+const SPECIAL_IPV6: [Cidr; 4] = [
+    Cidr::v6([0x2001, 0], 23),     // protocol assignments: Teredo, benchmarks, ORCHID
+    Cidr::v6([0x2001, 0xdb8], 32), // documentation
+    Cidr::v6([0x2002, 0], 16),     // 6to4: any IPv4 address may be inside
+    Cidr::v6([0x3fff, 0], 20),     // documentation
 ];
 
 /// Where NAT64 carries IPv4 addresses (RFC 6052 §2.1).
-const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
+const NAT64: Cidr = Cidr::v6([0x64, 0xff9b], 96);
 
 /// Whether a request of ours may go to `address`: to the open internet, or where the operator allows it. Without TLS
 /// only this machine may be reached, whatever is allowed.
@@ -54,30 +54,21 @@ fn is_allowed(address: IpAddr, allowed: &[Cidr]) -> bool {
 }
 
 fn is_public(address: IpAddr) -> bool {
+    let lies_in = |blocks: &[Cidr]| blocks.iter().any(|block| block.contains(address));
     match address {
-        IpAddr::V4(address) => !SPECIAL_IPV4.iter().any(|block| lies_in_ipv4(address, *block)),
-        IpAddr::V6(address) => {
-            lies_in_ipv6(address, GLOBAL_IPV6) && !SPECIAL_IPV6.iter().any(|block| lies_in_ipv6(address, *block))
-        }
+        IpAddr::V4(_) => !lies_in(&SPECIAL_IPV4),
+        IpAddr::V6(_) => GLOBAL_IPV6.contains(address) && !lies_in(&SPECIAL_IPV6),
     }
 }
 
 fn behind_nat64(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
-        IpAddr::V6(address) if lies_in_ipv6(address, NAT64) => {
-            let [.., upper, lower] = address.segments();
+        IpAddr::V6(inner) if NAT64.contains(address) => {
+            let [.., upper, lower] = inner.segments();
             Some(Ipv4Addr::from_bits(u32::from(upper) << 16 | u32::from(lower)))
         }
         IpAddr::V6(_) | IpAddr::V4(_) => None,
     }
-}
-
-fn lies_in_ipv4(address: Ipv4Addr, (network, prefix): (Ipv4Addr, u32)) -> bool {
-    (address.to_bits() ^ network.to_bits()).leading_zeros() >= prefix
-}
-
-fn lies_in_ipv6(address: Ipv6Addr, (network, prefix): (Ipv6Addr, u32)) -> bool {
-    (address.to_bits() ^ network.to_bits()).leading_zeros() >= prefix
 }
 
 #[cfg(test)]
@@ -86,8 +77,12 @@ mod tests {
 
     use super::*;
 
+    fn blocks(allowed: &str) -> Vec<Cidr> {
+        allowed.split_terminator(',').map(|block| Cidr::parse(block).unwrap()).collect()
+    }
+
     fn may(address: &str, allowed: &str) -> bool {
-        may_be_dialled(address.parse().unwrap(), true, &Cidr::parse_list(allowed).unwrap())
+        may_be_dialled(address.parse().unwrap(), true, &blocks(allowed))
     }
 
     #[test]
@@ -118,26 +113,27 @@ mod tests {
 
     #[test]
     fn what_the_operator_names_is_open_and_nothing_beside_it() {
-        assert!(may("10.1.2.3", "10.1.0.0/16"));
-        assert!(!may("10.2.0.1", "10.1.0.0/16"));
-        assert!(may("::ffff:10.1.2.3", "10.1.0.0/16"));
-        assert!(may("::1", "127.0.0.0/8,::1"));
-        assert!(!may("::1", "127.0.0.0/8"));
-        assert!(may("fd00::1", "fd00::/8"));
-    }
-
-    #[test]
-    fn nat64_opens_what_is_public_behind_it() {
-        assert!(may("64:ff9b::1.1.1.1", "64:ff9b::/96"));
-        assert!(!may("64:ff9b::169.254.169.254", "64:ff9b::/96"));
-        assert!(!may("64:ff9b::127.0.0.1", "64:ff9b::/96"));
-        assert!(may("64:ff9b::10.0.0.1", "64:ff9b::/96,10.0.0.0/8"));
-        assert!(!may("64:ff9b::10.0.0.1", "10.0.0.0/8"));
+        for (address, allowed, expected) in [
+            ("10.1.2.3", "10.1.0.0/16", true),
+            ("10.2.0.1", "10.1.0.0/16", false),
+            ("::ffff:10.1.2.3", "10.1.0.0/16", true),
+            ("::1", "127.0.0.0/8,::1", true),
+            ("::1", "127.0.0.0/8", false),
+            ("fd00::1", "fd00::/8", true),
+            // NAT64 opens what is public behind it.
+            ("64:ff9b::1.1.1.1", "64:ff9b::/96", true),
+            ("64:ff9b::169.254.169.254", "64:ff9b::/96", false),
+            ("64:ff9b::127.0.0.1", "64:ff9b::/96", false),
+            ("64:ff9b::10.0.0.1", "64:ff9b::/96,10.0.0.0/8", true),
+            ("64:ff9b::10.0.0.1", "10.0.0.0/8", false),
+        ] {
+            assert_eq!(may(address, allowed), expected, "{address} {allowed}");
+        }
     }
 
     #[test]
     fn without_tls_only_this_machine_is_reached() {
-        let everything = Cidr::parse_list("0.0.0.0/0,::/0").unwrap();
+        let everything = blocks("0.0.0.0/0,::/0");
         let plain = |address: &str, allowed: &[Cidr]| may_be_dialled(address.parse().unwrap(), false, allowed);
         assert!(plain("127.0.0.1", &everything) && plain("::1", &everything) && plain("::ffff:127.0.0.1", &everything));
         assert!(!plain("10.0.0.1", &everything) && !plain("1.1.1.1", &everything) && !plain("::", &everything));

@@ -20,7 +20,9 @@ use super::jwks::PublicKey;
 use super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
-use super::session::SignIn;
+use super::secret::SecretText;
+use super::session::{Session, SignIn};
+use super::upstream::round_trip::RoundTrip;
 use super::user::User;
 
 /// 2026-11-20T00:00:00Z
@@ -49,6 +51,37 @@ pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
         }
     }
     object
+}
+
+/// By the password, just now.
+pub(crate) fn session() -> Session {
+    Session {
+        subject: Subject::new("alice-subject"),
+        sid: Sid::new("sid-1"),
+        auth_time: NOW,
+        amr: vec![String::from("pwd")],
+        acr: String::from("1"),
+        tenant: None,
+        identity_provider: None,
+        upstream_issuer: None,
+        expires_at: NOW,
+    }
+}
+
+/// Its code_verifier is that of RFC 7636 appendix B.
+pub(crate) fn round_trip() -> RoundTrip {
+    RoundTrip {
+        linking: None,
+        provider: String::from("corp"),
+        issuer: String::from("https://up.example"),
+        flow: [7; 8],
+        cookie_hash: [9; 32],
+        nonce: String::from("n-0S6_WzA2Mj"),
+        code_verifier: SecretText::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+        begun_at: NOW,
+        max_age: Some(0),
+        request: Some(String::from("r")),
+    }
 }
 
 pub(crate) fn client() -> Client {

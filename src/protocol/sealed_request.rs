@@ -10,12 +10,9 @@ use super::instant::Instant;
 use super::parameters::Parameters;
 use super::upstream::link::LinkOffer;
 
-/// A request under seal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedRequest {
-    /// When it came in.
     pub received_at: Instant,
-    /// What for.
     pub purpose: SealedPurpose,
 }
 
@@ -35,11 +32,14 @@ pub enum SealedPurpose {
         /// By their password and nothing else.
         by_password: bool,
     },
-    /// Linking an identity provider to an account.
     Link(LinkOffer),
     /// Unlinking one from this person's account: asked for again, it still tells which one is gone.
-    Unlink { sub: Subject, issuer: String, upstream_subject: String, provider: String },
-    /// A sign-out that a client asked for.
+    Unlink {
+        sub: Subject,
+        issuer: String,
+        upstream_subject: String,
+        provider: String,
+    },
     Logout(EndSessionRequest),
     /// A sign-out that was done here and goes on upstream: where it ends once the browser is back.
     SignedOut(UpstreamReturn),

@@ -1,63 +1,43 @@
 //! Values that must never be printed: passwords, client secrets, codes, tokens, keys.
 
 use std::fmt;
+use std::ops::Deref;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 /// `Debug` shows only that it is one; there is no `Display`. Two of one length are compared in constant time.
-#[derive(Clone, Eq)]
-pub struct SecretText(String);
+#[derive(Clone)]
+pub struct Secret<T>(T);
 
-impl PartialEq for SecretText {
-    fn eq(&self, other: &SecretText) -> bool {
-        verify_slices_are_equal(self.0.as_bytes(), other.0.as_bytes()).is_ok()
+pub type SecretText = Secret<String>;
+/// Keys and digests of secrets.
+pub type SecretBytes = Secret<Vec<u8>>;
+
+impl<T: AsRef<[u8]>> PartialEq for Secret<T> {
+    fn eq(&self, other: &Secret<T>) -> bool {
+        verify_slices_are_equal(self.0.as_ref(), other.0.as_ref()).is_ok()
     }
 }
 
-impl SecretText {
-    pub fn new(text: impl Into<String>) -> SecretText {
-        SecretText(text.into())
+impl<T: AsRef<[u8]>> Eq for Secret<T> {}
+
+impl<T: Deref + AsRef<[u8]>> Secret<T> {
+    pub fn new(secret: impl Into<T>) -> Secret<T> {
+        Secret(secret.into())
     }
 
     /// Every caller is a place to audit.
-    pub fn expose(&self) -> &str {
+    pub fn expose(&self) -> &T::Target {
         &self.0
     }
 
     /// An empty secret counts as none (RFC 6749 §3.2).
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.as_ref().is_empty()
     }
 }
 
-impl fmt::Debug for SecretText {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("[redacted]")
-    }
-}
-
-/// Keys and digests of secrets. Printed as little as [`SecretText`], and compared alike.
-#[derive(Clone, Eq)]
-pub struct SecretBytes(Vec<u8>);
-
-impl PartialEq for SecretBytes {
-    fn eq(&self, other: &SecretBytes) -> bool {
-        verify_slices_are_equal(&self.0, &other.0).is_ok()
-    }
-}
-
-impl SecretBytes {
-    pub fn new(bytes: impl Into<Vec<u8>>) -> SecretBytes {
-        SecretBytes(bytes.into())
-    }
-
-    /// Every caller is a place to audit.
-    pub fn expose(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for SecretBytes {
+impl<T> fmt::Debug for Secret<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("[redacted]")
     }

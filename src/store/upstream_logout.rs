@@ -9,9 +9,9 @@ use super::error::StoreError;
 use super::values::{column, sid, subject};
 use super::{Store, used_assertions};
 use crate::protocol::identifiers::{Sid, Subject};
-use crate::protocol::instant::{Day, Instant};
+use crate::protocol::instant::Day;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::UpstreamLogout;
+use crate::protocol::upstream::logout_token::LogoutNotice;
 
 /// A session that came from upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,32 +31,24 @@ WHERE identity_provider = $1::text AND upstream_sid = $2::text AND ($3::text IS 
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
-/// Sessions from one session at that provider which have not ended; of that subject there, where one is named.
-pub fn of_session(
-    store: &Store,
-    provider: &IdentityProvider,
-    upstream_sid: &str,
-    upstream_subject: Option<&str>,
-) -> Result<Vec<SessionFromUpstream>, StoreError> {
-    let values: [&(dyn ToSql + Sync); 4] = [&provider.name, &upstream_sid, &upstream_subject, &provider.authority()];
-    let rows = store.read(|connection| connection.query(OF_SESSION, &values))?;
-    rows.iter().map(session).collect()
-}
-
 const OF_SUBJECT: &str = "
 SELECT day, sid, sub FROM sessions
 WHERE identity_provider = $1::text AND upstream_subject = $2::text AND upstream_issuer = $3::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
-/// Sessions of one subject at that provider which have not ended.
-pub fn of_subject(
+/// Sessions of whom that is about, which have not ended. Where both a session and a subject are named, both must fit.
+pub fn sessions_of(
     store: &Store,
     provider: &IdentityProvider,
-    upstream_subject: &str,
+    notice: &LogoutNotice,
 ) -> Result<Vec<SessionFromUpstream>, StoreError> {
-    let values: [&(dyn ToSql + Sync); 3] = [&provider.name, &upstream_subject, &provider.authority()];
-    let rows = store.read(|connection| connection.query(OF_SUBJECT, &values))?;
+    let (name, issuer) = (&provider.name, provider.authority());
+    let rows = store.read(|connection| match (&notice.sid, &notice.subject) {
+        (Some(sid), subject) => connection.query(OF_SESSION, &[name, sid, subject, &issuer]),
+        (None, Some(subject)) => connection.query(OF_SUBJECT, &[name, subject, &issuer]),
+        (None, None) => Ok(Vec::new()),
+    })?;
     rows.iter().map(session).collect()
 }
 
@@ -84,38 +76,25 @@ WITH taken AS (
 )
 SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM taken) AS ended";
 
-/// A logout token of that provider: its issuer, its `jti`, and when it would not be taken any more anyway.
-#[derive(Clone, Copy, Debug)]
-pub struct SpentToken<'a> {
-    /// The provider's name.
-    pub provider: &'a str,
-    /// `iss`
-    pub issuer: &'a str,
-    /// `jti`
-    pub jti: &'a str,
-    /// Whom it is about.
-    pub whom: &'a UpstreamLogout,
-    /// Until then it is remembered.
-    pub forgotten_at: Instant,
-}
-
 /// Takes the token and ends these sessions of its provider, with an event for each, their clients called; `false`, and nothing
 /// done, when it was taken before.
 pub fn end(
     store: &Store,
-    token: &SpentToken<'_>,
+    provider: &IdentityProvider,
+    notice: &LogoutNotice,
     sessions: &[SessionFromUpstream],
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let ended = sessions.iter();
     let events: Vec<AuditEvent<'_>> =
         ended.map(|one| AuditEvent { sub: Some(&one.sub), sid: Some(&one.sid), ..audit.clone() }).collect();
-    let (day, jti_hash) = used_assertions::key(token.jti, token.forgotten_at);
+    let (day, jti_hash) = used_assertions::key(&notice.jti, notice.forgotten_at);
     let days: Vec<Day> = sessions.iter().map(|session| session.day).collect();
     let sids: Vec<&str> = sessions.iter().map(|session| session.sid.as_str()).collect();
-    let whom = used_assertions::whom(token.whom.sid.as_deref(), token.whom.subject.as_deref());
-    let values: [&(dyn ToSql + Sync); 7] = [&day, &token.issuer, &jti_hash, &days, &sids, &token.provider, &whom];
-    store.end(Some(&[token.issuer.as_bytes(), &jti_hash].concat()), END, &values, &events)
+    let whom = used_assertions::whom(notice.sid.as_deref(), notice.subject.as_deref());
+    let issuer = provider.authority();
+    let values: [&(dyn ToSql + Sync); 7] = [&day, &issuer, &jti_hash, &days, &sids, &provider.name, &whom];
+    store.end(Some(&[issuer.as_bytes(), &jti_hash].concat()), END, &values, &events)
 }
 
 fn session(row: &Row) -> Result<SessionFromUpstream, StoreError> {

@@ -58,7 +58,7 @@ pub const ROOMS: &[Room] = &[
     core("endpoints/login", "endpoints/login endpoints/sign_in app/password_sign_in app/guesses", [711, 65, 51], "a session begins only at the epochs its user was read with"),
     core("endpoints/logout", "endpoints/logout endpoints/end_session endpoints/check_session back_channel_logout app/logout_calls", [383, 45, 0], ""),
     room("endpoints/account", "endpoints/account", [603, 34, 0], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
-    room("endpoints/upstream", "endpoints/external federation app/upstream_metadata", [1114, 90, 30], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
+    room("endpoints/upstream", "endpoints/external app/upstream_metadata", [1114, 90, 30], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
     room("endpoints", "endpoints", [565, 70, 0], ""),
     room("pages", "pages", [1713, 157, 875], ""),
     room("app", "app", [854, 107, 175], ""),

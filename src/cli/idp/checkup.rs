@@ -13,8 +13,8 @@ use crate::cli::output;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use crate::protocol::finding::Finding;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
-use crate::protocol::upstream::authorization::{callback_url, logout_url, signed_out_url};
 use crate::protocol::upstream::checkup::{Asked, SecretStanding, examine};
+use crate::protocol::upstream::external_url;
 use crate::registry::Sealers;
 
 pub(in crate::cli) const TEST: Command = Command {
@@ -98,16 +98,17 @@ struct Address {
 
 fn addresses(base_url: &str, provider: &IdentityProvider) -> Vec<Address> {
     let name = provider.name.as_str();
-    let redirect = Address { name: "redirect_uri", words: "redirect URI", url: callback_url(base_url, name) };
+    let redirect =
+        Address { name: "redirect_uri", words: "redirect URI", url: external_url(base_url, name, "callback") };
     let back_channel = || Address {
         name: "backchannel_logout_uri",
         words: "back-channel logout URI, where it has such a field",
-        url: logout_url(base_url, name),
+        url: external_url(base_url, name, "logout"),
     };
     let signed_out = || Address {
         name: "post_logout_redirect_uri",
         words: "post-logout redirect URI",
-        url: signed_out_url(base_url, name),
+        url: external_url(base_url, name, "signed-out"),
     };
     match provider.kind {
         ProviderKind::OAuth { .. } => vec![redirect],

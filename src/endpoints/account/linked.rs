@@ -155,7 +155,7 @@ pub fn arrived(
     identity: &UpstreamIdentity,
 ) -> Result<Response, Failure> {
     let show = |outcome| draw(app, request, present, 200, Some(outcome));
-    match linked_identities::find_user(&app.store, &identity.issuer, &identity.subject, None)? {
+    match linked_identities::find_user(&app.store, provider.authority(), &identity.facts.subject, None)? {
         Some(owner) if owner.found.user.sub == present.user.sub => {
             return show(Outcome::IdentityLinkedAlready(&provider.display_name));
         }
@@ -169,8 +169,8 @@ pub fn arrived(
     }
     let offer = LinkOffer {
         provider: provider.name.clone(),
-        issuer: identity.issuer.clone(),
-        subject: identity.subject.clone(),
+        issuer: provider.authority().to_owned(),
+        subject: identity.facts.subject.clone(),
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
     };
@@ -187,7 +187,7 @@ pub fn arrived(
             account: present.account(),
             provider: &provider.display_name,
             label: label.as_deref(),
-            subject: &link::readable(&identity.subject),
+            subject: &link::readable(&identity.facts.subject),
             back: &account,
         })
     });

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use super::FAILED;
 use super::entry::Entry;
 use super::flow_cookies::{self, Flow};
+use super::provider;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
@@ -14,7 +15,6 @@ use crate::endpoints::login::LoginPage;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::sealed_address;
 use crate::endpoints::visit::Visit;
-use crate::federation::{self, Keys};
 use crate::http::{Method, Request, Response};
 use crate::pages::error::Problem;
 use crate::protocol::identifiers::Sid;
@@ -24,7 +24,7 @@ use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::secret::SecretBytes;
 use crate::protocol::upstream::round_trip::RoundTrip;
-use crate::protocol::upstream::{Ask, UpstreamIdentity, UpstreamProblem};
+use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
 use crate::registry::Snapshot;
 
 struct Return<'a> {
@@ -48,7 +48,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     let underway = trip.filter(|trip| trip.provider == provider && trip.is_underway(app.now()));
     let Some(trip) = underway else { return Ok(over(app, request, Reason::RoundTripOver)) };
     let flow = Flow::new(trip.begun_at, trip.flow);
-    let Some(cookie) = flow_cookies::find(&app.config, request, flow).filter(|cookie| is_of(cookie, &trip)) else {
+    let Some(cookie) = request.cookie(&flow.cookie_name(&app.config)).filter(|cookie| is_of(cookie, &trip)) else {
         return Ok(over(app, request, Reason::RoundTripOver));
     };
     let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
@@ -91,7 +91,7 @@ impl Return<'_> {
         let visit = &Visit::resume(app, sealed_address::open_text(app, self.sealed)?)?;
         let snapshot = app.registry.snapshot();
         let provider = self.provider(&snapshot).filter(|provider| visit.choices().offers(&provider.name));
-        let arrived = self.identity(&snapshot, provider, Ask::of(&visit.request));
+        let arrived = self.identity(&snapshot, provider);
         // Read after that wait: a session that was revoked meanwhile is not to go on.
         let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
         match arrived {
@@ -109,7 +109,7 @@ impl Return<'_> {
         let Some(present) = present else { return Ok(over(app, request, Reason::LinkSessionOver)) };
         let snapshot = app.registry.snapshot();
         let provider = self.provider(&snapshot).filter(|provider| linked::may_link(&snapshot, &present, provider));
-        match self.identity(&snapshot, provider, Ask::for_linking()) {
+        match self.identity(&snapshot, provider) {
             Ok((provider, identity)) => linked::arrived(app, request, &present, provider, &identity),
             Err(problem) => linked::not_arrived(app, request, &present, &self.trip.provider, &problem),
         }
@@ -126,13 +126,9 @@ impl Return<'_> {
         &self,
         snapshot: &Snapshot,
         provider: Option<&'p IdentityProvider>,
-        ask: Ask,
     ) -> Result<(&'p IdentityProvider, UpstreamIdentity), UpstreamProblem> {
-        let gone =
-            || UpstreamProblem::Unavailable(String::from("it was disabled, forbidden or changed in the meantime"));
+        let gone = || UpstreamProblem::unavailable("it was disabled, forbidden or changed in the meantime");
         let provider = provider.ok_or_else(gone)?;
-        let (trip, ask) = (self.trip, Ask { max_age: self.trip.max_age, ..ask });
-        let keys = Keys { nonce: &trip.nonce, code_verifier: &trip.code_verifier };
-        Ok((provider, federation::identity(self.app, snapshot, provider, &ask, &keys, self.parameters)?))
+        Ok((provider, provider::identity(self.app, snapshot, provider, self.trip, self.parameters)?))
     }
 }

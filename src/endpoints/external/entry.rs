@@ -22,7 +22,7 @@ use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
 use crate::protocol::upstream::round_trip::{self, RoundTrip};
-use crate::protocol::upstream::{Ask, UpstreamIdentity};
+use crate::protocol::upstream::{Ask, UpstreamIdentity, claims};
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, ClaimsSaid, LinkedUser, NewLink, Provisioned};
@@ -69,7 +69,7 @@ impl Entry<'_> {
         &self,
         claims: &Map<String, Value>,
     ) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
-        let UpstreamIdentity { issuer, subject, .. } = self.identity;
+        let (issuer, subject) = (self.provider.authority(), &self.identity.facts.subject);
         let linked = linked_identities::find_user(&self.app.store, issuer, subject, None)?;
         let user = linked.as_ref().map(|linked| linked.found.user.to_core());
         let known = match decide(self.provider, self.visit.request.acr_values.tenant.as_ref(), user.as_ref()) {
@@ -96,8 +96,8 @@ impl Entry<'_> {
         let new = Provisioned { link: &self.link(&user.sub), tenant: user.tenant.as_ref(), claims };
         let detail = json!({
             "identity_provider": self.provider.name,
-            "issuer": self.identity.issuer,
-            "upstream_subject": self.identity.subject,
+            "issuer": self.provider.authority(),
+            "upstream_subject": self.identity.facts.subject,
         });
         let event = self.event("user_provisioned", &user.sub, detail);
         let epochs = linked_identities::provision(&self.app.store, &new, &event)?;
@@ -126,8 +126,8 @@ impl Entry<'_> {
     }
 
     fn link<'b>(&'b self, sub: &'b Subject) -> NewLink<'b> {
-        let UpstreamIdentity { issuer, subject, .. } = self.identity;
-        NewLink { issuer, upstream_subject: subject, sub, provider: Some(&self.provider.name) }
+        let (issuer, upstream_subject) = (self.provider.authority(), &self.identity.facts.subject);
+        NewLink { issuer, upstream_subject, sub, provider: Some(&self.provider.name) }
     }
 
     fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
@@ -143,20 +143,21 @@ impl Entry<'_> {
     }
 
     fn proof(&self) -> Proof {
+        let facts = &self.identity.facts;
         let (ask, asked_at) = (Ask::of(&self.visit.request), self.visit.request.received_at);
         // By the database's clock the request may lie a moment ahead of this process.
         let now = self.app.now().max(asked_at);
-        let auth_time = round_trip::auth_time(self.identity.auth_time, ask.asks_for_age().then_some(asked_at), now);
+        let auth_time = round_trip::auth_time(facts.auth_time, ask.asks_for_age().then_some(asked_at), now);
         Proof {
             identity_provider: self.provider.name.clone(),
-            amr: self.identity.amr.clone(),
-            acr: self.identity.acr.clone(),
+            amr: facts.amr.clone(),
+            acr: claims::acr(self.provider, facts.acr.as_deref()),
             auth_time: Some(auth_time),
             upstream: Some(Arrival {
                 session: UpstreamSession {
-                    issuer: self.identity.issuer.clone(),
-                    subject: self.identity.subject.clone(),
-                    sid: self.identity.sid.clone(),
+                    issuer: self.provider.authority().to_owned(),
+                    subject: facts.subject.clone(),
+                    sid: facts.sid.clone(),
                     sealed_id_token: self.sealed_id_token(),
                 },
                 left_at: self.trip.begun_at.minus(CLOCKS_APART),
@@ -187,7 +188,7 @@ impl Entry<'_> {
         let mut response = answers::error_page_with(&presentation, problem, reason, Some(way_back));
         response.note.client_id = visit.client_id().map(ToString::to_string);
         // What the operator needs for `gatepost user link`.
-        let subject = self.identity.subject.escape_debug();
+        let subject = self.identity.facts.subject.escape_debug();
         response.note.detail = Some(format!("identity provider {}, subject there {subject}", provider.name));
         response
     }

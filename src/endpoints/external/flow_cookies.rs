@@ -25,7 +25,7 @@ impl Flow {
         Flow { begun_millis: begun_at.millis(), random }
     }
 
-    fn cookie_name(self, config: &Config) -> String {
+    pub(super) fn cookie_name(self, config: &Config) -> String {
         let random = hex::encode(&self.random);
         cookies::name(config, &format!("flow-{:012x}{random}", self.begun_millis))
     }
@@ -42,10 +42,6 @@ impl Flow {
     }
 }
 
-pub(super) fn find<'a>(config: &Config, request: &'a Request, flow: Flow) -> Option<&'a str> {
-    request.cookie(&flow.cookie_name(config))
-}
-
 /// Puts a browser on one more way; the oldest ones make room for it.
 pub(super) fn begin(config: &Config, request: &Request, response: Response, flow: Flow, value: &str) -> Response {
     let present =
@@ -53,7 +49,8 @@ pub(super) fn begin(config: &Config, request: &Request, response: Response, flow
     let outlived = making_room(present.collect(), value.len());
     let response = outlived.into_iter().fold(response, |response, flow| end(config, response, flow));
     let (name, seconds) = (flow.cookie_name(config), LIFETIME.as_secs());
-    response.header("Set-Cookie", format!("{name}={value}; Max-Age={seconds}; {}", attributes(config)))
+    let attributes = cookies::attributes(config, SameSite::Lax);
+    response.header("Set-Cookie", format!("{name}={value}; Max-Age={seconds}; {attributes}"))
 }
 
 pub(super) fn end(config: &Config, response: Response, flow: Flow) -> Response {
@@ -61,11 +58,7 @@ pub(super) fn end(config: &Config, response: Response, flow: Flow) -> Response {
 }
 
 pub(super) fn removal(config: &Config, flow: Flow) -> String {
-    format!("{}=; Max-Age=0; {}", flow.cookie_name(config), attributes(config))
-}
-
-fn attributes(config: &Config) -> &'static str {
-    cookies::attributes(config, SameSite::Lax)
+    format!("{}=; Max-Age=0; {}", flow.cookie_name(config), cookies::attributes(config, SameSite::Lax))
 }
 
 /// The ways that must go, by their cookies' lengths, for one more of length `added`: all but the latest.

@@ -3,21 +3,27 @@
 
 use serde_json::json;
 
+use super::provider::{Connection, not_believed};
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
+use crate::app::foreign_keys::Provenance;
 use crate::app::guesses::Source;
 use crate::endpoints::forms::require_form;
-use crate::federation;
 use crate::http::{Request, Response};
+use crate::outbound::Asker;
 use crate::protocol::errors::TokenErrorCode;
+use crate::protocol::jwt::{LOGOUT_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
 use crate::protocol::reason::Reason;
-use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::logout_token::LogoutNotice;
-use crate::protocol::upstream::{UpstreamLogout, UpstreamProblem};
+use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
+use crate::protocol::upstream::UpstreamProblem;
+use crate::protocol::upstream::id_token::{TokenProblem, check_typ};
+use crate::protocol::upstream::logout_token::{self, LogoutNotice};
 use crate::store::audit_events::AuditEvent;
-use crate::store::upstream_logout::{self, SessionFromUpstream, SpentToken};
+use crate::store::upstream_logout;
+
+const LOGOUT_TOKEN: &str = "the logout token";
 
 /// Takes a logout token: 200 and nothing, or 400 for whatever is not believed.
 pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
@@ -33,30 +39,51 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     let snapshot = app.registry.snapshot();
     let registered = snapshot.catalogue.identity_providers.get(provider).filter(|provider| provider.enabled);
     let registered = registered.ok_or_else(|| refused(app, request, None, "no such identity provider, or disabled"))?;
-    let notice = verified(app, request, registered, token)?;
-    let sessions = sessions_of(app, registered, &notice.whom)?;
-    if !end(app, request, registered, &notice, &sessions)? {
+    let notice = read(app, registered, token).map_err(|problem| match problem {
+        UpstreamProblem::NotBelieved(cause) => refused(app, request, Some(registered), &cause),
+        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
+            refused(app, request, Some(registered), "no logout token")
+        }
+        // Nobody knows yet: the provider may send it again.
+        UpstreamProblem::Busy => Failure::Busy,
+        UpstreamProblem::Unavailable(cause) => {
+            count(app, request);
+            log::warn!("request {}: a logout token of {provider} cannot be verified: {cause}", request.id);
+            Failure::Busy
+        }
+    })?;
+    let sessions = upstream_logout::sessions_of(&app.store, registered, &notice).map_err(Failure::NotRevoked)?;
+    let event = AuditEvent {
+        event: "session_ended",
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: json!({"by": "identity_provider", "identity_provider": provider}),
+        ..AuditEvent::default()
+    };
+    if !upstream_logout::end(&app.store, registered, &notice, &sessions, &event).map_err(Failure::NotRevoked)? {
         return Err(refused(app, request, Some(registered), "the logout token was used before"));
     }
     Ok(Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache"))
 }
 
-fn verified(app: &App, request: &Request, provider: &IdentityProvider, token: &str) -> Result<LogoutNotice, Failure> {
-    match federation::logout_token(app, provider, token) {
-        Ok(notice) => Ok(notice),
-        Err(UpstreamProblem::NotBelieved(cause)) => Err(refused(app, request, Some(provider), &cause)),
-        Err(UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired) => {
-            Err(refused(app, request, Some(provider), "no logout token"))
-        }
-        // Nobody knows yet: the provider may send it again.
-        Err(UpstreamProblem::Busy) => Err(Failure::Busy),
-        Err(UpstreamProblem::Unavailable(cause)) => {
-            count(app, request);
-            let name = &provider.name;
-            log::warn!("request {}: a logout token of {name} cannot be verified: {cause}", request.id);
-            Err(Failure::Busy)
-        }
+/// What a logout token of that provider says, verified in full. That it is taken once is for the statement that does what it
+/// says: one that could not be done may be sent again.
+fn read(app: &App, provider: &IdentityProvider, token: &str) -> Result<LogoutNotice, UpstreamProblem> {
+    let refused = |problem| not_believed(LOGOUT_TOKEN, problem);
+    let jws = UnverifiedJws::parse(token).ok_or_else(|| refused(TokenProblem::Malformed))?;
+    check_typ(jws.typ.as_deref(), LOGOUT_TOKEN_TYP).map_err(refused)?;
+    let judged = |claims| logout_token::judge(claims, provider.authority(), &provider.client_id, app.now());
+    // What no signature could save is refused at once: a stranger's words fetch nothing, and are answered alike whether the
+    // provider can be asked or does not even exist.
+    let unverified = jws.unverified_claims().ok_or_else(|| refused(TokenProblem::Malformed))?;
+    judged(&unverified).map_err(refused)?;
+    if let ProviderKind::OAuth { .. } = provider.kind {
+        return Err(UpstreamProblem::not_believed("a provider without an issuer sends no logout tokens"));
     }
+    let connection = Connection::open(app, provider)?;
+    let jws = (&jws, Provenance::Presented);
+    let claims = connection.verified_claims(Asker::Worker(&app.outbound), LOGOUT_TOKEN, jws)?;
+    judged(&claims).map_err(refused)
 }
 
 fn count(app: &App, request: &Request) {
@@ -78,43 +105,4 @@ fn refused(app: &App, request: &Request, provider: Option<&IdentityProvider>, ca
         detail: Some(cause.to_owned()),
         challenge: None,
     })
-}
-
-/// Where both a session and a subject are named, both must fit.
-fn sessions_of(
-    app: &App,
-    provider: &IdentityProvider,
-    logout: &UpstreamLogout,
-) -> Result<Vec<SessionFromUpstream>, Failure> {
-    let found = match (&logout.sid, &logout.subject) {
-        (Some(sid), subject) => upstream_logout::of_session(&app.store, provider, sid, subject.as_deref()),
-        (None, Some(subject)) => upstream_logout::of_subject(&app.store, provider, subject),
-        (None, None) => Ok(Vec::new()),
-    };
-    found.map_err(Failure::NotRevoked)
-}
-
-/// `false` when the token was taken before.
-fn end(
-    app: &App,
-    request: &Request,
-    provider: &IdentityProvider,
-    notice: &LogoutNotice,
-    sessions: &[SessionFromUpstream],
-) -> Result<bool, Failure> {
-    let token = SpentToken {
-        provider: &provider.name,
-        issuer: provider.authority(),
-        jti: &notice.jti,
-        whom: &notice.whom,
-        forgotten_at: notice.forgotten_at,
-    };
-    let event = AuditEvent {
-        event: "session_ended",
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        detail: json!({"by": "identity_provider", "identity_provider": provider.name}),
-        ..AuditEvent::default()
-    };
-    upstream_logout::end(&app.store, &token, sessions, &event).map_err(Failure::NotRevoked)
 }

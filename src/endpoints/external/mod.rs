@@ -6,6 +6,7 @@ mod departure;
 mod entry;
 mod flow_cookies;
 pub mod logout;
+mod provider;
 pub mod sign_out;
 
 use super::present_session::PresentSession;
@@ -14,7 +15,6 @@ use super::visit::Visit;
 pub use callback::{handle as callback, over};
 pub use departure::depart;
 
-/// The audit event of a way upstream that led nowhere.
 pub const FAILED: &str = "external_sign_in_failed";
 
 #[derive(Clone, Copy)]

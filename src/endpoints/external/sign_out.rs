@@ -1,15 +1,16 @@
 //! Signing out at the identity provider as well (OpenID Connect RP-Initiated Logout 1.0), once the session here is over.
 //! Where the browser goes in the end travels sealed as `state`; nothing else that comes back is followed.
 
+use super::provider::Connection;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::end_session::SignOut;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::sealed_address;
-use crate::federation;
 use crate::http::{Method, Request, Response};
 use crate::pages::logout::BackLink;
+use crate::protocol::authorize_response::with_query;
 use crate::protocol::end_session::{EndSessionRequest, UpstreamReturn};
 use crate::protocol::lengths;
 use crate::protocol::parameters::Parameters;
@@ -17,18 +18,19 @@ use crate::protocol::reason::Reason;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::secret::SecretText;
-use crate::protocol::upstream::authorization::signed_out_url;
+use crate::protocol::upstream::external_url;
 use crate::store::upstream_sessions;
+
+/// An address much longer than that is cut or refused on its way; the ID token in it is only a help.
+const LONGEST_ADDRESS: usize = 8_000;
 
 pub struct UpstreamSignOut {
     provider: IdentityProvider,
     id_token: Option<SecretText>,
 }
 
-/// Where the browser goes on to, to be signed out there.
 pub struct Onward {
     provider: String,
-    /// The provider's address for it, with everything that it takes.
     pub address: String,
 }
 
@@ -56,13 +58,23 @@ impl UpstreamSignOut {
         Ok(Some(UpstreamSignOut { provider: provider.clone(), id_token }))
     }
 
-    /// Where to; `None` where the provider is away or offers no such thing: the sign-out here is complete without it.
+    /// Where signing out there begins (OpenID Connect RP-Initiated Logout 1.0 §2), without the ID token where that is too long;
+    /// `None` where the provider is away or offers no such thing: the sign-out here is complete without it.
     pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<Onward> {
         let provider = &self.provider;
         let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
         let state = sealed_address::seal(app, SealedPurpose::SignedOut(returns)).sealed;
-        let back = signed_out_url(app.issuer(), &provider.name);
-        let address = federation::sign_out_address(app, provider, self.id_token.as_ref(), &back, Some(&state))?;
+        let back = external_url(app.issuer(), &provider.name, "signed-out");
+        let metadata = Connection::open(app, provider).ok()?.metadata;
+        let endpoint = metadata.end_session_endpoint.as_deref()?;
+        let mut parameters =
+            vec![("client_id", provider.client_id.clone()), ("post_logout_redirect_uri", back), ("state", state)];
+        let without_token = with_query(endpoint, &parameters);
+        if let Some(token) = &self.id_token {
+            parameters.insert(0, ("id_token_hint", token.expose().to_owned()));
+        }
+        let addresses = [with_query(endpoint, &parameters), without_token];
+        let address = addresses.into_iter().find(|address| address.len() <= LONGEST_ADDRESS)?;
         Some(Onward { provider: provider.display_name.clone(), address })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::protocol::key_set::{JwkReading, KeySet, read};
+use crate::protocol::key_set::{KeySet, read};
 
 use super::problem::Problem;
 use super::walker::Walker;
@@ -19,11 +19,11 @@ pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Op
         let mut seen = BTreeSet::new();
         for (place, key) in keys {
             match key {
-                JwkReading::Unfit(rule) => walker.note(place, rule),
-                JwkReading::Usable(key, _) if !seen.insert(key.thumbprint()) => {
+                Err(rule) => walker.note(place, rule),
+                Ok(Some(named)) if !seen.insert(named.key.thumbprint()) => {
                     walker.note(place, "is a key that stands in the set before");
                 }
-                JwkReading::Usable(..) | JwkReading::ForOtherUse => {}
+                Ok(Some(_) | None) => {}
             }
         }
         match KeySet::parse(value) {

@@ -1,10 +1,17 @@
-//! What an upstream provider is asked for beyond who somebody is.
+//! What an upstream provider is asked for: the request that sends a browser there (OpenID Connect Core §3.1.2.1, RFC 7636
+//! §4.3).
 
 use std::collections::BTreeSet;
 
-use super::super::authorize_request::{AuthorizeRequest, Ending};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
 
-/// What goes on to the upstream provider of what was asked here.
+use super::super::authorize_request::{AuthorizeRequest, Ending};
+use super::super::authorize_response::with_query;
+use super::super::registration::provider::{IdentityProvider, ProviderKind};
+use super::round_trip::RoundTrip;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     pub login: bool,
@@ -14,7 +21,6 @@ pub struct Ask {
     pub max_age: Option<u64>,
     pub login_hint: Option<String>,
     pub ui_locales: Option<String>,
-    /// The essential `acr` of which one must be reached.
     pub acr: BTreeSet<String>,
 }
 
@@ -50,6 +56,42 @@ impl Ask {
     pub fn asks_for_age(&self) -> bool {
         self.login || self.presence || self.max_age.is_some()
     }
+
+    /// Where the browser is sent to be asked; a query that `authorization_endpoint` has stays.
+    pub fn address(
+        &self,
+        authorization_endpoint: &str,
+        provider: &IdentityProvider,
+        trip: &RoundTrip,
+        redirect_uri: &str,
+        state: &str,
+    ) -> String {
+        let prompt = [(self.login, "login"), (self.select_account, "select_account")];
+        let prompt: Vec<&str> = prompt.into_iter().filter(|(wanted, _)| *wanted).map(|(_, word)| word).collect();
+        // Under their names, what would do here.
+        let acr_values = provider.acr_map.iter().filter(|(_, ours)| self.acr.contains(*ours));
+        let acr_values: Vec<&str> = acr_values.map(|(theirs, _)| theirs.as_str()).collect();
+        // Only an ID token carries a nonce back.
+        let has_id_token = matches!(provider.kind, ProviderKind::OpenId { .. });
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let parameters = [
+            ("response_type", some(String::from("code"))),
+            ("client_id", some(provider.client_id.clone())),
+            ("redirect_uri", some(redirect_uri.to_owned())),
+            ("scope", some(provider.scope.to_string())),
+            ("state", some(state.to_owned())),
+            ("nonce", has_id_token.then(|| trip.nonce.clone())),
+            ("code_challenge", some(URL_SAFE_NO_PAD.encode(Sha256::digest(trip.code_verifier.expose())))),
+            ("code_challenge_method", some(String::from("S256"))),
+            ("prompt", some(prompt.join(" "))),
+            ("max_age", self.max_age.map(|seconds| seconds.to_string())),
+            ("login_hint", self.login_hint.clone()),
+            ("ui_locales", self.ui_locales.clone()),
+            ("acr_values", some(acr_values.join(" "))),
+        ];
+        let sent = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        with_query(authorization_endpoint, &sent.collect::<Vec<_>>())
+    }
 }
 
 /// Which values of `prompt` a provider takes, of those that are sent. Some answer another one with an error.
@@ -70,57 +112,80 @@ impl PromptValues {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::super::parameters::Parameters;
+    use super::super::super::registration::provider;
+    use super::super::super::samples::{changed, round_trip};
     use super::*;
 
-    #[test]
-    fn what_is_registered_goes_before_what_is_announced() {
-        let list = |values: &[&str]| Some(values.iter().map(|value| (*value).to_owned()).collect::<BTreeSet<_>>());
-        for (registered, announced, login, select_account) in [
-            (None, None, true, true),
-            (None, list(&["none", "login"]), true, false),
-            (None, list(&[]), false, false),
-            (list(&["none", "select_account"]), None, false, true),
-            (list(&["login", "select_account"]), list(&["none"]), true, true),
-            (list(&[]), list(&["login", "select_account"]), false, false),
-        ] {
-            let taken = PromptValues::of(registered.as_ref(), announced.as_ref());
-            assert_eq!(taken, PromptValues { login, select_account }, "{registered:?} {announced:?}");
-        }
+    fn address(changes: Value, ask: &Ask) -> String {
+        let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid email",
+            "acr_map": {"mfa": "2", "phr": "2", "pwd": "1"}});
+        let provider = provider::from_json(&changed(document, changes), "").unwrap();
+        let redirect_uri = "https://op.example/external/corp/callback";
+        ask.address("https://up.example/auth?p=b2c_1", &provider, &round_trip(), redirect_uri, "a state")
     }
 
+    #[test]
+    fn a_request_says_what_was_asked_here_and_no_more() {
+        // The code_verifier is that of RFC 7636 appendix B.
+        let plain = "https://up.example/auth?p=b2c_1&response_type=code&client_id=gatepost\
+                     &redirect_uri=https%3A%2F%2Fop.example%2Fexternal%2Fcorp%2Fcallback&scope=openid%20email\
+                     &state=a%20state&nonce=n-0S6_WzA2Mj&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM\
+                     &code_challenge_method=S256";
+        assert_eq!(address(json!({}), &Ask::default()), plain);
+        let acr = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let ask = Ask { login: true, select_account: true, max_age: Some(0), acr: acr(&["2", "3"]), ..Ask::default() };
+        let more = "&prompt=login%20select_account&max_age=0&acr_values=mfa%20phr";
+        assert_eq!(address(json!({}), &ask), format!("{plain}{more}"));
+        assert_eq!(address(json!({}), &Ask { acr: acr(&["3", "mfa"]), ..Ask::default() }), plain, "out of its reach");
+        let endpoint = "https://hub.example/x";
+        let hub = json!({"issuer": null, "authorization_endpoint": endpoint, "token_endpoint": endpoint, "userinfo_endpoint": endpoint,
+            "subject_claim": "id", "scope": null, "acr_map": null});
+        let told = address(hub, &Ask::default());
+        assert!(!told.contains("scope=") && !told.contains("nonce="), "{told}");
+    }
+
+    /// Asked for, and taken there: login, presence, select_account; login, select_account.
     #[test]
     fn only_what_a_provider_takes_is_asked_for() {
-        let ask = |login, select_account| Ask { login, select_account, max_age: Some(7), ..Ask::default() };
         for (asked, taken, left) in [
-            ((true, true), (true, true), Some((true, true))),
-            ((false, true), (true, true), Some((false, true))),
-            ((false, true), (true, false), Some((true, false))),
-            ((false, true), (false, true), Some((false, true))),
-            ((false, true), (false, false), Some((false, false))),
-            ((true, true), (true, false), Some((true, false))),
-            ((true, true), (false, true), None),
-            ((true, false), (false, true), None),
-            ((true, false), (false, false), None),
-            ((false, false), (false, false), Some((false, false))),
+            ("l-s", "ls", Some("ls")),
+            ("--s", "ls", Some("-s")),
+            ("--s", "l-", Some("l-")),
+            ("--s", "-s", Some("-s")),
+            ("--s", "--", Some("--")),
+            ("l-s", "l-", Some("l-")),
+            ("l-s", "-s", None),
+            ("l--", "-s", None),
+            ("l--", "--", None),
+            ("---", "--", Some("--")),
+            // Who shall be there signs in anew, or at least chooses.
+            ("-p-", "ls", Some("l-")),
+            ("-p-", "l-", Some("l-")),
+            ("-p-", "-s", Some("-s")),
+            ("-p-", "--", None),
         ] {
-            let taken = PromptValues { login: taken.0, select_account: taken.1 };
-            let left = left.map(|(login, select_account)| ask(login, select_account));
-            assert_eq!(ask(asked.0, asked.1).as_far_as(taken), left, "{asked:?} {taken:?}");
+            let has = |text: &str, word| text.contains(word);
+            let presence = has(asked, 'p');
+            let ask =
+                |text: &str| Ask { login: has(text, 'l'), presence, select_account: has(text, 's'), ..Ask::default() };
+            let values = PromptValues { login: has(taken, 'l'), select_account: has(taken, 's') };
+            assert_eq!(ask(asked).as_far_as(values), left.map(ask), "{asked} {taken}");
         }
     }
 
-    #[test]
-    fn who_shall_be_there_signs_in_anew_or_at_least_chooses() {
-        let asked = Ask { presence: true, ..Ask::default() };
-        for (login, select_account, left) in [
-            (true, true, Some((true, false))),
-            (true, false, Some((true, false))),
-            (false, true, Some((false, true))),
-            (false, false, None),
-        ] {
-            let left = left.map(|(login, select_account)| Ask { login, select_account, ..asked.clone() });
-            assert_eq!(asked.as_far_as(PromptValues { login, select_account }), left, "{login} {select_account}");
+    proptest! {
+        #[test]
+        fn whatever_is_asked_adds_no_parameter(hint in "[^\0]{1,40}", locales in "[^\0]{1,40}") {
+            let ask = Ask { login_hint: Some(hint.clone()), ui_locales: Some(locales.clone()), ..Ask::default() };
+            let told = address(json!({}), &ask);
+            let read = Parameters::parse(told.split_once('?').unwrap().1.as_bytes()).unwrap();
+            prop_assert_eq!(read.iter().count(), 11);
+            prop_assert_eq!(read.single("login_hint").unwrap(), Some(hint.as_str()));
+            prop_assert_eq!(read.single("ui_locales").unwrap(), Some(locales.as_str()));
         }
-        assert!(asked.asks_for_age());
     }
 }

@@ -24,25 +24,41 @@ pub enum Asked {
         keys: Option<Result<KeySet, String>>,
     },
     /// One without: whether its endpoints answer at all, each with the status it answered with.
-    OAuth {
-        token: Result<u16, String>,
-        userinfo: Result<u16, String>,
-        /// `emails_endpoint`; `None` where none is registered.
-        emails: Option<Result<u16, String>>,
-    },
+    OAuth { token: Result<u16, String>, userinfo: Result<u16, String>, emails: Option<Result<u16, String>> },
 }
 
 pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<Finding> {
-    let mut findings = vec![if provider.enabled {
-        Finding::fine("it is enabled")
-    } else {
-        Finding::weak("it is disabled: nobody is sent there")
-    }];
-    findings.push(of_account_page(provider));
+    let enabled = match provider.enabled {
+        true => Finding::fine("it is enabled"),
+        false => Finding::weak("it is disabled: nobody is sent there"),
+    };
+    // Who can come in by it besides those who have come before.
+    let account_page = Finding::fine(match (provider.account_page, provider.provision) {
+        (true, true) => "new people get an account, and whoever has one can link one there on the account page",
+        (true, false) => {
+            "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
+             account_page false leaves linking to the operator"
+        }
+        (false, true) => "new people get an account; the account page does not offer it (account_page)",
+        (false, false) => "it lets in only those who are linked by `gatepost user link` (provision, account_page)",
+    });
+    let mut findings = vec![enabled, account_page];
     match asked {
         Asked::OpenId { metadata: Ok(metadata), keys } => {
-            findings.push(secret_at(secret, Some(metadata)));
-            findings.extend(of_metadata(provider, metadata));
+            let algorithms: Vec<&str> = metadata.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
+            findings.extend([
+                secret_at(secret, Some(metadata)),
+                Finding::fine(format!("its discovery document is of the registered issuer, {}", provider.authority())),
+                Finding::fine(format!("ID tokens are taken with {}", algorithms.join(", "))),
+            ]);
+            if metadata.userinfo_endpoint.is_none() {
+                let text = "it has no userinfo_endpoint: only claims of the ID token can be taken over";
+                findings.push(Finding::weak(text));
+            }
+            if provider.sign_out && metadata.end_session_endpoint.is_none() {
+                let text = "sign_out is registered, and it has no end_session_endpoint: sessions there stay";
+                findings.push(Finding::weak(text));
+            }
             findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
             findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
         }
@@ -59,19 +75,6 @@ pub fn examine(provider: &IdentityProvider, secret: SecretStanding, asked: &Aske
         }
     }
     findings
-}
-
-/// Who can come in by it besides those who have come before.
-fn of_account_page(provider: &IdentityProvider) -> Finding {
-    Finding::fine(match (provider.account_page, provider.provision) {
-        (true, true) => "new people get an account, and whoever has one can link one there on the account page",
-        (true, false) => {
-            "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
-             account_page false leaves linking to the operator"
-        }
-        (false, true) => "new people get an account; the account page does not offer it (account_page)",
-        (false, false) => "it lets in only those who are linked by `gatepost user link` (provision, account_page)",
-    })
 }
 
 fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Finding {
@@ -95,22 +98,6 @@ fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Fin
     }
 }
 
-fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
-    let algorithms: Vec<&str> = metadata.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
-    let mut findings = vec![
-        Finding::fine(format!("its discovery document is of the registered issuer, {}", provider.authority())),
-        Finding::fine(format!("ID tokens are taken with {}", algorithms.join(", "))),
-    ];
-    if metadata.userinfo_endpoint.is_none() {
-        findings.push(Finding::weak("it has no userinfo_endpoint: only claims of the ID token can be taken over"));
-    }
-    if provider.sign_out && metadata.end_session_endpoint.is_none() {
-        findings.push(Finding::weak("sign_out is registered, and it has no end_session_endpoint: sessions there stay"));
-    }
-    findings
-}
-
-/// What is sent to somebody who shall say who they are.
 fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) -> Finding {
     let registered = provider.prompt_values.as_ref();
     let (listed, source) = match (registered, announced) {
@@ -124,8 +111,7 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         }
     };
     let is_announced = |value: &&str| announced.is_none_or(|announced| announced.contains(*value));
-    let listed = || listed.iter().map(String::as_str);
-    let unannounced: Vec<&str> = listed().filter(|value| !is_announced(value)).collect();
+    let unannounced: Vec<&str> = listed.iter().map(String::as_str).filter(|value| !is_announced(value)).collect();
     let taken = PromptValues::of(registered, announced);
     if !taken.login && !taken.select_account {
         let rule = "it takes neither login nor select_account as prompt";
@@ -136,7 +122,8 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         let extra = unannounced.join(", ");
         Finding::weak(format!("prompt_values_supported is registered with {extra}, which its metadata does not name"))
     } else {
-        Finding::fine(format!("prompt may be {}, {source}", listed().collect::<Vec<_>>().join(", ")))
+        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        Finding::fine(format!("prompt may be {}, {source}", listed.join(", ")))
     }
 }
 
@@ -170,98 +157,50 @@ fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::super::client::SigningAlgorithm;
     use super::super::super::finding::Verdict;
     use super::super::super::jwks::PublicKey;
     use super::super::super::registration::provider;
-    use super::super::metadata::read;
+    use super::super::super::samples::changed;
     use super::*;
 
-    const ISSUER: &str = "https://up.example";
-
-    fn provider(changes: Value) -> IdentityProvider {
-        let mut document = json!({"name": "corp", "issuer": ISSUER, "client_id": "gatepost"});
-        document.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        provider::from_json(&document, "").unwrap()
+    fn provider(changes: &Value) -> IdentityProvider {
+        let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost"});
+        provider::from_json(&changed(document, changes.clone()), "").unwrap()
     }
 
-    fn metadata(changes: Value) -> UpstreamMetadata {
-        let url = |path: &str| format!("{ISSUER}/{path}");
-        let mut document = json!({
-            "issuer": ISSUER, "authorization_endpoint": url("a"), "token_endpoint": url("t"), "jwks_uri": url("k"),
-            "userinfo_endpoint": url("u"), "id_token_signing_alg_values_supported": ["EdDSA"]
-        });
-        document.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        read(&document, ISSUER).unwrap()
-    }
-
-    fn keys() -> KeySet {
-        KeySet::parse(&json!({"keys": [PublicKey::Ed25519 { x: [7; 32] }.to_jwk()]})).unwrap()
-    }
-
-    /// What is not as it should be.
-    fn told(provider: &IdentityProvider, secret: SecretStanding, asked: &Asked) -> Vec<(Verdict, String)> {
-        let findings = examine(provider, secret, asked).into_iter();
-        let told = findings.filter(|finding| finding.verdict != Verdict::Fine);
-        told.map(|finding| (finding.verdict, finding.text)).collect()
-    }
-
-    fn openid(changes: Value, keys: Result<KeySet, String>) -> Asked {
-        Asked::OpenId { metadata: Ok(metadata(changes)), keys: Some(keys) }
-    }
-
+    /// Each thing that is not as it should be, at a provider in order but for these changes.
     #[test]
-    fn a_provider_in_order_has_nothing_told_against_it() {
-        let asked = openid(json!({}), Ok(keys()));
-        assert_eq!(told(&provider(json!({})), SecretStanding::Opens, &asked), []);
-        let public = openid(json!({"token_endpoint_auth_methods_supported": ["none"]}), Ok(keys()));
-        let found = told(&provider(json!({})), SecretStanding::Absent, &public);
-        assert!(matches!(found.as_slice(), [(Verdict::Weak, text)] if text.contains("public client")), "{found:?}");
-    }
-
-    #[test]
-    fn what_works_in_part_is_told() {
-        let (plain, fine) = (json!({}), openid(json!({}), Ok(keys())));
-        let other_alg = openid(json!({"id_token_signing_alg_values_supported": ["RS256"]}), Ok(keys()));
-        let no_userinfo = openid(json!({"userinfo_endpoint": null}), Ok(keys()));
-        for (changes, asked, verdict, text) in [
-            (&json!({"enabled": false}), &fine, Verdict::Weak, "disabled"),
-            (&plain, &other_alg, Verdict::Broken, "fits these algorithms"),
-            (&json!({"sign_out": true}), &fine, Verdict::Weak, "no end_session_endpoint"),
-            (&plain, &no_userinfo, Verdict::Weak, "no userinfo_endpoint"),
+    fn what_works_in_part_is_told_and_what_is_in_order_is_not() {
+        use SecretStanding::{Absent, Opens};
+        let eddsa = || UpstreamMetadata {
+            userinfo_endpoint: Some(String::from("https://up.example/u")),
+            algorithms: vec![SigningAlgorithm::EdDsa],
+            authentication: Some(super::super::metadata::SecretTransport::Basic),
+            ..UpstreamMetadata::default()
+        };
+        let public = || UpstreamMetadata { serves_public_clients: true, ..eddsa() };
+        let rs256 = || UpstreamMetadata { algorithms: vec![SigningAlgorithm::Rs256], ..eddsa() };
+        let no_userinfo = || UpstreamMetadata { userinfo_endpoint: None, ..eddsa() };
+        for (changes, secret, metadata, expected) in [
+            (json!({}), Opens, eddsa(), None),
+            (json!({}), Absent, public(), Some((Verdict::Weak, "public client"))),
+            (json!({"enabled": false}), Opens, eddsa(), Some((Verdict::Weak, "disabled"))),
+            (json!({}), Opens, rs256(), Some((Verdict::Broken, "fits these algorithms"))),
+            (json!({"sign_out": true}), Opens, eddsa(), Some((Verdict::Weak, "no end_session_endpoint"))),
+            (json!({}), Opens, no_userinfo(), Some((Verdict::Weak, "no userinfo_endpoint"))),
         ] {
-            let found = told(&provider(changes.clone()), SecretStanding::Opens, asked);
-            assert!(found.len() == 1 && found[0].0 == verdict && found[0].1.contains(text), "{text}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn who_can_come_in_by_it_is_told() {
-        for (account_page, provision, words) in [
-            (json!(null), json!(null), "new people get an account, and whoever has one can link"),
-            (json!(true), json!(false), "but whoever has one by another way can link"),
-            (json!(false), json!(true), "the account page does not offer it"),
-            (json!(false), json!(false), "only those who are linked by `gatepost user link`"),
-        ] {
-            let found = of_account_page(&provider(json!({"account_page": account_page, "provision": provision})));
-            assert!(found.verdict == Verdict::Fine && found.text.contains(words), "{words}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn what_prompt_may_be_is_told_with_its_source() {
-        let list = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<BTreeSet<_>>();
-        let (announced, both) = (list(&["none", "login"]), json!(["login", "select_account"]));
-        for (registered, announced, verdict, words) in [
-            (json!(null), None, Verdict::Fine, "nobody says which values of prompt it takes"),
-            (json!(null), Some(&announced), Verdict::Fine, "prompt may be login, none, as its metadata says"),
-            (json!(["login"]), Some(&announced), Verdict::Fine, "prompt may be login, as registered"),
-            (both.clone(), None, Verdict::Fine, "prompt may be login, select_account, as registered"),
-            (both, Some(&announced), Verdict::Weak, "is registered with select_account, which its metadata"),
-            (json!([]), Some(&announced), Verdict::Weak, "neither login nor select_account as prompt, as registered"),
-            (json!(["none"]), None, Verdict::Weak, "neither login nor select_account as prompt, as registered"),
-        ] {
-            let found = of_prompt(&provider(json!({"prompt_values_supported": registered})), announced);
-            assert!(found.verdict == verdict && found.text.contains(words), "{words}: {found:?}");
+            let keys = KeySet::parse(&json!({"keys": [PublicKey::Ed25519 { x: [7; 32] }.to_jwk()]})).unwrap();
+            let asked = Asked::OpenId { metadata: Ok(metadata), keys: Some(Ok(keys)) };
+            let mut found = examine(&provider(&changes), secret, &asked);
+            found.retain(|finding| finding.verdict != Verdict::Fine);
+            let is_it = |(verdict, text): (Verdict, &str)| {
+                found.iter().all(|one| one.verdict == verdict && one.text.contains(text))
+            };
+            assert!(
+                found.len() == usize::from(expected.is_some()) && expected.is_none_or(is_it),
+                "{expected:?}: {found:?}"
+            );
         }
     }
 }

@@ -23,7 +23,7 @@ impl Place<'_> {
     pub fn allows(&self, provider: &str) -> bool {
         let registered = self.catalogue.identity_providers.get(provider);
         let fits = registered
-            .is_some_and(|known| known.enabled && known.tenant.as_ref().is_none_or(|own| self.is_within(own)));
+            .is_some_and(|known| known.enabled && known.tenant.as_ref().is_none_or(|own| self.tenant == Some(own)));
         let allowed = self.client.is_none_or(|client| client.allows_identity_provider(provider));
         allowed && (provider == LOCAL || fits)
     }
@@ -49,10 +49,6 @@ impl Place<'_> {
     /// Whether a sign-in by that provider counts here, and some client allows it.
     pub fn is_way_in(&self, provider: &str) -> bool {
         self.allows(provider) && !self.catalogue.idle_identity_providers.contains(provider)
-    }
-
-    fn is_within(&self, tenant: &TenantName) -> bool {
-        self.tenant == Some(tenant)
     }
 }
 
@@ -98,8 +94,7 @@ impl Choices {
 #[cfg(test)]
 mod tests {
     use super::super::super::authorize_request::fixtures::{catalogue_with_tenants, client, identity_provider};
-    use super::super::super::identifiers::{Sid, Subject};
-    use super::super::super::samples::NOW;
+    use super::super::super::samples::session;
     use super::*;
 
     /// Five providers: two for everybody, one switched off, one each of two tenants.
@@ -165,64 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_straight_where_there_is_nothing_to_choose() {
-        for (password, providers, only, has_other_than_corp) in [
-            (false, &["corp"][..], Some("corp"), false),
-            (true, &["corp"], None, true),
-            (false, &["corp", "hub"], None, true),
-            (true, &[], None, true),
-            (false, &[], None, false),
-        ] {
-            let choices = Choices { password, providers: providers.iter().map(|name| (*name).to_owned()).collect() };
-            assert_eq!((choices.only(), choices.has_other_than("corp")), (only, has_other_than_corp), "{choices:?}");
-            assert_eq!(choices.is_empty(), !password && providers.is_empty());
-            assert!(choices.offers("corp") == providers.contains(&"corp") && !choices.offers(LOCAL));
-        }
-    }
-
-    #[test]
-    fn the_account_page_names_no_provider_that_is_kept_from_it_or_leads_nowhere() {
-        let mut catalogue = catalogue();
-        let choices = |catalogue: &Catalogue, client: Option<&Client>| {
-            Choices::of(&Place { client, tenant: None, catalogue }, None).providers.join(" ")
-        };
-        catalogue.idle_identity_providers.insert(String::from("a-hub"));
-        assert_eq!(choices(&catalogue, None), "corp");
-        catalogue.identity_providers.get_mut("corp").unwrap().account_page = false;
-        assert_eq!(choices(&catalogue, None), "");
-        assert_eq!(choices(&catalogue, Some(&client())), "corp a-hub", "a client's own page names what it allows");
-        let place = Place { client: None, tenant: None, catalogue: &catalogue };
-        assert!(place.allows("corp") && place.is_way_in("corp"), "whoever came by it may look at their account");
-        assert!(place.allows("a-hub") && !place.is_way_in("a-hub"));
-        assert!(place.is_way_in(LOCAL) && !place.is_way_in("former"));
-    }
-
-    #[test]
-    fn a_provider_that_was_registered_under_no_name_of_ours_is_no_password_login() {
-        let catalogue = catalogue();
-        let place = Place { client: None, tenant: None, catalogue: &catalogue };
-        assert!(place.allows(LOCAL) && place.allows("corp"));
-        for name in ["", "LOCAL", "Corp", "former", "gone", "acme-ad"] {
-            assert!(!place.allows(name), "{name}");
-        }
-    }
-
-    #[test]
     fn a_session_counts_only_while_the_name_of_its_provider_stands_for_the_same_issuer() {
         let catalogue = catalogue();
         let place = Place { client: None, tenant: None, catalogue: &catalogue };
         let of = |provider: Option<&str>, issuer: Option<&str>| Session {
-            subject: Subject::new("alice"),
-            sid: Sid::new("sid"),
-            auth_time: NOW,
-            amr: Vec::new(),
-            acr: String::from("1"),
-            tenant: None,
             identity_provider: provider.map(str::to_owned),
             upstream_issuer: issuer.map(str::to_owned),
-            expires_at: NOW,
+            ..session()
         };
         let issuer = catalogue.identity_providers["corp"].authority();
+        assert!(["", "LOCAL", "Corp", "former", "gone", "acme-ad"].iter().all(|name| !place.allows(name)));
         assert!(place.accepts(&of(None, None)) && place.accepts(&of(Some(LOCAL), None)));
         assert!(place.accepts(&of(Some("corp"), Some(issuer))));
         assert!(!place.accepts(&of(Some("corp"), Some("https://former.example"))));

@@ -16,19 +16,16 @@ use super::is_identifier;
 const LONGEST_VALUE: usize = 8_192;
 /// The longest that all of it together may be, in bytes of JSON: it goes into tokens and answers, and each page reads it.
 const LONGEST_TOGETHER: usize = 32_768;
-/// Two quotes, a colon and a comma beside each claim.
 const PUNCTUATION: usize = 4;
 /// How deeply a value may be nested: whoever reads it within something else must still be able to.
 const DEEPEST_VALUE: usize = 20;
 const MOST_ROLES: usize = 200;
 
-/// The claim that `role_map` is about.
 const ROLE: &str = "role";
 /// Claims that say whether another was verified. They hold of what upstream itself verified, so only beside that.
 const VERIFIED: [(&str, &str); 2] = [("email_verified", "email"), ("phone_number_verified", "phone_number")];
 /// What a person recognizes an account by, the best first.
 const LABELS: [&str; 6] = ["email", "preferred_username", "upn", "login", "username", "name"];
-/// The same under our names.
 const OUR_LABELS: [&str; 4] = ["email", "preferred_username", "nickname", "name"];
 
 /// Every claim that a sign-in at this provider fills or, where upstream does not have it, leaves empty: by our name, the
@@ -94,16 +91,10 @@ pub fn merged(id_token: &Map<String, Value>, user_info: Option<&Map<String, Valu
     merged
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TakenOver {
-    pub claims: Map<String, Value>,
-    /// Our names of what was left out because it was too much, for the log.
-    pub left_out: Vec<String>,
-}
-
-/// What is taken over of what upstream says. What is reserved or of the wrong kind is left out, like a value that is too
-/// long; and of what is too much together the longest. What decides on rights comes before all else.
-pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> TakenOver {
+/// What is taken over of what upstream says, and our names of what was left out because it was too much. What is reserved or of
+/// the wrong kind is left out, like a value that is too long; and of what is too much together the longest. What decides on
+/// rights comes before all else.
+pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
     let mut claims = shaped_claims(provider, upstream);
     let lengths = claims.iter().map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
     let mut lengths: Vec<(bool, usize, String)> = lengths.collect();
@@ -125,7 +116,7 @@ pub fn mapped(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Tak
             claims.remove(flag);
         }
     }
-    TakenOver { claims, left_out }
+    (claims, left_out)
 }
 
 fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Map<String, Value> {
@@ -166,7 +157,6 @@ fn roles<'a>(provider: &IdentityProvider, values: impl Iterator<Item = &'a Value
     (!roles.is_empty()).then(|| roles.into_iter().take(MOST_ROLES).map(Value::from).collect())
 }
 
-/// Not nested too deeply, and free of what no column can hold.
 fn is_storable(value: &Value, depth: usize) -> bool {
     let inner = |value: &Value| depth.checked_sub(1).is_some_and(|left| is_storable(value, left));
     match value {

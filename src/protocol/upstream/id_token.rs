@@ -18,22 +18,20 @@ const LONGEST_AMR: usize = 40;
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedIdToken<'a> {
     pub issuer: &'a str,
-    /// Our `client_id` there: in `aud`, and `azp` where there is one.
     pub client_id: &'a str,
     pub nonce: &'a str,
-    /// The access token that came with it, for `at_hash`.
     pub access_token: &'a SecretText,
     pub alg: SigningAlgorithm,
     /// `max_age` was sent, so `auth_time` must be there.
     pub needs_auth_time: bool,
 }
 
-/// What a good one said, beside the claims about the person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a good one said, beside the claims about the person; all but the subject is unsaid without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdTokenFacts {
+    /// Not empty, at most 255 characters, free of control characters.
     pub subject: String,
     pub auth_time: Option<Instant>,
-    /// `acr`, where it is a text.
     pub acr: Option<String>,
     pub amr: Vec<String>,
     pub sid: Option<String>,
@@ -61,12 +59,12 @@ named! {
     }
 }
 
-/// An ID token's `typ` is `JWT` or absent: what was made as another kind of token is none.
-pub fn check_typ(typ: Option<&str>) -> Result<(), TokenProblem> {
-    if typ.is_none_or(|typ| is_type(typ, "JWT")) { Ok(()) } else { Err(TokenProblem::Typ) }
+/// The `typ` of a token of theirs is that of its kind or absent: what was made as another kind is none, and an ID token must not
+/// be able to sign anybody out.
+pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
+    if typ.is_none_or(|typ| is_type(typ, wanted)) { Ok(()) } else { Err(TokenProblem::Typ) }
 }
 
-/// Judges the claims of an ID token whose signature was verified.
 pub fn judge(
     claims: &Map<String, Value>,
     expected: &ExpectedIdToken<'_>,
@@ -77,12 +75,28 @@ pub fn judge(
     if claims.get("nonce").and_then(Value::as_str) != Some(expected.nonce) {
         return Err(TokenProblem::Nonce);
     }
-    check_at_hash(claims, expected)?;
+    let is_its_hash = |hash: &Value| hash.as_str() == Some(&half_hash(expected.alg, expected.access_token.expose()));
+    if !claims.get("at_hash").is_none_or(is_its_hash) {
+        return Err(TokenProblem::AccessTokenHash);
+    }
+    let auth_time = match claims.get("auth_time") {
+        None if expected.needs_auth_time => return Err(TokenProblem::NoAuthTime),
+        None => None,
+        Some(value) => {
+            let at = numeric_date(value).filter(|at| *at <= now.plus(SKEW)).ok_or(TokenProblem::AuthTime)?;
+            // A clock that is ahead makes nobody sign in tomorrow.
+            Some(at.min(now))
+        }
+    };
+    // What is not of the right kind is as good as not said: nothing is decided by it.
+    let is_method =
+        |value: &&str| (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
+    let amr = claims.get("amr").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     Ok(IdTokenFacts {
         subject: identifier(claims, "sub").ok_or(TokenProblem::Subject)?,
-        auth_time: auth_time(claims, expected.needs_auth_time, now)?,
+        auth_time,
         acr: claims.get("acr").and_then(Value::as_str).map(str::to_owned),
-        amr: amr(claims),
+        amr: amr.filter(is_method).take(MOST_AMR).map(str::to_owned).collect(),
         sid: identifier(claims, "sid"),
     })
 }
@@ -92,7 +106,12 @@ pub(super) fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(TokenProblem::Issuer);
     }
-    let audiences = claims.get("aud").and_then(audiences).ok_or(TokenProblem::Audience)?;
+    // A text, or an array of texts (RFC 7519 §4.1.3).
+    let audiences: Option<Vec<&str>> = match claims.get("aud") {
+        Some(Value::Array(all)) => all.iter().map(Value::as_str).collect(),
+        other => other.and_then(Value::as_str).map(|only| vec![only]),
+    };
+    let audiences = audiences.unwrap_or_default();
     if !audiences.contains(&client_id) {
         return Err(TokenProblem::Audience);
     }
@@ -100,15 +119,6 @@ pub(super) fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id
         Some(party) if party.as_str() == Some(client_id) => Ok(()),
         None if audiences.len() == 1 => Ok(()),
         Some(_) | None => Err(TokenProblem::AuthorizedParty),
-    }
-}
-
-/// A text, or an array of texts (RFC 7519 §4.1.3).
-fn audiences(audience: &Value) -> Option<Vec<&str>> {
-    match audience {
-        Value::String(only) => Some(vec![only]),
-        Value::Array(all) => all.iter().map(Value::as_str).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
 }
 
@@ -123,55 +133,24 @@ pub(super) fn check_times(claims: &Map<String, Value>, now: Instant) -> Result<(
     if has_begun { Ok((expires_at, issued_at)) } else { Err(TokenProblem::IssuedAt) }
 }
 
-fn check_at_hash(claims: &Map<String, Value>, expected: &ExpectedIdToken<'_>) -> Result<(), TokenProblem> {
-    let fits = |hash: &Value| hash.as_str() == Some(half_hash(expected.alg, expected.access_token.expose()).as_str());
-    if claims.get("at_hash").is_none_or(fits) { Ok(()) } else { Err(TokenProblem::AccessTokenHash) }
-}
-
-fn auth_time(claims: &Map<String, Value>, is_needed: bool, now: Instant) -> Result<Option<Instant>, TokenProblem> {
-    match claims.get("auth_time") {
-        None if is_needed => Err(TokenProblem::NoAuthTime),
-        None => Ok(None),
-        Some(value) => {
-            let at = numeric_date(value).filter(|at| *at <= now.plus(SKEW)).ok_or(TokenProblem::AuthTime)?;
-            // A clock that is ahead makes nobody sign in tomorrow.
-            Ok(Some(at.min(now)))
-        }
-    }
-}
-
-/// What is not of the right kind is as good as not said: nothing is decided by it.
-fn amr(claims: &Map<String, Value>) -> Vec<String> {
-    let values = claims.get("amr").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let fits = |value: &&str| (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic());
-    values.filter(fits).take(MOST_AMR).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::super::jwt::ID_TOKEN_TYP;
     use super::super::super::samples::{NOW, changed};
     use super::*;
 
     const ISSUER: &str = "https://up.example";
-    const ACCESS_TOKEN: &str = "jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y";
 
     fn at(seconds: i64) -> Value {
         json!(NOW.seconds() + seconds)
     }
 
-    fn good() -> Value {
-        json!({"iss": ISSUER, "aud": "gatepost", "exp": at(300), "iat": at(0), "nonce": "n", "sub": "248289761001"})
-    }
-
-    fn with(changes: Value) -> Value {
-        changed(good(), changes)
-    }
-
-    fn judged(claims: &Value, needs_auth_time: bool) -> Result<IdTokenFacts, TokenProblem> {
-        let access_token = SecretText::new(ACCESS_TOKEN);
+    fn judged(changes: &Value, needs_auth_time: bool) -> Result<IdTokenFacts, TokenProblem> {
+        let good = json!({"iss": ISSUER, "aud": "gatepost", "exp": at(300), "iat": at(0), "nonce": "n", "sub": "248289761001"});
+        let access_token = SecretText::new("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y");
         let expected = ExpectedIdToken {
             issuer: ISSUER,
             client_id: "gatepost",
@@ -180,137 +159,102 @@ mod tests {
             alg: SigningAlgorithm::Rs256,
             needs_auth_time,
         };
-        judge(claims.as_object().unwrap(), &expected, NOW)
+        judge(changed(good, changes.clone()).as_object().unwrap(), &expected, NOW)
     }
 
     #[test]
     fn a_good_one_tells_who_signed_in_and_how() {
-        let plain = IdTokenFacts {
-            subject: String::from("248289761001"),
-            auth_time: None,
-            acr: None,
-            amr: Vec::new(),
-            sid: None,
-        };
-        assert_eq!(judged(&good(), false), Ok(plain));
-        let full = with(json!({
+        let subject = String::from("248289761001");
+        let plain = IdTokenFacts { subject: subject.clone(), ..IdTokenFacts::default() };
+        assert_eq!(judged(&json!({}), false), Ok(plain));
+        let full = json!({
             "aud": ["gatepost"], "azp": "gatepost", "at_hash": "77QmUPtjPfzWtF2AnpK9RQ", "auth_time": at(-50),
             "acr": "mfa", "amr": ["pwd", "otp"], "sid": "s-1", "nbf": at(59)
-        }));
+        });
         let expected = IdTokenFacts {
-            subject: String::from("248289761001"),
+            subject,
             auth_time: Some(Instant::from_seconds(NOW.seconds() - 50)),
             acr: Some(String::from("mfa")),
             amr: vec![String::from("pwd"), String::from("otp")],
             sid: Some(String::from("s-1")),
         };
         assert_eq!(judged(&full, true), Ok(expected));
-    }
-
-    #[test]
-    fn clocks_may_differ_by_a_minute_and_tokens_be_ten_old() {
-        for (changes, expected) in [
-            (json!({"exp": at(-59)}), None),
-            (json!({"exp": at(-60)}), Some(TokenProblem::Expired)),
-            (json!({"exp": null}), Some(TokenProblem::Expired)),
-            (json!({"exp": "1800000300"}), Some(TokenProblem::Expired)),
-            (json!({"exp": -1}), Some(TokenProblem::Expired)),
-            (json!({"iat": at(60)}), None),
-            (json!({"iat": at(61)}), Some(TokenProblem::IssuedAt)),
-            (json!({"iat": at(-300)}), None),
-            (json!({"iat": at(-660)}), None),
-            (json!({"iat": at(-661)}), Some(TokenProblem::IssuedAt)),
-            (json!({"iat": null}), Some(TokenProblem::IssuedAt)),
-            (json!({"iat": true}), Some(TokenProblem::IssuedAt)),
-            (json!({"nbf": at(61)}), Some(TokenProblem::IssuedAt)),
-            (json!({"nbf": "soon"}), Some(TokenProblem::IssuedAt)),
-            (json!({"auth_time": at(61)}), Some(TokenProblem::AuthTime)),
-            (json!({"auth_time": "now"}), Some(TokenProblem::AuthTime)),
+        for fine in [
+            json!({"exp": at(-59)}),
+            json!({"iat": at(60)}),
+            json!({"iat": at(-660)}),
+            json!({"aud": ["other", "gatepost"], "azp": "gatepost"}),
+            json!({"sub": "\u{e9}".repeat(255)}),
         ] {
-            assert_eq!(judged(&with(changes.clone()), false).err(), expected, "{changes}");
+            assert!(judged(&fine, false).is_ok(), "{fine}");
         }
-        assert_eq!(judged(&with(json!({"auth_time": at(60)})), false).unwrap().auth_time, Some(NOW));
+        assert_eq!(judged(&json!({"auth_time": at(60)}), false).unwrap().auth_time, Some(NOW));
     }
 
     #[test]
-    fn a_token_of_or_for_somebody_else_is_not_believed() {
-        for (changes, expected) in [
-            (json!({"iss": "https://up.example/"}), TokenProblem::Issuer),
-            (json!({"iss": "https://evil.example"}), TokenProblem::Issuer),
-            (json!({"iss": [ISSUER]}), TokenProblem::Issuer),
-            (json!({"iss": null}), TokenProblem::Issuer),
-            (json!({"aud": "other"}), TokenProblem::Audience),
-            (json!({"aud": "Gatepost"}), TokenProblem::Audience),
-            (json!({"aud": []}), TokenProblem::Audience),
-            (json!({"aud": ["other"]}), TokenProblem::Audience),
-            (json!({"aud": ["gatepost", 7]}), TokenProblem::Audience),
-            (json!({"aud": {"gatepost": true}}), TokenProblem::Audience),
-            (json!({"aud": null}), TokenProblem::Audience),
-            (json!({"aud": ["gatepost", "other"]}), TokenProblem::AuthorizedParty),
-            (json!({"aud": ["gatepost", "other"], "azp": "other"}), TokenProblem::AuthorizedParty),
-            (json!({"azp": "other"}), TokenProblem::AuthorizedParty),
-            (json!({"azp": ["gatepost"]}), TokenProblem::AuthorizedParty),
-            (json!({"azp": ""}), TokenProblem::AuthorizedParty),
-        ] {
-            assert_eq!(judged(&with(changes.clone()), false), Err(expected), "{changes}");
+    fn every_other_one_is_refused_by_its_rule() {
+        let of = |name: &str, values: &[Value], problem: TokenProblem| {
+            for value in values {
+                assert_eq!(judged(&json!({ name: value }), false), Err(problem), "{name} {value}");
+            }
+        };
+        of(
+            "iss",
+            &[json!("https://up.example/"), json!("https://evil.example"), json!([ISSUER]), json!(null)],
+            TokenProblem::Issuer,
+        );
+        let others = [
+            json!("Gatepost"),
+            json!([]),
+            json!(["other"]),
+            json!(["gatepost", 7]),
+            json!({"gatepost": true}),
+            json!(null),
+        ];
+        of("aud", &others, TokenProblem::Audience);
+        of("aud", &[json!(["gatepost", "other"])], TokenProblem::AuthorizedParty);
+        of("azp", &[json!("other"), json!(["gatepost"]), json!("")], TokenProblem::AuthorizedParty);
+        of("exp", &[at(-60), json!(null), json!("1800000300"), json!(-1)], TokenProblem::Expired);
+        of("iat", &[at(61), at(-661), json!(null), json!(true)], TokenProblem::IssuedAt);
+        of("nbf", &[at(61), json!("soon")], TokenProblem::IssuedAt);
+        of("auth_time", &[at(61), json!("now")], TokenProblem::AuthTime);
+        of("nonce", &[json!(null), json!(""), json!("N"), json!(["n"])], TokenProblem::Nonce);
+        let hashes = [json!("AAAAAAAAAAAAAAAAAAAAAA"), json!("77QmUPtjPfzWtF2AnpK9RQ=="), json!(""), json!(7)];
+        of("at_hash", &hashes, TokenProblem::AccessTokenHash);
+        let subjects =
+            [json!(null), json!(""), json!(7), json!(["a"]), json!("x".repeat(256)), json!("a\0b"), json!("a\n")];
+        of("sub", &subjects, TokenProblem::Subject);
+        let both = json!({"aud": ["gatepost", "other"], "azp": "other"});
+        assert_eq!(judged(&both, false), Err(TokenProblem::AuthorizedParty));
+        assert_eq!(judged(&json!({}), true), Err(TokenProblem::NoAuthTime));
+        for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "token-introspection+jwt", ""] {
+            assert_eq!(check_typ(Some(typ), ID_TOKEN_TYP), Err(TokenProblem::Typ), "{typ}");
         }
-        assert!(judged(&with(json!({"aud": ["other", "gatepost"], "azp": "gatepost"})), false).is_ok());
+        assert!(
+            [None, Some("JWT"), Some("jwt"), Some("application/jwt")].into_iter().all(|typ| check_typ(
+                typ,
+                ID_TOKEN_TYP
+            )
+            .is_ok())
+        );
     }
 
     #[test]
-    fn a_token_of_another_sign_in_is_not_believed() {
-        for (changes, expected) in [
-            (json!({"nonce": null}), TokenProblem::Nonce),
-            (json!({"nonce": ""}), TokenProblem::Nonce),
-            (json!({"nonce": "N"}), TokenProblem::Nonce),
-            (json!({"nonce": ["n"]}), TokenProblem::Nonce),
-            (json!({"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"}), TokenProblem::AccessTokenHash),
-            (json!({"at_hash": "77QmUPtjPfzWtF2AnpK9RQ=="}), TokenProblem::AccessTokenHash),
-            (json!({"at_hash": ""}), TokenProblem::AccessTokenHash),
-            (json!({"at_hash": 7}), TokenProblem::AccessTokenHash),
-        ] {
-            assert_eq!(judged(&with(changes.clone()), false), Err(expected), "{changes}");
-        }
-        assert_eq!(judged(&good(), true), Err(TokenProblem::NoAuthTime));
-    }
-
-    #[test]
-    fn a_subject_is_a_text_of_bounded_length() {
-        for sub in [json!(null), json!(""), json!(7), json!(["a"]), json!("x".repeat(256)), json!("a\0b"), json!("a\n")]
-        {
-            assert_eq!(judged(&with(json!({"sub": sub})), false), Err(TokenProblem::Subject), "{sub}");
-        }
-        assert!(judged(&with(json!({"sub": "é".repeat(255)})), false).is_ok());
+    fn what_decides_nothing_is_left_out_where_it_is_unfit() {
         for sid in [json!(""), json!(7), json!("x".repeat(256))] {
-            assert_eq!(judged(&with(json!({"sid": sid})), false).unwrap().sid, None);
+            assert_eq!(judged(&json!({"sid": sid}), false).unwrap().sid, None);
         }
-    }
-
-    #[test]
-    fn amr_keeps_what_is_a_method() {
-        let kept = |amr: Value| judged(&with(json!({"amr": amr})), false).unwrap().amr;
+        let kept = |amr: Value| judged(&json!({"amr": amr}), false).unwrap().amr;
         assert_eq!(kept(json!(["pwd", "", "mfa", "a b", "\u{e9}", 7, "x".repeat(41)])), ["pwd", "mfa"]);
         assert_eq!(kept(json!(vec!["x".repeat(40); 30])), vec!["x".repeat(40); 10]);
-        for nothing in [json!(null), json!([]), json!("pwd"), json!({"pwd": true})] {
-            assert!(kept(nothing).is_empty());
-        }
-    }
-
-    #[test]
-    fn other_kinds_of_token_are_no_id_tokens() {
-        for typ in [None, Some("JWT"), Some("jwt"), Some("application/jwt")] {
-            assert_eq!(check_typ(typ), Ok(()), "{typ:?}");
-        }
-        for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "token-introspection+jwt", ""] {
-            assert_eq!(check_typ(Some(typ)), Err(TokenProblem::Typ), "{typ}");
-        }
+        assert!(kept(json!("pwd")).is_empty() && kept(json!({"pwd": true})).is_empty());
     }
 
     proptest! {
         #[test]
         fn no_claim_makes_it_panic(name in "iss|aud|azp|exp|iat|nbf|nonce|sub|amr|auth_time|at_hash", text in ".{0,20}", number in any::<f64>()) {
             for value in [json!(text), json!(number), json!([text, number]), json!({"x": text})] {
-                let _ = judged(&with(json!({name.clone(): value})), true);
+                let _ = judged(&json!({name.clone(): value}), true);
             }
         }
     }

@@ -1,67 +1,51 @@
 //! We as a client of somebody else's provider: what is asked there, what comes back, and how far it is believed.
 
 pub mod account;
+pub mod answers;
 mod ask;
-pub mod authorization;
 pub mod callback;
 pub mod checkup;
 pub mod choices;
 pub mod claims;
-pub mod emails;
 pub mod id_token;
 pub mod link;
 pub mod logout_token;
 pub mod metadata;
 pub mod round_trip;
-pub mod token_exchange;
 pub mod way_out;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::instant::Instant;
+use super::discovery::endpoint_url;
 use super::secret::SecretText;
+use id_token::IdTokenFacts;
 
 pub use ask::{Ask, PromptValues};
 
+/// Who somebody is at a provider. With the provider's `authority`, the subject is the key of their account here.
 #[derive(Clone, Debug)]
 pub struct UpstreamIdentity {
-    /// Half of the account's key: the issuer; for a provider without one, its `userinfo_endpoint`.
-    pub issuer: String,
-    /// The other half: the subject there, not empty, at most 255 characters, free of NUL.
-    pub subject: String,
+    pub facts: IdTokenFacts,
     /// Claims under our names, roles by the provider's table among them.
     pub claims: Map<String, Value>,
     /// Our names of claims that were too much to be taken over.
     pub left_out: Vec<String>,
     /// What a person recognizes the account by (a name or address), for pages; `None` where nothing fits.
     pub label: Option<String>,
-    /// `auth_time` as upstream says.
-    pub auth_time: Option<Instant>,
-    /// `acr` under our names, by the provider's table.
-    pub acr: String,
-    /// `amr` as upstream says; empty when it does not.
-    pub amr: Vec<String>,
-    /// `sid` as upstream says: what its logout tokens name.
-    pub sid: Option<String>,
-    /// The ID token itself, for signing out there.
     pub id_token: Option<SecretText>,
 }
 
-/// Whom a logout token is about: at least one of the two is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamLogout {
-    /// `sub`: all sessions of this person there.
-    pub subject: Option<String>,
-    /// `sid`: that session there.
-    pub sid: Option<String>,
-}
-
-/// What clocks may differ by.
 const SKEW: Duration = Duration::from_secs(60);
 /// How long ago a token may have been made that is shown for the first time. Some providers date theirs five minutes back.
 const OLDEST: Duration = Duration::from_secs(600);
+
+/// An address of ours that a provider must know: `callback` (the `redirect_uri`), `logout` (the `backchannel_logout_uri`) or
+/// `signed-out` (the `post_logout_redirect_uri`).
+pub fn external_url(base_url: &str, provider: &str, page: &str) -> String {
+    endpoint_url(base_url, &format!("/external/{provider}/{page}"))
+}
 
 /// An identifier of upstream's, of a person or a session: bounded, and free of what no column and no log can hold.
 fn is_identifier(text: &str) -> bool {
@@ -91,4 +75,14 @@ pub enum UpstreamProblem {
     Unavailable(String),
     /// What came back is not believed; the cause is for the log, the audit and the operator, and holds nothing secret.
     NotBelieved(String),
+}
+
+impl UpstreamProblem {
+    pub fn unavailable(cause: &str) -> UpstreamProblem {
+        UpstreamProblem::Unavailable(cause.to_owned())
+    }
+
+    pub fn not_believed(cause: &str) -> UpstreamProblem {
+        UpstreamProblem::NotBelieved(cause.to_owned())
+    }
 }

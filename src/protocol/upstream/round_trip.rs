@@ -18,18 +18,15 @@ pub const COOKIE: usize = 3_500;
 /// What upstream's whole seconds, and a clock slightly behind ours, may make a sign-in look older than it is.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// One way there and back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
     /// `sid` of the session that asked to link an account there to its own; `None` for a sign-in.
     pub linking: Option<Sid>,
-    /// The provider's name.
     pub provider: String,
     /// Whom that name stood for when they left: its issuer; without one, its `userinfo_endpoint`.
     pub issuer: String,
     /// Names the flow's cookie, with `begun_at`.
     pub flow: [u8; 8],
-    /// SHA-256 of that cookie's value.
     pub cookie_hash: [u8; 32],
     pub nonce: String,
     #[serde(with = "exposed")]
@@ -47,7 +44,6 @@ impl RoundTrip {
         now < self.over_at()
     }
 
-    /// When it can end no more.
     pub fn over_at(&self) -> Instant {
         self.begun_at.plus(LIFETIME)
     }
@@ -80,24 +76,14 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::samples;
     use super::*;
 
     #[test]
     fn ten_minutes_are_the_limit() {
-        let trip = RoundTrip {
-            linking: None,
-            provider: String::from("corp"),
-            issuer: String::from("https://up.example"),
-            flow: [7; 8],
-            cookie_hash: [9; 32],
-            nonce: String::new(),
-            code_verifier: SecretText::new(""),
-            begun_at: Instant::from_seconds(1_000),
-            max_age: None,
-            request: None,
-        };
-        assert!(trip.is_underway(Instant::from_seconds(1_599)));
-        assert!(!trip.is_underway(Instant::from_seconds(1_600)));
+        let trip = samples::round_trip();
+        let after = |seconds| trip.begun_at.plus(Duration::from_secs(seconds));
+        assert!(trip.is_underway(after(599)) && !trip.is_underway(after(600)));
     }
 
     #[test]

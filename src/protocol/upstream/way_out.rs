@@ -27,7 +27,6 @@ impl UpstreamProblem {
         }
     }
 
-    /// What the log may know beyond that, of a failure with the provider of that name.
     pub fn detail(&self, provider: &str) -> String {
         match self {
             UpstreamProblem::Unavailable(cause) | UpstreamProblem::NotBelieved(cause) => {
@@ -38,27 +37,21 @@ impl UpstreamProblem {
             }
         }
     }
-
-    /// `error` of the answer to a client; `None` when it is told nothing.
-    fn error_code(&self) -> Option<AuthorizeErrorCode> {
-        match self {
-            UpstreamProblem::Cancelled => Some(AuthorizeErrorCode::AccessDenied),
-            UpstreamProblem::LoginRequired => Some(AuthorizeErrorCode::LoginRequired),
-            UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => Some(AuthorizeErrorCode::TemporarilyUnavailable),
-            UpstreamProblem::NotBelieved(_) => None,
-        }
-    }
 }
 
 /// Decides it for a sign-in with `provider`, among these choices; `has_client` is whether a client waits for an answer that
 /// travels through this browser.
 pub fn way_out(problem: &UpstreamProblem, provider: &str, choices: &Choices, has_client: bool) -> WayOut {
-    match problem.error_code() {
-        None => WayOut::Page,
-        Some(code) if has_client && !choices.has_other_than(provider) => {
-            WayOut::TellClient(Refusal::new(code, problem.reason()))
-        }
-        Some(_) => WayOut::ChooseAgain,
+    let code = match problem {
+        UpstreamProblem::Cancelled => AuthorizeErrorCode::AccessDenied,
+        UpstreamProblem::LoginRequired => AuthorizeErrorCode::LoginRequired,
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => AuthorizeErrorCode::TemporarilyUnavailable,
+        UpstreamProblem::NotBelieved(_) => return WayOut::Page,
+    };
+    if has_client && !choices.has_other_than(provider) {
+        WayOut::TellClient(Refusal::new(code, problem.reason()))
+    } else {
+        WayOut::ChooseAgain
     }
 }
 
@@ -68,27 +61,27 @@ mod tests {
 
     #[test]
     fn whoever_has_another_way_may_choose_it_and_else_the_client_is_told() {
-        let choices = |password: bool, providers: &[&str]| {
-            let others = Choices { password, providers: providers.iter().map(|name| (*name).to_owned()).collect() };
-            move |problem: &UpstreamProblem, has_client| way_out(problem, "corp", &others, has_client)
+        let choices = |password: bool, providers: &[&str]| Choices {
+            password,
+            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
         };
         let several = [choices(true, &["corp"]), choices(false, &["corp", "hub"]), choices(true, &[])];
         let alone = [choices(false, &["corp"]), choices(false, &[])];
-        let away = UpstreamProblem::Unavailable(String::from("no route"));
         for (problem, code) in [
-            (UpstreamProblem::Cancelled, AuthorizeErrorCode::AccessDenied),
-            (UpstreamProblem::LoginRequired, AuthorizeErrorCode::LoginRequired),
-            (UpstreamProblem::Busy, AuthorizeErrorCode::TemporarilyUnavailable),
-            (away, AuthorizeErrorCode::TemporarilyUnavailable),
+            (UpstreamProblem::Cancelled, Some(AuthorizeErrorCode::AccessDenied)),
+            (UpstreamProblem::LoginRequired, Some(AuthorizeErrorCode::LoginRequired)),
+            (UpstreamProblem::Busy, Some(AuthorizeErrorCode::TemporarilyUnavailable)),
+            (UpstreamProblem::unavailable("no route"), Some(AuthorizeErrorCode::TemporarilyUnavailable)),
+            // What is not believed is told to the person alone.
+            (UpstreamProblem::not_believed("the nonce is another one"), None),
         ] {
-            assert!(several.iter().all(|out| out(&problem, true) == WayOut::ChooseAgain), "{problem:?}");
-            let told = WayOut::TellClient(Refusal::new(code, problem.reason()));
-            assert!(alone.iter().all(|out| out(&problem, true) == told), "{problem:?}");
-            assert!(alone.iter().all(|out| out(&problem, false) == WayOut::ChooseAgain), "nobody to tell");
+            let on_page = if code.is_some() { WayOut::ChooseAgain } else { WayOut::Page };
+            let told = code.map_or(WayOut::Page, |code| WayOut::TellClient(Refusal::new(code, problem.reason())));
+            assert!(several.iter().all(|choices| way_out(&problem, "corp", choices, true) == on_page), "{problem:?}");
+            for choices in &alone {
+                assert_eq!(way_out(&problem, "corp", choices, true), told);
+                assert_eq!(way_out(&problem, "corp", choices, false), on_page, "nobody to tell");
+            }
         }
-        // What is not believed is told to the person alone.
-        let forged = UpstreamProblem::NotBelieved(String::from("the nonce is another one"));
-        let all = several.iter().chain(&alone);
-        assert!(all.clone().all(|out| out(&forged, true) == WayOut::Page && out(&forged, false) == WayOut::Page));
     }
 }

@@ -1,0 +1,230 @@
+//! What a provider's endpoints answer: tokens for the code (RFC 6749 §4.1.3, §5), UserInfo, and e-mail addresses. An answer that
+//! is not exactly what it should be is refused in words that operators understand; nothing of it is repeated but error codes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::super::lengths;
+use super::super::parameters::Parameters;
+use super::super::registration::provider::IdentityProvider;
+use super::super::secret::SecretText;
+use super::{UpstreamProblem, shown};
+
+/// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC 6749 §2.3.1).
+pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {
+    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = format!("{}:{}", encoded(client_id), encoded(secret.expose()));
+    SecretText::new(format!("Basic {}", STANDARD.encode(pair)))
+}
+
+#[derive(Clone, Debug)]
+pub struct UpstreamTokens {
+    pub access_token: SecretText,
+    pub id_token: Option<SecretText>,
+}
+
+/// Reads an answer of the token endpoint. `content_type` is given where older OAuth 2.0 providers may answer as forms.
+pub fn tokens(status: u16, content_type: Option<&str>, body: &[u8]) -> Result<UpstreamTokens, UpstreamProblem> {
+    const ENDPOINT: &str = "the token endpoint";
+    let members = if content_type.is_some_and(is_form) { form(body) } else { serde_json::from_slice(body).ok() };
+    let members: Option<Map<String, Value>> = members;
+    // An error has a body of its own, whatever its status: some answer 200.
+    if let Some(error) = members.as_ref().and_then(|members| members.get("error")) {
+        return Err(refused(error.as_str().unwrap_or_default()));
+    }
+    check_status(ENDPOINT, status)?;
+    let unfit = |what: &str| UpstreamProblem::Unavailable(format!("{ENDPOINT}'s {what}"));
+    let members = members.ok_or_else(|| unfit("answer is no JSON object"))?;
+    let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("Bearer")) {
+        return Err(unfit("token_type is not Bearer"));
+    }
+    // RFC 6750 §2.1, and no more than fits a header.
+    let is_bearer =
+        |token: &&str| token.len() <= lengths::ASSERTION && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let access_token = text("access_token").filter(is_bearer).ok_or_else(|| unfit("answer has no access_token"))?;
+    Ok(UpstreamTokens { access_token: SecretText::new(access_token), id_token: text("id_token").map(SecretText::new) })
+}
+
+/// Reads an answer that must be JSON of this kind: `kind` is what it is called.
+pub fn json<T: DeserializeOwned>(endpoint: &str, kind: &str, status: u16, body: &[u8]) -> Result<T, UpstreamProblem> {
+    check_status(endpoint, status)?;
+    serde_json::from_slice(body)
+        .map_err(|_| UpstreamProblem::Unavailable(format!("{endpoint}'s answer is no JSON {kind}")))
+}
+
+fn check_status(endpoint: &str, status: u16) -> Result<(), UpstreamProblem> {
+    let what = match status {
+        200 => return Ok(()),
+        300..=399 => format!("{endpoint} redirects (status {status}), which is not followed"),
+        _ => format!("{endpoint} answered with status {status}"),
+    };
+    Err(UpstreamProblem::Unavailable(what))
+}
+
+/// A code that is not taken there was not given to us, or was used; every other error is the registration's fault or theirs.
+fn refused(error: &str) -> UpstreamProblem {
+    let shown = shown(error);
+    match error {
+        "invalid_grant" | "bad_verification_code" => {
+            UpstreamProblem::NotBelieved(format!("the token endpoint does not take the code: {shown}"))
+        }
+        "invalid_client" | "unauthorized_client" | "incorrect_client_credentials" => UpstreamProblem::Unavailable(
+            format!("the token endpoint does not take our client_id and client_secret: {shown}"),
+        ),
+        _ => UpstreamProblem::Unavailable(format!("the token endpoint answered with the error {shown}")),
+    }
+}
+
+fn is_form(content_type: &str) -> bool {
+    let media_type = content_type.split(';').next().unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// `None` also where a member is there twice: it could be read in two ways.
+fn form(body: &[u8]) -> Option<Map<String, Value>> {
+    let parameters = Parameters::parse(body).ok()?;
+    let names: Vec<&str> = parameters.iter().map(|(name, _)| name).collect();
+    parameters.refuse_repeated(&names).ok()?;
+    Some(parameters.iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect())
+}
+
+/// Whether the addresses of an account at a provider without OpenID are to be asked for: the registration maps one, or whether
+/// it is verified, and the userinfo answer has not got that.
+pub fn wants_emails(provider: &IdentityProvider, user_info: &Map<String, Value>) -> bool {
+    let is_mapped = |name: &str| provider.claims.contains_key(name);
+    let has_email = user_info.get("email").and_then(Value::as_str).is_some_and(|email| !email.is_empty());
+    let has_verified = user_info.get("email_verified").is_some_and(Value::is_boolean);
+    is_mapped("email") && !has_email || is_mapped("email_verified") && !(has_email && has_verified)
+}
+
+/// The userinfo answer with the primary one of these addresses (GitHub's `GET /user/emails`: an array of `{"email", "primary",
+/// "verified"}`) in the place of its own: an address and whether it is verified come from one source.
+pub fn with_primary_email(mut user_info: Map<String, Value>, addresses: &[Map<String, Value>]) -> Map<String, Value> {
+    let primary = addresses.iter().find(|address| address.get("primary") == Some(&Value::Bool(true)));
+    let email = primary.and_then(|address| address.get("email")?.as_str()).filter(|email| !email.is_empty());
+    let (Some(primary), Some(email)) = (primary, email) else { return user_info };
+    user_info.insert(String::from("email"), Value::from(email));
+    match primary.get("verified").filter(|verified| verified.is_boolean()) {
+        Some(verified) => user_info.insert(String::from("email_verified"), verified.clone()),
+        None => user_info.remove("email_verified"),
+    };
+    user_info
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const FORM: Option<&str> = Some("application/x-www-form-urlencoded; charset=utf-8");
+
+    /// The access token, or why there is none.
+    fn read(status: u16, content_type: Option<&str>, body: &str) -> String {
+        match tokens(status, content_type, body.as_bytes()) {
+            Ok(tokens) => tokens.access_token.expose().to_owned(),
+            Err(UpstreamProblem::Unavailable(cause)) => cause,
+            Err(UpstreamProblem::NotBelieved(cause)) => format!("not believed: {cause}"),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_halves_of_the_header_are_form_encoded() {
+        let header = basic("a b:c%", &SecretText::new("p+\u{df}:"));
+        let pair = STANDARD.decode(header.expose().strip_prefix("Basic ").unwrap()).unwrap();
+        assert_eq!(pair, b"a+b%3Ac%25:p%2B%C3%9F%3A");
+    }
+
+    #[test]
+    fn tokens_are_read_from_json_and_where_allowed_from_forms() {
+        let as_form = "access_token=gho_x&scope=user%3Aemail&token_type=bearer";
+        for (content_type, body, expected) in [
+            (None, r#"{"access_token": "at", "token_type": "bearer", "expires_in": 60}"#, "at"),
+            (Some("application/json"), r#"{"access_token": "at", "token_type": "Bearer"}"#, "at"),
+            (FORM, as_form, "gho_x"),
+            (None, as_form, "the token endpoint's answer is no JSON object"),
+            (Some("text/plain"), as_form, "the token endpoint's answer is no JSON object"),
+            (FORM, "access_token=a&access_token=b&token_type=bearer", "the token endpoint's answer is no JSON object"),
+            (Some("application/json"), "<html>", "the token endpoint's answer is no JSON object"),
+            (
+                FORM,
+                "error=bad_verification_code&error_description=x",
+                "not believed: the token endpoint does not take the code: \"bad_verification_code\"",
+            ),
+        ] {
+            assert_eq!(read(200, content_type, body), expected, "{content_type:?} {body}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_one_whatever_its_status_and_only_its_code_is_told() {
+        for status in [200, 400, 401, 500] {
+            for (error, words) in [
+                (json!("invalid_grant"), "not believed: the token endpoint does not take the code: \"invalid_grant\""),
+                (json!("invalid_client"), "does not take our client_id and client_secret: \"invalid_client\""),
+                (json!("incorrect_client_credentials"), "does not take our client_id"),
+                (json!("x\u{1b}[31m\n"), "with the error \"x\\u{1b}[31m\\n\""),
+                (json!({"code": 7}), "with the error"),
+            ] {
+                let body = json!({"error": error, "error_description": "secret words", "access_token": "x", "token_type": "Bearer"});
+                let told = read(status, None, &body.to_string());
+                assert!(told.contains(words) && !told.contains("secret words"), "{status}: {told}");
+            }
+        }
+    }
+
+    /// Beside what `tests/service/federation_hostile.rs` has them answer.
+    #[test]
+    fn what_is_no_answer_is_refused_in_words() {
+        let of = |access_token: Value| json!({"access_token": access_token, "token_type": "Bearer"});
+        for (status, answer, words) in [
+            (201, of(json!("at")), "status 201"),
+            (200, json!({"access_token": "at"}), "token_type is not Bearer"),
+            (200, json!({"access_token": "at", "token_type": ["Bearer"]}), "token_type is not Bearer"),
+            (200, of(json!("")), "no access_token"),
+            (200, of(json!("a\r\nX-Evil: 1")), "no access_token"),
+            (200, of(json!("x".repeat(20_000))), "no access_token"),
+        ] {
+            let told = read(status, None, &answer.to_string());
+            assert!(told.contains(words), "{status}: {told}");
+        }
+    }
+
+    #[test]
+    fn the_primary_address_is_taken_with_its_own_flag_and_no_other() {
+        let (own, address) = (json!({"email": "own@b.example", "email_verified": true}), "a@b.example");
+        for (addresses, expected) in [
+            (json!([]), own.clone()),
+            (json!([{"email": address, "primary": false, "verified": true}]), own.clone()),
+            (json!([{"email": address, "verified": true}]), own.clone()),
+            (json!([{"email": address, "primary": "true", "verified": true}]), own.clone()),
+            (json!([{"email": null, "primary": true, "verified": true}]), own.clone()),
+            (json!([{"email": "", "primary": true, "verified": true}]), own.clone()),
+            (json!([{"email": address, "primary": true, "verified": "true"}]), json!({"email": address})),
+            (
+                json!([{"email": "x@b.example", "primary": false, "verified": true}, {"email": address, "primary": true, "verified": false}]),
+                json!({"email": address, "email_verified": false}),
+            ),
+        ] {
+            let read: Vec<Map<String, Value>> = json("it", "array", 200, addresses.to_string().as_bytes()).unwrap();
+            let taken = with_primary_email(own.as_object().unwrap().clone(), &read);
+            assert_eq!(Value::Object(taken), expected, "{addresses}");
+        }
+        for (status, body) in [(404, "[]"), (302, "[]"), (200, "{}"), (200, "[1]"), (200, "null"), (200, "<html>")] {
+            let read: Result<Vec<Map<String, Value>>, _> = json("it", "array", status, body.as_bytes());
+            assert!(matches!(read, Err(UpstreamProblem::Unavailable(_))), "{status} {body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_makes_it_panic(body in prop::collection::vec(any::<u8>(), 0..80), status in 100_u16..600, form in any::<bool>()) {
+            let _ = tokens(status, FORM.filter(|_| form), &body);
+        }
+    }
+}
