@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 /// Database time, readable without a round trip.
 #[derive(Debug)]

@@ -13,14 +13,18 @@ use crate::config::Config;
 use crate::deadline;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::authorize::consent;
+use crate::endpoints::device::device_authorization;
+use crate::endpoints::logout::{check_session, end_session};
+use crate::endpoints::token::{introspection, revocation, userinfo};
 use crate::endpoints::{
-    account, authorize, check_session, client_view, consent, device, device_authorization, discovery, end_session,
-    external, health, home, introspection, jwks, login, logout, revocation, static_files, token, userinfo,
+    account, authorize, client_view, device, discovery, health, home, jwks, login, logout, static_files, token,
+    upstream,
 };
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
-use crate::protocol::reason::Reason;
+use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 
 use route::{Audience, Route, Sharing};
@@ -122,9 +126,9 @@ fn run(route: Route<'_>, config: &Config, app: Opened<'_>, request: &Request) ->
         Route::Consent => consent::handle(app()?, request),
         Route::Logout => logout::handle(app()?, request),
         Route::Account => account::handle(app()?, request),
-        Route::ExternalCallback(provider) => external::callback(app()?, request, provider),
-        Route::ExternalLogout(provider) => external::logout::handle(app()?, request, provider),
-        Route::ExternalSignedOut(provider) => external::sign_out::handle(app()?, request, provider),
+        Route::ExternalCallback(provider) => upstream::callback(app()?, request, provider),
+        Route::ExternalLogout(provider) => upstream::logout::handle(app()?, request, provider),
+        Route::ExternalSignedOut(provider) => upstream::sign_out::handle(app()?, request, provider),
         Route::ClientLogo(client_id) => client_view::logo(app()?, client_id),
         Route::Device => device::handle(app()?, request),
         Route::DeviceAuthorization => device_authorization::handle(app()?, request),

@@ -17,41 +17,41 @@
 //! pages         pure: a view in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
-//! store, crypto, outbound
+//! store, keys, outbound
 //!               Postgres, one file per table; keys, sealing, password hashing; the one client for requests of our own
 //! http, config, clock, permits, deadline, metrics
 //!               our Request and Response; every setting; the one clock; bounded lanes; how long a request waits; counters
-//! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging
+//! protocol      pure core, with the same rooms: types, parsers, decisions. No I/O, no clock, no randomness, no logging
 //! ```
 //!
 //! Three walks for a first visit, each from the socket to the answer.
 //!
 //! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a `Request` of it,
 //! `cli/serve.rs` is where the server meets `dispatch.rs`, which picks `endpoints/token.rs`;
-//! `endpoints/client_authentication.rs`, then `protocol/token_request.rs` reads the form,
-//! `grants/authorization_code.rs` opens the code, `protocol/authorization_code.rs` judges it, `store/grants.rs` enters it,
-//! `grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
+//! `endpoints/token/client_authentication.rs`, then `protocol/token/token_request/` reads the form,
+//! `endpoints/token/grants/authorization_code.rs` opens the code, `protocol/authorize/authorization_code.rs` judges it,
+//! `store/grants.rs` enters it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
 //!
-//! A sign-in: `endpoints/authorize.rs` takes the request in, `protocol/authorize_request/` validates it,
-//! `endpoints/visit.rs` seals it and asks `protocol/interaction.rs` what comes next, `endpoints/login.rs` shows the page
-//! and takes its form, `app/password_sign_in.rs` tries the password, `endpoints/sign_in.rs` begins the session, and
-//! `visit.rs` sends the answer on its way by `protocol/authorize_response.rs`.
+//! A sign-in: `endpoints/authorize.rs` takes the request in, `protocol/authorize/authorize_request/` validates it,
+//! `endpoints/authorize/visit.rs` seals it and asks `protocol/authorize/interaction.rs` what comes next,
+//! `endpoints/login.rs` shows the page and takes its form, `app/password_sign_in.rs` tries the password,
+//! `endpoints/login/sign_in.rs` begins the session, and `visit.rs` sends the answer on its way by
+//! `protocol/authorize/authorize_response.rs`.
 //!
-//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/external/departure.rs`, which seals the round trip and sends
-//! the browser upstream; back at `endpoints/external/callback.rs`, `provider.rs` beside it exchanges the code and has
-//! `protocol/upstream/` judge what came, `entry.rs` finds the account, and `endpoints/sign_in.rs` goes on as for a password.
+//! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/upstream/departure.rs`, which seals the round trip and sends
+//! the browser upstream; back at `endpoints/upstream/callback.rs`, `provider.rs` beside it exchanges the code and has
+//! `protocol/upstream/` judge what came, `entry.rs` finds the account, and `endpoints/login/sign_in.rs` goes on as for a
+//! password.
 
 pub mod app;
-pub mod back_channel_logout;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod crypto;
 pub mod deadline;
 pub mod dispatch;
 pub mod endpoints;
-pub mod grants;
 pub mod http;
+pub mod keys;
 pub mod metrics;
 pub mod outbound;
 pub mod pages;

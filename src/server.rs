@@ -35,7 +35,7 @@ use turns::Turns;
 use workers::Service;
 
 use crate::http::{Refused, Request, Response};
-use crate::protocol::forwarded::Cidr;
+use crate::protocol::words::forwarded::Cidr;
 
 /// Before and between requests for a successor: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use form_urlencoded::Serializer;
-use gatepost::protocol::instant::Day;
-use gatepost::protocol::secret::SecretText;
+use gatepost::protocol::words::instant::Day;
+use gatepost::protocol::words::secret::SecretText;
 use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::{DatabaseSettings, Store};
 use postgres::NoTls;

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use super::App;
 use super::failure::Failure;
 use super::foreign_keys::{KeySource, Provenance};
-use crate::crypto::signing::verify;
+use crate::keys::signing::verify;
 use crate::outbound::{Asker, Deadline};
-use crate::protocol::assertion::{Assertion, AssertionProblem, Expected, judge, verifying_key};
-use crate::protocol::client::SigningAlgorithm;
 use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
-use crate::protocol::instant::Instant;
-use crate::protocol::jwt::UnverifiedJws;
-use crate::protocol::key_set::KeySet;
+use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::token::assertion::{Assertion, AssertionProblem, Expected, judge, verifying_key};
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
 use crate::store::used_assertions;
 
 /// What was sent, judged; or what keeps us from judging it.
@@ -98,8 +98,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::crypto::signing::{SigningKey, generate};
-    use crate::protocol::jwt::{assemble, signing_input};
+    use crate::keys::signing::{SigningKey, generate};
+    use crate::protocol::keys::jwt::{assemble, signing_input};
 
     fn key(algorithm: SigningAlgorithm) -> SigningKey {
         SigningKey::from_pkcs8(algorithm, &generate(algorithm).unwrap()).unwrap()

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::App;
 use super::guesses::Source;
 use crate::http::Request;
-use crate::protocol::audit_chain::{Head, untold};
-use crate::protocol::audit_heads::{HEADS_TARGET, heads_lines};
-use crate::protocol::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow, MoreFailures};
-use crate::protocol::identifiers::{ClientId, GrantId};
-use crate::protocol::instant::Instant;
-use crate::protocol::reason::Reason;
+use crate::protocol::audit::audit_chain::{Head, untold};
+use crate::protocol::audit::audit_heads::{HEADS_TARGET, heads_lines};
+use crate::protocol::words::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow, MoreFailures};
+use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 use crate::store::audit_events::{self, AuditEvent};
 

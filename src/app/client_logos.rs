@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
-use crate::protocol::instant::Instant;
-use crate::protocol::raster_image;
+use crate::protocol::registration::raster_image;
+use crate::protocol::words::instant::Instant;
 
 /// Pictures kept at once; with the longest ones 16 MiB.
 const MOST_KEPT: usize = 64;

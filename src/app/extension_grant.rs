@@ -3,10 +3,10 @@
 use super::App;
 use super::failure::Failure;
 use crate::http::Request;
-use crate::protocol::client::GrantType;
-use crate::protocol::extension_grant::Answer;
-use crate::protocol::instant::Instant;
-use crate::protocol::token_request::ExtensionRequest;
+use crate::protocol::token::extension_grant::Answer;
+use crate::protocol::token::token_request::ExtensionRequest;
+use crate::protocol::words::client::GrantType;
+use crate::protocol::words::instant::Instant;
 use crate::registry::RegisteredClient;
 
 /// What every grant gets to see: it never meets the raw form.
@@ -52,7 +52,7 @@ pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::extension_grant::Proposal;
+    use crate::protocol::token::extension_grant::Proposal;
 
     fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
         Ok(Answer::Propose(Box::new(Proposal { claims: request.to_json(), ..Proposal::default() })))

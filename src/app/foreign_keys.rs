@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::fetched::{Fetched, Shelf};
 use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
-use crate::protocol::key_set::KeySet;
+use crate::protocol::keys::key_set::KeySet;
 
 pub use super::fetched::Provenance;
 
@@ -76,6 +76,7 @@ fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>,
     }
 }
 
+/// Refused when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
 pub fn fetch_key_set(asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<KeySet, OutboundError> {
     let request = OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
     let answer = asker.send(&request.by(deadline))?.require_ok()?;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -117,7 +117,7 @@ fn make_room<K: Eq + Hash>(counts: &mut HashMap<K, Count>, tracked: usize, now: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::identifiers::ClientId;
+    use crate::protocol::words::identifiers::ClientId;
 
     fn at(seconds: i64) -> Instant {
         Instant::from_seconds(seconds)

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::crypto::sealing::Sealer;
-use crate::crypto::signing::{SigningKey, generate};
-use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::instant::Instant;
-use crate::protocol::key_schedule::{KeySeasons, KeyStep, KeyTimes, ScheduledKey, due};
+use crate::keys::sealing::Sealer;
+use crate::keys::signing::{SigningKey, generate};
+use crate::protocol::keys::key_schedule::{KeySeasons, KeyStep, KeyTimes, ScheduledKey, due};
 use crate::protocol::registration::timestamp;
-use crate::protocol::secret::SecretBytes;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::AuditEvent;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::{self, SigningKeyRow};
@@ -72,6 +72,7 @@ pub fn keep(store: &Store, sealer: &Sealer, seasons: &KeySeasons, now: Instant) 
     })
 }
 
+/// Takes one step; answers the line for the log. Its audit event is written with it.
 pub fn perform(
     writer: &mut RegistryWriter<'_>,
     step: &KeyStep,

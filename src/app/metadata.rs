@@ -4,11 +4,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::App;
-use crate::protocol::client::GrantType;
 use crate::protocol::discovery::{Provider, document};
-use crate::protocol::jwks;
-use crate::protocol::scope::Catalogue;
-use crate::protocol::token_request::SERVED_GRANT_TYPES;
+use crate::protocol::keys::jwks;
+use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
+use crate::protocol::words::client::GrantType;
+use crate::protocol::words::scope::Catalogue;
 
 /// The documents, and what they depend on.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::App;
 use super::failure::Failure;
 use super::guesses::Source;
-use crate::crypto::password::PasswordVerdict;
 use crate::http::Request;
-use crate::protocol::identifiers::{ClientId, TenantName};
-use crate::protocol::reason::Reason;
-use crate::protocol::secret::SecretText;
-use crate::protocol::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
+use crate::keys::password::PasswordVerdict;
+use crate::protocol::words::identifiers::{ClientId, TenantName};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
 use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser};
 

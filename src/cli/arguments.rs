@@ -9,7 +9,7 @@ use lexopt::Arg;
 use crate::app::extension_grant::ExtensionGrant;
 use crate::config::settings::{SETTINGS, by_flag};
 use crate::config::{Config, Source};
-use crate::protocol::nearest::{hint, nearest};
+use crate::protocol::words::nearest::{hint, nearest};
 
 use super::command::{Command, is_flag};
 use super::failure::Failure;

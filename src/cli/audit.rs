@@ -9,11 +9,11 @@ pub(super) use verify::VERIFY;
 
 use follow::follow;
 
-use crate::protocol::audit_chain::{AuditRow, EVENTS};
-use crate::protocol::identifiers::Subject;
-use crate::protocol::instant::Instant;
-use crate::protocol::nearest::hint;
+use crate::protocol::audit::audit_chain::{AuditRow, EVENTS};
 use crate::protocol::registration::timestamp;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::nearest::hint;
 use crate::store::audit_events::{self, EventFilter};
 use crate::store::users;
 

@@ -7,15 +7,15 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::crypto::master::Purpose;
-use crate::crypto::random;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::client::{ClientAuthenticationMethod, GrantType};
-use crate::protocol::identifiers::ClientId;
-use crate::protocol::instant::Instant;
+use crate::keys::master::Purpose;
+use crate::keys::random;
+use crate::keys::sealing::Sealer;
 use crate::protocol::registration;
 use crate::protocol::registration::timestamp;
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::client::{ClientAuthenticationMethod, GrantType};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::SecretText;
 use crate::store::clients::{self, ClientRow, SecretRow};
 
 use super::apply::secrets;

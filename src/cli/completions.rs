@@ -6,7 +6,7 @@ use super::arguments::Invocation;
 use super::command::{Command, Run};
 use super::failure::Failure;
 use super::{COMMANDS, output};
-use crate::protocol::nearest::hint;
+use crate::protocol::words::nearest::hint;
 use shells::{bash, fish, zsh};
 
 pub(super) const COMMAND: Command = Command {

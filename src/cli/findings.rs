@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::finding::{Finding, Verdict};
+use crate::protocol::words::finding::{Finding, Verdict};
 
 use super::failure::Failure;
 use super::output::printable;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::grant::Grant;
-use crate::protocol::identifiers::{ClientId, GrantId, Sid, TenantName};
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
 use crate::store::audit_events::AuditEvent;
 use crate::store::{clients, grants};
 

@@ -4,11 +4,11 @@ mod checkup;
 
 use serde_json::{Value, json};
 
-use crate::protocol::identifiers::TenantName;
-use crate::protocol::nearest::hint;
 use crate::protocol::registration;
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::nearest::hint;
 use crate::store::catalogue::{self, CatalogueRow};
 
 use super::arguments::Invocation;

@@ -8,9 +8,9 @@ mod rotate;
 use serde_json::{Value, json};
 
 use crate::app::key_keeping;
-use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::instant::Instant;
-use crate::protocol::key_schedule::{KeyState, ScheduledKey, standing};
+use crate::protocol::keys::key_schedule::{KeyState, ScheduledKey, standing};
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
 use crate::store::signing_keys::{self, SigningKeyRow};
 
 use super::arguments::Invocation;

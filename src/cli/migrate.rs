@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::app::key_keeping::{self, new_key};
-use crate::crypto::master::Purpose;
-use crate::crypto::random;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::client::SigningAlgorithm;
+use crate::keys::master::Purpose;
+use crate::keys::random;
+use crate::keys::sealing::Sealer;
+use crate::protocol::words::client::SigningAlgorithm;
 use crate::registry::Sealers;
 use crate::store::migrate::{self, MIGRATIONS, Rehearsed};
 use crate::store::{StoreError, clients, installation, partitions};

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::app;
 use crate::config::Config;
-use crate::crypto::master::{DerivedKeys, MasterSecret, Purpose};
-use crate::crypto::password::PasswordHashing;
-use crate::crypto::random;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::audit_chain::COMMAND;
-use crate::protocol::instant::Instant;
+use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
+use crate::keys::password::PasswordHashing;
+use crate::keys::random;
+use crate::keys::sealing::Sealer;
+use crate::protocol::audit::audit_chain::COMMAND;
+use crate::protocol::words::instant::Instant;
 use crate::store::audit_events::AuditEvent;
 use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};

@@ -4,9 +4,9 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
-use crate::protocol::instant::Instant;
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::timestamp;
+use crate::protocol::words::instant::Instant;
 
 use super::failure::Failure;
 

@@ -12,8 +12,8 @@ use super::command::{Command, JSON, Run};
 use super::failure::Failure;
 use super::operator::Operator;
 use super::{logging, output};
-use crate::crypto::master::Purpose;
-use crate::crypto::sealing::Sealer;
+use crate::keys::master::Purpose;
+use crate::keys::sealing::Sealer;
 
 pub(super) const COMMAND: Command = Command {
     name: "plan",

@@ -3,8 +3,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
-use crate::protocol::password::{LONGEST_PASSWORD, check_new};
-use crate::protocol::secret::SecretText;
+use crate::protocol::login::password::{LONGEST_PASSWORD, check_new};
+use crate::protocol::words::secret::SecretText;
 
 use super::arguments::Invocation;
 use super::command::CommandOption;

@@ -1,9 +1,9 @@
 //! Everything that stands in the database sealed under the master secret: signing keys, digests of the secrets of clients
 //! and resources, secrets of ours at identity providers.
 
-use crate::crypto::sealing::Sealer;
-use crate::protocol::identifiers::ClientId;
-use crate::protocol::secret::SecretBytes;
+use crate::keys::sealing::Sealer;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::secret::SecretBytes;
 use crate::registry::Sealers;
 use crate::store::StoreError;
 use crate::store::catalogue::CatalogueRow;

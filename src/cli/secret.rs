@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::crypto::master;
+use crate::keys::master;
 use crate::registry::Sealers;
 
 use super::arguments::Invocation;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::identifiers::{Sid, TenantName};
+use crate::protocol::words::identifiers::{Sid, TenantName};
 use crate::store::sessions::{self, SessionRow};
 
 use super::arguments::Invocation;

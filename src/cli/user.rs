@@ -7,10 +7,10 @@ pub(super) mod told;
 
 use serde_json::{Map, Value, json};
 
-use crate::crypto::random;
-use crate::protocol::identifiers::{Subject, TenantName};
+use crate::keys::random;
 use crate::protocol::registration::{self, Kind, user::UserEntry};
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::secret::SecretText;
 use crate::store::users::{self, NewUser, UserRow};
 use crate::store::{StoreError, catalogue};
 

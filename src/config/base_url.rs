@@ -1,6 +1,6 @@
 //! The issuer and base URL.
 
-use crate::protocol::web_url::WebUrl;
+use crate::protocol::words::web_url::WebUrl;
 
 /// The issuer: https, or http on loopback; no trailing slash, query, fragment or user info.
 #[derive(Clone, Debug, PartialEq, Eq)]

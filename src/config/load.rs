@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::protocol::client::AccessTokenTyp;
 use crate::protocol::registration::defaults::ClientDefaults;
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::client::AccessTokenTyp;
+use crate::protocol::words::secret::SecretText;
 
 use super::reader::Reader;
 use super::settings;

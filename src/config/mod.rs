@@ -15,11 +15,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::protocol::access_token::ScopeClaim;
-use crate::protocol::client_authentication::InvalidClientStatus;
-use crate::protocol::forwarded::Cidr;
 use crate::protocol::registration::defaults::ClientDefaults;
-use crate::protocol::secret::SecretText;
+use crate::protocol::token::access_token::ScopeClaim;
+use crate::protocol::token::client_authentication::InvalidClientStatus;
+use crate::protocol::words::forwarded::Cidr;
+use crate::protocol::words::secret::SecretText;
 
 pub use base_url::BaseUrl;
 pub use source::{Source, environment_secret};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::secret::SecretText;
 
 use super::setting::{Default, Kind, Setting};
 use super::source::Source;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::protocol::nearest::nearest;
+use crate::protocol::words::nearest::nearest;
 
 use super::settings::SETTINGS;
 use super::{ConfigError, Problem, env_file};
@@ -86,8 +86,8 @@ impl Source {
 
 /// The value of a variable that a registration document names as the place of a secret; `None` when it is not set or not
 /// UTF-8.
-pub fn environment_secret(name: &str) -> Option<crate::protocol::secret::SecretText> {
-    std::env::var(name).ok().map(crate::protocol::secret::SecretText::new)
+pub fn environment_secret(name: &str) -> Option<crate::protocol::words::secret::SecretText> {
+    std::env::var(name).ok().map(crate::protocol::words::secret::SecretText::new)
 }
 
 fn unknown(name: &str) -> Problem {

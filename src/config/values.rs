@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::protocol::forwarded::Cidr;
-use crate::protocol::web_url::WebUrl;
+use crate::protocol::words::forwarded::Cidr;
+use crate::protocol::words::web_url::WebUrl;
 
 use super::{Color, ListenAddress};
 

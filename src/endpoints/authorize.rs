@@ -1,16 +1,24 @@
 //! `/connect/authorize` (OpenID Connect Core §3.1.2): takes a request in, and answers it at once where nobody need be
 //! asked; otherwise sends the browser to the page that asks, or straight to the identity provider that it names.
 
+pub mod consent;
+pub mod form_tokens;
+pub mod granted;
+pub mod id_token_hint;
+pub mod present_session;
+pub mod sealed_address;
+pub mod visit;
+
 use super::answers;
 use super::forms::require_form;
 use super::login::LoginPage;
-use super::present_session::PresentSession;
-use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::visit::{Next, Visit};
 use crate::http::{Method, Request, Response};
-use crate::protocol::interaction::Step;
-use crate::protocol::parameters::Parameters;
+use crate::protocol::authorize::interaction::Step;
+use crate::protocol::words::parameters::Parameters;
 
 /// Answers an authorization request.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {

@@ -7,11 +7,11 @@ use crate::app::failure::Failure;
 use crate::http::{Body, Response};
 use crate::pages::frame::Client as ClientView;
 use crate::pages::language::Language;
-use crate::protocol::client::Client;
-use crate::protocol::errors::TokenErrorCode;
-use crate::protocol::identifiers::ClientId;
-use crate::protocol::lengths;
-use crate::protocol::reason::Reason;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::errors::TokenErrorCode;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::lengths;
+use crate::protocol::words::reason::Reason;
 
 /// Its name in that language and its links, with the address that we serve its logo at.
 pub fn client_view<'a>(client: &'a Client, logo: Option<&'a str>, language: Language) -> ClientView<'a> {

@@ -6,11 +6,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use crate::config::{Config, SameSite};
-use crate::crypto::random;
 use crate::http::{Request, Response};
-use crate::protocol::hex;
-use crate::protocol::instant::Day;
-use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::keys::random;
+use crate::protocol::words::hex;
+use crate::protocol::words::instant::Day;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 const SESSION: &str = "session";
 const PRE_SESSION: &str = "browser";

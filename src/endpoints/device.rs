@@ -1,33 +1,36 @@
 //! `/device` (RFC 8628 §3.3): a person brings the code that their device shows, signs in, and decides. An address alone
 //! never leads past the page that asks for the code, whoever follows it and whatever it carries.
 
+pub mod device_authorization;
+
 use serde_json::json;
 
 use super::answers::{self, Presentation};
 use super::client_view::client_view;
-use super::consent;
 use super::cookies;
-use super::form_tokens::{self, Form};
 use super::login::LoginPage;
-use super::present_session::PresentSession;
-use super::sealed_address;
-use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::crypto::random;
+use crate::endpoints::authorize::consent;
+use crate::endpoints::authorize::form_tokens;
+use crate::endpoints::authorize::form_tokens::Form;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::sealed_address;
+use crate::endpoints::authorize::visit::{Next, Visit};
 use crate::http::{Method, Request, Response};
+use crate::keys::random;
 use crate::pages;
 use crate::pages::device::{UserCodeProblem, UserCodeView};
-use crate::protocol::authorize_request::Ending;
-use crate::protocol::device_code::{DeviceDecision, UserCode};
-use crate::protocol::interaction::Step;
-use crate::protocol::lengths;
-use crate::protocol::parameters::Parameters;
-use crate::protocol::reason::Reason;
-use crate::protocol::scope::ScopeSet;
-use crate::protocol::sealed_request::SealedPurpose;
-use crate::protocol::secret::SecretBytes;
+use crate::protocol::authorize::authorize_request::Ending;
+use crate::protocol::authorize::interaction::Step;
+use crate::protocol::authorize::sealed_request::SealedPurpose;
+use crate::protocol::device::device_code::{DeviceDecision, UserCode};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::AuditEvent;
 use crate::store::device_authorizations::{self, NewDecision};
 

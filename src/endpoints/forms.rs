@@ -2,12 +2,12 @@
 
 use crate::app::failure::Failure;
 use crate::http::Request;
-use crate::protocol::errors::TokenErrorCode;
-use crate::protocol::lengths;
-use crate::protocol::parameters::Parameters;
-use crate::protocol::reason::Reason;
-use crate::protocol::secret::SecretText;
-use crate::protocol::token_request::known_parameter_in_query;
+use crate::protocol::token::token_request::known_parameter_in_query;
+use crate::protocol::words::errors::TokenErrorCode;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretText;
 
 /// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
 pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {

@@ -2,31 +2,35 @@
 //! with; and the account chooser of `prompt=select_account`. The tenant of a sign-in comes from that request, never from the
 //! form; so does which services there are to choose from.
 
+pub mod sign_in;
+
 use super::answers::{self, Presentation, WayBack};
 use super::cookies;
-use super::external::{self, Purpose};
-use super::form_tokens::{self, Form};
-use super::present_session::PresentSession;
-use super::sealed_address;
-use super::sign_in::{self, Proof};
-use super::visit::{Next, Visit};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
-use crate::crypto::random;
+use crate::endpoints::authorize::form_tokens;
+use crate::endpoints::authorize::form_tokens::Form;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::sealed_address;
+use crate::endpoints::authorize::visit::{Next, Visit};
+use crate::endpoints::login::sign_in::Proof;
+use crate::endpoints::upstream;
+use crate::endpoints::upstream::Purpose;
 use crate::http::{Method, Request, Response};
+use crate::keys::random;
 use crate::pages;
 use crate::pages::error::Problem;
 use crate::pages::login::{LoginProblem, LoginView, Provider};
-use crate::protocol::authorize_request::{Ending, Refusal};
-use crate::protocol::interaction::Step;
-use crate::protocol::lengths;
-use crate::protocol::parameters::Parameters;
-use crate::protocol::reason::Reason;
-use crate::protocol::sealed_request::SealedPurpose;
-use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::protocol::authorize::authorize_request::{Ending, Refusal};
+use crate::protocol::authorize::interaction::Step;
+use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::way_out::{WayOut, way_out};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 /// The field, and the parameter of the address.
 const SOMEONE_ELSE: &str = "someone_else";
@@ -124,9 +128,14 @@ impl<'a> LoginPage<'a> {
             (Some("continue"), Some(present)) if of_chooser => {
                 match visit.next(app, request, Some(present), Step::AfterAccountChosen)? {
                     // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-                    Next::Consent { may_remember } => {
-                        Ok(super::consent::draw(app, request, visit, present, may_remember, false))
-                    }
+                    Next::Consent { may_remember } => Ok(crate::endpoints::authorize::consent::draw(
+                        app,
+                        request,
+                        visit,
+                        present,
+                        may_remember,
+                        false,
+                    )),
                     Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
                     Next::Answer(response) => Ok(response),
                 }
@@ -183,7 +192,7 @@ impl<'a> LoginPage<'a> {
     /// Sends the person to an identity provider.
     pub fn depart(self, provider: &str) -> Result<Response, Failure> {
         let purpose = Purpose::SignIn { visit: self.visit, someone_else: self.someone_else };
-        match external::depart(self.app, self.request, purpose, provider)? {
+        match upstream::depart(self.app, self.request, purpose, provider)? {
             Ok(response) => Ok(self.visit.noted(response)),
             Err(problem) => self.after(provider, &problem),
         }
@@ -194,7 +203,7 @@ impl<'a> LoginPage<'a> {
         let LoginPage { app, request, visit, .. } = self;
         let (reason, detail) = (problem.reason(), Some(problem.detail(provider)));
         let client_id = visit.client_id();
-        app.note_upstream_failure(external::FAILED, request, client_id, (provider, reason));
+        app.note_upstream_failure(upstream::FAILED, request, client_id, (provider, reason));
         let has_client = matches!(visit.request.ending, Ending::Client(_));
         let mut page = match way_out(problem, provider, &visit.choices(), has_client) {
             WayOut::TellClient(refusal) => return Err(visit.refuse(Refusal { detail, ..refusal })),

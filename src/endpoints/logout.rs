@@ -1,17 +1,23 @@
 //! `/logout`: the page that asks whether to sign out, on one's own or for a sealed request of a client.
 
+pub mod back_channel_logout;
+pub mod check_session;
+pub mod end_session;
+
 use super::answers::{self, Presentation};
-use super::end_session::SignOut;
-use super::form_tokens::{self, Form};
-use super::present_session::PresentSession;
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::authorize::form_tokens;
+use crate::endpoints::authorize::form_tokens::Form;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::logout::LogoutView;
-use crate::protocol::end_session::SignOutStep;
-use crate::protocol::reason::Reason;
+use crate::protocol::logout::end_session::SignOutStep;
+use crate::protocol::words::reason::Reason;
 
+/// Refused when the sealed request does not open or has expired, or when the form is not of this browser.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let sign_out = SignOut::reopen(app, request)?;
     let present = PresentSession::find(app, request)?;

@@ -1,35 +1,20 @@
-//! One file per endpoint or page: each loads what is needed, lets the core decide, writes, answers.
+//! One room a feature: each endpoint or page loads what is needed, lets the core decide, writes, answers.
 
 pub mod account;
 pub mod answers;
 pub mod authorize;
 pub mod brand;
-pub mod check_session;
-pub mod client_authentication;
 pub mod client_view;
-pub mod consent;
 pub mod cookies;
 pub mod device;
-pub mod device_authorization;
 pub mod discovery;
-pub mod end_session;
-pub mod external;
-pub mod form_tokens;
 pub mod forms;
-pub mod granted;
 pub mod health;
 pub mod home;
-pub mod id_token_hint;
-pub mod introspection;
 pub mod jwks;
 pub mod login;
 pub mod logout;
 pub mod metrics;
-pub mod present_session;
-pub mod revocation;
-pub mod sealed_address;
-pub mod sign_in;
 pub mod static_files;
 pub mod token;
-pub mod userinfo;
-pub mod visit;
+pub mod upstream;

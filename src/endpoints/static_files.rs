@@ -9,9 +9,9 @@ use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::http::{Body, Response};
 use crate::pages::brand::brand_css;
-use crate::protocol::errors::TokenErrorCode;
-use crate::protocol::hex;
-use crate::protocol::reason::Reason;
+use crate::protocol::words::errors::TokenErrorCode;
+use crate::protocol::words::hex;
+use crate::protocol::words::reason::Reason;
 
 use super::brand::{BrandTexts, LOGO};
 

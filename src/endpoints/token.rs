@@ -1,15 +1,22 @@
 //! `POST /connect/token` (RFC 6749 §3.2): form, client, grant, in this order.
 
+pub mod client_authentication;
+pub mod grants;
+pub mod introspection;
+pub mod revocation;
+pub mod userinfo;
+
 use super::answers;
-use super::client_authentication::authenticate;
 use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::grants::{self, GrantContext};
+use crate::endpoints::token::client_authentication::authenticate;
+use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
-use crate::protocol::parameters::Parameters;
-use crate::protocol::token_request::{self, TokenRequest};
-use crate::protocol::token_response::TokenResponse;
+use crate::protocol::token::token_request;
+use crate::protocol::token::token_request::TokenRequest;
+use crate::protocol::token::token_response::TokenResponse;
+use crate::protocol::words::parameters::Parameters;
 
 /// Answers a token request.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use super::{Headers, Method, Request};
-use crate::protocol::forwarded::{Cidr, source};
-use crate::protocol::lengths;
+use crate::protocol::words::forwarded::{Cidr, source};
+use crate::protocol::words::lengths;
 
 /// In bytes, as all of these but the count.
 pub const PATH_LIMIT: usize = 8 * 1_024;

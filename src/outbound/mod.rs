@@ -1,6 +1,6 @@
 //! The one client for requests that this server makes itself: key sets, other providers, back-channel calls, logos. TLS
 //! by rustls, trust from the system's store; no proxies, no redirects, no cookies, no connections kept; bounded in time,
-//! size and number, and only to addresses that `protocol/outbound_address.rs` lets through.
+//! size and number, and only to addresses that `protocol/upstream/outbound_address.rs` lets through.
 
 mod places;
 mod request;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 
-use crate::protocol::forwarded::Cidr;
-use crate::protocol::web_url::WebUrl;
+use crate::protocol::words::forwarded::Cidr;
+use crate::protocol::words::web_url::WebUrl;
 
 use places::{Places, Taker};
 pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};

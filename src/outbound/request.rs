@@ -9,7 +9,7 @@ use ureq::http::{Method, Request, Response};
 use ureq::{Agent, AsSendBody, Body, Error};
 
 use super::resolver::AddressRefused;
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::secret::SecretText;
 
 /// From the first packet to the last byte of the answer.
 pub(super) const WHOLE: Duration = Duration::from_secs(5);

@@ -13,8 +13,8 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Error, Timeout};
 
-use crate::protocol::forwarded::Cidr;
-use crate::protocol::outbound_address::may_be_dialled;
+use crate::protocol::upstream::outbound_address::may_be_dialled;
+use crate::protocol::words::forwarded::Cidr;
 
 /// As many as `ResolvedSocketAddrs` holds.
 const MOST_ADDRESSES: usize = 16;

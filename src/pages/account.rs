@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use crate::pages::consent::{ConsentScope, scope_name};
 use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document};
 use crate::pages::texts::{Template, Texts};
-use crate::protocol::instant::Instant;
 use crate::protocol::registration::timestamp;
+use crate::protocol::words::instant::Instant;
 
 pub use linked::{IdentityItem, ProviderItem};
 

@@ -17,7 +17,7 @@ use super::language::Language;
 use super::link::{self, LinkView};
 use super::login::{self, LoginProblem, LoginView, Provider};
 use super::logout::{self, BackLink, ClientFrame, LogoutView, SignedOutView};
-use crate::protocol::samples::NOW;
+use crate::protocol::words::samples::NOW;
 
 pub(super) const ACTION: &str = "/auth/login?request=AAAA&x='\"<>";
 pub(super) const PAYLOADS: [&str; 7] = [

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::acr_values;
-use super::client::{GrantType, SigningAlgorithm};
-use super::pkce::CodeChallengeMethod;
-use super::response_mode::ResponseMode;
-use super::response_type::ResponseType;
-use super::scope::{Catalogue, ScopeKind};
+use crate::protocol::authorize::pkce::CodeChallengeMethod;
+use crate::protocol::words::acr_values;
+use crate::protocol::words::client::{GrantType, SigningAlgorithm};
+use crate::protocol::words::response_mode::ResponseMode;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{Catalogue, ScopeKind};
 
 /// Below the base URL's own path.
 pub const AUTHORIZE_PATH: &str = "/connect/authorize";
@@ -109,9 +109,9 @@ pub fn document(provider: &Provider<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::catalogue;
-    use super::super::token_request::SERVED_GRANT_TYPES;
     use super::*;
+    use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
+    use crate::protocol::words::samples::catalogue;
 
     fn metadata(catalogue: &Catalogue) -> Value {
         document(&Provider {

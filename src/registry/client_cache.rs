@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::RegisteredClient;
-use crate::protocol::identifiers::ClientId;
+use crate::protocol::words::identifiers::ClientId;
 
 /// Entries held at most; on reaching that the cache starts over.
 const MOST_ENTRIES: usize = 10_000;

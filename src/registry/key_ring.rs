@@ -1,12 +1,12 @@
 //! The signing keys at hand: which one signs, which ones are published, which ones verify.
 
-use crate::crypto::sealing::Sealer;
-use crate::crypto::signing::{SigningKey, verify};
-use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::instant::Instant;
-use crate::protocol::jwks::PublicKey;
-use crate::protocol::jwt::UnverifiedJws;
-use crate::protocol::key_schedule::KeyTimes;
+use crate::keys::sealing::Sealer;
+use crate::keys::signing::{SigningKey, verify};
+use crate::protocol::keys::jwks::PublicKey;
+use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::keys::key_schedule::KeyTimes;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
 use crate::store::StoreError;
 use crate::store::signing_keys::SigningKeyRow;
 
@@ -95,7 +95,7 @@ fn open(row: &SigningKeyRow, wrapped: &[u8], sealer: &Sealer) -> Result<SigningK
             row.kid
         ))
     };
-    let pkcs8 = crate::protocol::secret::SecretBytes::new(sealer.open(wrapped).ok_or_else(unfit)?);
+    let pkcs8 = crate::protocol::words::secret::SecretBytes::new(sealer.open(wrapped).ok_or_else(unfit)?);
     SigningKey::from_pkcs8(row.algorithm, &pkcs8).map_err(StoreError::Refused)
 }
 
@@ -104,8 +104,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::crypto::signing::generate;
-    use crate::protocol::key_schedule::KeySeasons;
+    use crate::keys::signing::generate;
+    use crate::protocol::keys::key_schedule::KeySeasons;
 
     const DAY: Duration = Duration::from_secs(86_400);
 
@@ -148,9 +148,9 @@ mod tests {
     fn a_retired_key_verifies_and_does_not_sign() {
         let signer = key(SigningAlgorithm::Es256, 100, false);
         let claims = serde_json::json!({});
-        let input = crate::protocol::jwt::signing_input(SigningAlgorithm::Es256, &signer.kid, "JWT", &claims);
+        let input = crate::protocol::keys::jwt::signing_input(SigningAlgorithm::Es256, &signer.kid, "JWT", &claims);
         let signature = signer.private.as_ref().unwrap().sign(input.as_bytes()).unwrap();
-        let jws = UnverifiedJws::parse(&crate::protocol::jwt::assemble(&input, &signature)).unwrap();
+        let jws = UnverifiedJws::parse(&crate::protocol::keys::jwt::assemble(&input, &signature)).unwrap();
         let retired = KeyRing(vec![Key { private: None, ..signer }]);
         assert!(retired.verifies(&jws));
         assert!(retired.signing_key(SigningAlgorithm::Es256, at(110)).is_none());

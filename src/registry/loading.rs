@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RegisteredClient, Registry};
-use crate::crypto::sealing::Sealer;
-use crate::protocol::claims::built_in_scopes;
-use crate::protocol::client_secret::SecretDigest;
-use crate::protocol::cors;
-use crate::protocol::redirect_uri::origin_of;
+use crate::keys::sealing::Sealer;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::registration::{self, Kind, assertion_issuer, catalogue as registered, extension_grant, provider};
-use crate::protocol::scope::Catalogue;
-use crate::protocol::secret::SecretText;
+use crate::protocol::token::claims::built_in_scopes;
+use crate::protocol::token::client_secret::SecretDigest;
+use crate::protocol::words::cors;
+use crate::protocol::words::redirect_uri::origin_of;
+use crate::protocol::words::scope::Catalogue;
+use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::catalogue::{CatalogueRow, CatalogueRows};
 use crate::store::clients::{ClientRow, SecretRow};
@@ -114,7 +114,7 @@ fn corrupt(what: &str, name: &str, problems: &[registration::Problem]) -> StoreE
 impl Registry {
     /// Whether scripts of `origin` may read answers about this client.
     pub fn client_shares_with(&self, client_id: &str, origin: &str) -> bool {
-        let client = self.client(&crate::protocol::identifiers::ClientId::new(client_id));
+        let client = self.client(&crate::protocol::words::identifiers::ClientId::new(client_id));
         client.is_ok_and(|client| client.is_some_and(|client| cors::allowed_origin(&client.client, origin)))
     }
 

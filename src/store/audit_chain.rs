@@ -15,11 +15,12 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::column;
 use crate::clock::Clock;
-use crate::protocol::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
-use crate::protocol::hex;
-use crate::protocol::identifiers::{ClientId, Subject};
-use crate::protocol::instant::{Day, Instant};
+use crate::protocol::audit::audit_chain;
+use crate::protocol::audit::audit_chain::{AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
 use crate::protocol::registration::timestamp;
+use crate::protocol::words::hex;
+use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Debug)]
 pub(super) struct Chains(Arc<Shared>);

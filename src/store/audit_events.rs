@@ -13,10 +13,10 @@ use super::audit_chain::{Together, head, stored};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
-use crate::protocol::audit_chain::{AuditRow, COMMAND, Hash, Head};
-use crate::protocol::grant::Grant;
-use crate::protocol::identifiers::{ClientId, Sid, Subject};
-use crate::protocol::instant::{Day, Instant};
+use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::words::instant::{Day, Instant};
 
 /// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
 #[derive(Clone, Debug, Default)]

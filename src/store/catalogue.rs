@@ -12,7 +12,7 @@ use super::clients::{SecretRow, Versioned, registry_version, secret};
 use super::error::StoreError;
 use super::values::column;
 use crate::protocol::registration::Kind;
-use crate::protocol::secret::SecretBytes;
+use crate::protocol::words::secret::SecretBytes;
 
 fn kind_of(word: &str) -> Result<Kind, StoreError> {
     let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::Store;
 use super::error::StoreError;
 use super::values::{client_id, column, id};
-use crate::protocol::identifiers::ClientId;
-use crate::protocol::instant::Instant;
-use crate::protocol::secret::SecretBytes;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientRow {

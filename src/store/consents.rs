@@ -7,9 +7,9 @@ use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{client_id, column};
-use crate::protocol::consent::Consent;
-use crate::protocol::identifiers::{ClientId, Subject};
-use crate::protocol::instant::Instant;
+use crate::protocol::authorize::consent::Consent;
+use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::instant::Instant;
 
 /// A remembered consent.
 #[derive(Clone, Debug, PartialEq, Eq)]

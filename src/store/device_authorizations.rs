@@ -13,12 +13,12 @@ use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::{column, sign_in, tenant_text};
-use crate::protocol::device_code::{DeviceDecision, PollFacts};
-use crate::protocol::epochs::SessionEpochs;
-use crate::protocol::identifiers::{ClientId, GrantId};
-use crate::protocol::instant::Instant;
-use crate::protocol::scope::ScopeSet;
-use crate::protocol::session::SignIn;
+use crate::protocol::device::device_code::{DeviceDecision, PollFacts};
+use crate::protocol::words::epochs::SessionEpochs;
+use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::session::SignIn;
 
 /// A device authorization to be.
 #[derive(Clone, Debug)]

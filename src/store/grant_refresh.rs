@@ -12,9 +12,9 @@ use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
 use super::values::column;
-use crate::protocol::client::RefreshTokenUsage;
-use crate::protocol::identifiers::ClientId;
-use crate::protocol::refresh_token::RefreshHandle;
+use crate::protocol::token::refresh_token::RefreshHandle;
+use crate::protocol::words::client::RefreshTokenUsage;
+use crate::protocol::words::identifiers::ClientId;
 
 /// A refresh to be.
 #[derive(Clone, Copy, Debug)]

@@ -13,13 +13,13 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{client_id, column, id, sign_in, tenant_text};
-use crate::protocol::claims::ClaimNames;
-use crate::protocol::epochs::Epochs;
-use crate::protocol::grant::Grant;
-use crate::protocol::identifiers::{ClientId, GrantId, Subject};
-use crate::protocol::instant::{Day, Instant};
-use crate::protocol::scope::{OFFLINE_ACCESS, ScopeSet};
-use crate::protocol::session::SignIn;
+use crate::protocol::token::claims::ClaimNames;
+use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::{ClientId, GrantId, Subject};
+use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::words::session::SignIn;
 
 /// A grant to be, as the code carried it.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::{column, id};
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 /// What the once-a-second read of every process learns.
 #[derive(Clone, Debug, PartialEq, Eq)]

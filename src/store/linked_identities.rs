@@ -10,9 +10,9 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{CurrentUser, current};
 use super::values::{column, subject, tenant_text};
-use crate::protocol::epochs::SessionEpochs;
-use crate::protocol::identifiers::{ClientId, Subject, TenantName};
-use crate::protocol::instant::Instant;
+use crate::protocol::words::epochs::SessionEpochs;
+use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::words::instant::Instant;
 
 /// One identity elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::Store;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
-use crate::protocol::instant::Day;
+use crate::protocol::words::instant::Day;
 
 /// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are alive.
 const PARTITIONS_PER_LIFETIME: i32 = 8;

@@ -9,9 +9,9 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::sessions::others;
 use super::values::column;
-use crate::protocol::identifiers::{Sid, Subject};
-use crate::protocol::instant::Day;
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::instant::Day;
+use crate::protocol::words::secret::SecretText;
 
 /// A change to be.
 #[derive(Clone, Copy, Debug)]

@@ -24,8 +24,8 @@ use super::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
 use crate::permits::Permits;
-use crate::protocol::audit_chain::Head;
-use crate::protocol::secret::SecretText;
+use crate::protocol::audit::audit_chain::Head;
+use crate::protocol::words::secret::SecretText;
 
 /// How long a request waits for its place in the lane.
 const LANE_PATIENCE: Duration = Duration::from_millis(250);

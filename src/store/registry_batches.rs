@@ -10,9 +10,9 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::users::{self, UserRow};
 use super::values::{column, subject, tenant_text};
-use crate::protocol::identifiers::{ClientId, Subject};
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::user::UserEntry;
+use crate::protocol::words::identifiers::{ClientId, Subject};
 
 #[derive(Clone, Debug)]
 pub struct FoundUser {

@@ -18,9 +18,9 @@ use super::error::StoreError;
 use super::registry_batches::PutClient;
 use super::users::{self, NewUser, UserRow};
 use super::values::{column, tenant_text};
-use crate::protocol::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::registration::Kind;
-use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
 const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING clock_timestamp() AS now";

@@ -5,7 +5,7 @@ use std::slice;
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use crate::protocol::instant::Day;
+use crate::protocol::words::instant::Day;
 
 const INSERT: &str = "
 WITH revoked AS (

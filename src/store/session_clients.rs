@@ -7,8 +7,8 @@ use postgres::Row;
 use super::Store;
 use super::error::StoreError;
 use super::values::{client_id, column, sid, subject};
-use crate::protocol::identifiers::{ClientId, Sid, Subject};
-use crate::protocol::instant::Day;
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::words::instant::Day;
 
 // A row that a call was due for already means that the client was told of an end that was not the session's (its own
 // revocation): it has signed the person in anew and wants to hear of the next. A row as it should be is left alone, not

@@ -12,11 +12,11 @@ use super::error::StoreError;
 use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
 use super::values::{column, sid, subject, tenant, tenant_text};
-use crate::protocol::epochs::SessionEpochs;
-use crate::protocol::identifiers::{Sid, Subject, TenantName};
-use crate::protocol::instant::{Day, Instant};
-use crate::protocol::liveness::SessionFooting;
-use crate::protocol::session::Session;
+use crate::protocol::words::epochs::SessionEpochs;
+use crate::protocol::words::identifiers::{Sid, Subject, TenantName};
+use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::liveness::SessionFooting;
+use crate::protocol::words::session::Session;
 
 /// A session as stored.
 #[derive(Clone, Debug, PartialEq)]

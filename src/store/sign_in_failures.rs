@@ -8,7 +8,7 @@ use postgres::Row;
 use super::Store;
 use super::error::StoreError;
 use super::values::column;
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::clients::{Versioned, registry_version};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::column;
-use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::key_schedule::{KeyTimes, ScheduledKey};
-use crate::protocol::secret::SecretBytes;
+use crate::protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SigningKeyRow {

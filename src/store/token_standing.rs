@@ -7,11 +7,11 @@ use super::Store;
 use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::column;
-use crate::protocol::access_token::{AccessToken, StandsOn};
-use crate::protocol::epochs::Epochs;
-use crate::protocol::identifiers::Sid;
-use crate::protocol::instant::Instant;
-use crate::protocol::liveness::{GrantFacts, LivenessFacts, SessionFacts};
+use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 
 /// What was found. An absent row is `None`: what a token names and is not there makes it dead.
 #[derive(Clone, Debug, PartialEq)]

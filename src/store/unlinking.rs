@@ -8,7 +8,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::sid;
 use super::{Store, linked_identities, sessions};
-use crate::protocol::identifiers::{Sid, Subject};
+use crate::protocol::words::identifiers::{Sid, Subject};
 
 /// An identity to unlink.
 #[derive(Clone, Copy, Debug)]

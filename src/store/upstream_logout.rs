@@ -8,10 +8,10 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, sid, subject};
 use super::{Store, used_assertions};
-use crate::protocol::identifiers::{Sid, Subject};
-use crate::protocol::instant::Day;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::logout_token::LogoutNotice;
+use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::instant::Day;
 
 /// A session that came from upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::error::StoreError;
 use super::values::column;
 use super::{Store, used_assertions};
-use crate::protocol::identifiers::Sid;
-use crate::protocol::instant::{Day, Instant};
+use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::instant::{Day, Instant};
 
 /// What is kept of the sign-in upstream that a session came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

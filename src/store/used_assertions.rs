@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::error::StoreError;
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 const INSERT: &str = "
 INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)

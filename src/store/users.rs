@@ -9,10 +9,10 @@ use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::values::{column, subject, tenant, tenant_text};
-use crate::protocol::epochs::{Epochs, SessionEpochs};
-use crate::protocol::identifiers::{ClientId, Subject, TenantName};
-use crate::protocol::secret::SecretText;
-use crate::protocol::user::User;
+use crate::protocol::words::epochs::{Epochs, SessionEpochs};
+use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::user::User;
 
 /// A user as stored.
 #[derive(Clone, Debug, PartialEq)]

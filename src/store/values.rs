@@ -7,9 +7,9 @@ use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use super::error::StoreError;
-use crate::protocol::identifiers::{ClientId, Sid, Subject, TenantName};
-use crate::protocol::instant::{Day, Instant};
-use crate::protocol::session::SignIn;
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
+use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::session::SignIn;
 
 type Fault = Box<dyn Error + Sync + Send>;
 

@@ -5,7 +5,7 @@ use postgres::Row;
 use super::Store;
 use super::error::StoreError;
 use super::values::column;
-use crate::protocol::weak_settings::{NAMED_CLIENTS, WeakSetting, WeakUse};
+use crate::protocol::registration::weak_settings::{NAMED_CLIENTS, WeakSetting, WeakUse};
 
 const WEAK_SETTINGS: &str = "
 SELECT w.setting, count(*) AS clients, (array_agg(c.client_id ORDER BY c.client_id))[1:$1::int4] AS client_ids

@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use gatepost::http::{Body, Refused, Request, Response};
-use gatepost::protocol::forwarded::loopback_proxies;
+use gatepost::protocol::words::forwarded::loopback_proxies;
 use gatepost::server::{ServerSettings, ServerStats, run};
 
 use crate::serving::{Wire, connect, wait_for};

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gatepost::protocol::instant::Day;
+use gatepost::protocol::words::instant::Day;
 use gatepost::store::audit_events;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use gatepost::crypto::random;
+use gatepost::keys::random;
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use gatepost::protocol::identifiers::{Sid, Subject};
+use gatepost::protocol::words::identifiers::{Sid, Subject};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::unlinking::{Unlinked, Unlinking, unlink};
 use serde_json::{Value, json};

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use gatepost::app::{App, Extensions};
 use gatepost::cli::serve::database_settings;
 use gatepost::config::{Config, Source};
-use gatepost::crypto::master::{MasterSecret, Purpose};
-use gatepost::protocol::identifiers::ClientId;
+use gatepost::keys::master::{MasterSecret, Purpose};
+use gatepost::protocol::words::identifiers::ClientId;
 use gatepost::store::Store;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;

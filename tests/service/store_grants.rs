@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use gatepost::crypto::random;
-use gatepost::protocol::claims::ClaimNames;
-use gatepost::protocol::client::RefreshTokenUsage;
-use gatepost::protocol::device_code::DeviceDecision;
-use gatepost::protocol::epochs::{Epochs, SessionEpochs};
-use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject};
-use gatepost::protocol::instant::Day;
-use gatepost::protocol::refresh_token::RefreshHandle;
-use gatepost::protocol::scope::ScopeSet;
-use gatepost::protocol::session::SignIn;
+use gatepost::keys::random;
+use gatepost::protocol::device::device_code::DeviceDecision;
+use gatepost::protocol::token::claims::ClaimNames;
+use gatepost::protocol::token::refresh_token::RefreshHandle;
+use gatepost::protocol::words::client::RefreshTokenUsage;
+use gatepost::protocol::words::epochs::{Epochs, SessionEpochs};
+use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
+use gatepost::protocol::words::instant::Day;
+use gatepost::protocol::words::scope::ScopeSet;
+use gatepost::protocol::words::session::SignIn;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice, NewDeviceGrant};
 use gatepost::store::grant_refresh::{self, NewRefresh, Refreshed};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost::protocol::instant::Day;
+use gatepost::protocol::words::instant::Day;
 use gatepost::store::StoreError;
 use gatepost::store::audit_events::{self, AuditEvent};
 use gatepost::store::partitions::{self, Horizons};

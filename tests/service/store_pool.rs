@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use gatepost::protocol::identifiers::Subject;
 use gatepost::protocol::registration::extension_grant::ExtensionGrant;
+use gatepost::protocol::words::identifiers::Subject;
 use gatepost::store::{DatabaseSettings, Store, StoreError, grant_functions, installation, users};
 use serde_json::{Map, json};
 

@@ -1,11 +1,11 @@
 //! The registry: changes are whole, versioned and audited.
 
-use gatepost::protocol::client::SigningAlgorithm;
-use gatepost::protocol::identifiers::ClientId;
-use gatepost::protocol::instant::Instant;
-use gatepost::protocol::key_schedule::KeyTimes;
+use gatepost::protocol::keys::key_schedule::KeyTimes;
 use gatepost::protocol::registration::Kind;
-use gatepost::protocol::secret::SecretBytes;
+use gatepost::protocol::words::client::SigningAlgorithm;
+use gatepost::protocol::words::identifiers::ClientId;
+use gatepost::protocol::words::instant::Instant;
+use gatepost::protocol::words::secret::SecretBytes;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::catalogue::{self, CatalogueRow};
 use gatepost::store::clients::{self, SecretRow};

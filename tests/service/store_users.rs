@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use gatepost::crypto::random;
-use gatepost::protocol::access_token::{AccessToken, Jti, StandsOn};
-use gatepost::protocol::epochs::SessionEpochs;
-use gatepost::protocol::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
-use gatepost::protocol::scope::ScopeSet;
-use gatepost::protocol::secret::SecretText;
-use gatepost::protocol::session::SignIn;
+use gatepost::keys::random;
+use gatepost::protocol::token::access_token::{AccessToken, Jti, StandsOn};
+use gatepost::protocol::words::epochs::SessionEpochs;
+use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use gatepost::protocol::words::scope::ScopeSet;
+use gatepost::protocol::words::secret::SecretText;
+use gatepost::protocol::words::session::SignIn;
 
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sessions::{self, SessionRenewal, SessionRow};
@@ -162,7 +162,7 @@ fn a_session_is_found_by_its_handle_alone_as_it_was_stored() {
     assert_eq!(found.session, session);
     assert_eq!(found.user.unwrap().username.as_deref(), Some("alice"));
     assert_eq!(sessions::find(&store, session.day, &[0; 32]).unwrap(), None);
-    let tomorrow = gatepost::protocol::instant::Day(session.day.0 + 1);
+    let tomorrow = gatepost::protocol::words::instant::Day(session.day.0 + 1);
     assert_eq!(sessions::find(&store, tomorrow, &handle_hash).unwrap(), None);
 }
 

@@ -1,6 +1,6 @@
 //! The table "What ends what" of the README: one test a row, one claim a cell, and beside each what must not end.
 
-use gatepost::protocol::identifiers::{ClientId, Subject};
+use gatepost::protocol::words::identifiers::{ClientId, Subject};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::consents;
 use serde_json::{Value, json};

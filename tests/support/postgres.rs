@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use gatepost::crypto::random;
-use gatepost::protocol::instant::{Day, Instant};
-use gatepost::protocol::secret::SecretText;
+use gatepost::keys::random;
+use gatepost::protocol::words::instant::{Day, Instant};
+use gatepost::protocol::words::secret::SecretText;
 use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::{DatabaseSettings, Store, installation, migrate};
 use postgres::{Client, NoTls};

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use demo_data::DemoData;
 use gatepost::config::Source;
-use gatepost::protocol::client::GrantType;
+use gatepost::protocol::words::client::GrantType;
 use listeners::Listening;
 use options::{Command, Options};
 use postgres::PrivatePostgres;

@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::functions::Functions;
 use super::secrets;
 use crate::cli::failure::Failure;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::identifiers::Subject;
+use crate::keys::sealing::Sealer;
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::document::Document;
@@ -16,7 +15,8 @@ use crate::protocol::registration::plan::{
     self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, UserEntry};
-use crate::protocol::secret::SecretText;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;

@@ -5,15 +5,15 @@ use std::fs;
 use sha2::{Digest, Sha256};
 
 use crate::config::environment_secret;
-use crate::crypto::random;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::client_secret::{DigestAlgorithm, SecretDigest};
-use crate::protocol::instant::Instant;
+use crate::keys::random;
+use crate::keys::sealing::Sealer;
 use crate::protocol::registration::Problem;
 use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource, check_own};
 use crate::protocol::registration::document::{Document, Entry};
 use crate::protocol::registration::plan::{GivenSecret, GivenSecrets};
-use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::clients::SecretRow;
 
 /// Fetches and hashes the secrets of each object of a document; the error holds every one that cannot be had.

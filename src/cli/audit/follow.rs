@@ -8,8 +8,8 @@ use super::print;
 use crate::cli::failure::Failure;
 use crate::cli::operator::Operator;
 use crate::cli::output;
-use crate::protocol::audit_chain::AuditRow;
-use crate::protocol::instant::Instant;
+use crate::protocol::audit::audit_chain::AuditRow;
+use crate::protocol::words::instant::Instant;
 use crate::store::audit_events::{self, EventFilter};
 use crate::store::{Store, StoreError, installation};
 

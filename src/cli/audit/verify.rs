@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use crate::protocol::audit_chain::Head;
-use crate::protocol::audit_heads::heads_in;
-use crate::protocol::audit_verification::{Finding, Verdict, Verification, Wrong};
+use crate::protocol::audit::audit_chain::Head;
+use crate::protocol::audit::audit_heads::heads_in;
+use crate::protocol::audit::audit_verification::{Finding, Verdict, Verification, Wrong};
 use crate::protocol::registration::timestamp;
 use crate::store::audit_events;
 

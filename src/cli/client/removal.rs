@@ -9,8 +9,8 @@ use crate::cli::failure::Failure;
 use crate::cli::operator::Operator;
 use crate::cli::output;
 use crate::cli::prompt::{self, YES};
-use crate::protocol::identifiers::ClientId;
 use crate::protocol::registration::Kind;
+use crate::protocol::words::identifiers::ClientId;
 use crate::store::clients;
 use crate::store::registry_writer::RegistryWriter;
 

@@ -11,10 +11,10 @@ use crate::cli::findings;
 use crate::cli::operator::Operator;
 use crate::cli::output;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
-use crate::protocol::finding::Finding;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::upstream::checkup::{Asked, SecretStanding, examine};
 use crate::protocol::upstream::external_url;
+use crate::protocol::words::finding::Finding;
 use crate::registry::Sealers;
 
 pub(in crate::cli) const TEST: Command = Command {

@@ -15,10 +15,11 @@ use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output::{self, time};
 use crate::cli::reading::unread;
-use crate::crypto::key_import::{self, ImportedKey};
-use crate::crypto::master::Purpose;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::secret::SecretText;
+use crate::keys::key_import;
+use crate::keys::key_import::ImportedKey;
+use crate::keys::master::Purpose;
+use crate::keys::sealing::Sealer;
+use crate::protocol::words::secret::SecretText;
 use crate::store::registry_writer::RegistryWriter;
 
 pub(in crate::cli) const IMPORT: Command = Command {

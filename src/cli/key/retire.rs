@@ -11,11 +11,11 @@ use crate::cli::command::{Command, Run};
 use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output;
-use crate::crypto::master::Purpose;
-use crate::crypto::sealing::Sealer;
-use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::key_schedule::current;
-use crate::protocol::nearest::hint;
+use crate::keys::master::Purpose;
+use crate::keys::sealing::Sealer;
+use crate::protocol::keys::key_schedule::current;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::nearest::hint;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::SigningKeyRow;
 

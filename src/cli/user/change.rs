@@ -9,9 +9,9 @@ use crate::cli::failure::Failure;
 use crate::cli::operator::{Operator, audit_event};
 use crate::cli::output;
 use crate::cli::prompt::{self, YES};
-use crate::protocol::identifiers::TenantName;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::is_possible_claim;
+use crate::protocol::words::identifiers::TenantName;
 use crate::store::registry_writer::{RegistryWriter, UserChange};
 use crate::store::users::UserRow;
 

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::claims::is_personal;
-use crate::protocol::identifiers::TenantName;
 use crate::protocol::registration::plan::FieldChange;
+use crate::protocol::token::claims::is_personal;
+use crate::protocol::words::identifiers::TenantName;
 use crate::store::users::{NewUser, UserRow};
 
 const WITHHELD: &str = "(withheld)";

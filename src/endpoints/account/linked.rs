@@ -8,24 +8,26 @@ use super::draw::draw;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::authorize::form_tokens;
+use crate::endpoints::authorize::form_tokens::Form;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::sealed_address;
+use crate::endpoints::authorize::visit::Visit;
 use crate::endpoints::cookies;
-use crate::endpoints::external::{self, Purpose};
-use crate::endpoints::form_tokens::{self, Form};
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::sealed_address;
-use crate::endpoints::visit::Visit;
+use crate::endpoints::upstream;
+use crate::endpoints::upstream::Purpose;
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::link::LinkView;
-use crate::protocol::lengths;
-use crate::protocol::parameters::Parameters;
-use crate::protocol::reason::Reason;
+use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::protocol::upstream::link::{self, LinkOffer, OfferProblem};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Linked, LinkedIdentity, NewLink};
@@ -119,7 +121,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
         let visit = Visit::resume(app, sealed_address::seal(app, purpose))?;
         return Ok(answers::see_other(visit.page(app, "/login")));
     }
-    match external::depart(app, request, Purpose::Link(present), name)? {
+    match upstream::depart(app, request, Purpose::Link(present), name)? {
         Ok(response) => Ok(response),
         Err(problem) => not_arrived(app, request, present, name, &problem),
     }

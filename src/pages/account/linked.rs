@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{AccountView, at, form};
 use crate::pages::frame::about;
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 /// An account elsewhere that is linked.
 #[derive(Clone, Copy, Debug)]

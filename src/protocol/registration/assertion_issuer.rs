@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::protocol::client::SigningAlgorithm;
-use crate::protocol::identifiers::TenantName;
-use crate::protocol::key_set::KeySet;
-use crate::protocol::scope::ScopeSet;
+use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::scope::ScopeSet;
 
 use super::keys::jwks;
 use super::names::{plain_name, token_name};

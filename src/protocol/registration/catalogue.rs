@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::protocol::scope::{RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind};
+use crate::protocol::words::scope::{RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind};
 
 use super::names::{BUILT_IN_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name};
 use super::walker::{Check, Walker, expected};

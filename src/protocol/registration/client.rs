@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::protocol::client::{
+use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
 };
-use crate::protocol::identifiers::{ClientId, TenantName};
-use crate::protocol::redirect_uri;
-use crate::protocol::response_mode::ResponseMode;
-use crate::protocol::response_type::ResponseType;
-use crate::protocol::scope::ScopeSet;
-use crate::protocol::web_url::WebUrl;
+use crate::protocol::words::identifiers::{ClientId, TenantName};
+use crate::protocol::words::redirect_uri;
+use crate::protocol::words::response_mode::ResponseMode;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::web_url::WebUrl;
 
 use super::assertion_issuer::scope_names;
 use super::client_rules;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::protocol::client::{Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage};
-use crate::protocol::key_set::KeySet;
-use crate::protocol::response_mode::ResponseMode;
-use crate::protocol::response_type::ResponseType;
+use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::words::client::{Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage};
+use crate::protocol::words::response_mode::ResponseMode;
+use crate::protocol::words::response_type::ResponseType;
 
-use super::super::scope::OFFLINE_ACCESS;
-use super::super::session::LOCAL;
 use super::walker::Walker;
+use crate::protocol::words::scope::OFFLINE_ACCESS;
+use crate::protocol::words::session::LOCAL;
 
 /// Notes every contradiction, with the key to mend; looks for none where a value could not be read.
 #[rustfmt::skip]

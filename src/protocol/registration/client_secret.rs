@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use crate::protocol::hex;
-use crate::protocol::instant::Instant;
-use crate::protocol::secret::{SecretBytes, SecretText};
+use crate::protocol::words::hex;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 use super::names::display_text;
 use super::problem::Problem;

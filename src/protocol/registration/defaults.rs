@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::client::AccessTokenTyp;
+use crate::protocol::words::client::AccessTokenTyp;
 
 /// What an installation gives clients that do not say.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::client;
 use super::kind::Kind;
 use super::plan::Registered;
 use super::user::UserEntry;
-use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::words::identifiers::{Subject, TenantName};
 
 /// The document. Applied to the installation it came from, it changes nothing.
 pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -> Value {

@@ -1,6 +1,6 @@
 //! Extension grants of a document.
 
-use crate::protocol::client::GrantType;
+use crate::protocol::words::client::GrantType;
 
 use super::names::token_name;
 use super::walker::Walker;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::protocol::key_set::{KeySet, read};
+use crate::protocol::keys::key_set::{KeySet, read};
 
 use super::problem::Problem;
 use super::walker::Walker;

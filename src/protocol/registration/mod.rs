@@ -4,6 +4,10 @@
 //! `kind` is the table of what can be registered, `document` the whole, `client` and its neighbours the objects in it,
 //! `walker` the reading of one JSON object, `references` what only holds between objects.
 
+pub mod client_checkup;
+pub mod raster_image;
+pub mod weak_settings;
+
 pub mod assertion_issuer;
 pub mod catalogue;
 pub mod client;

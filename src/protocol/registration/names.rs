@@ -1,9 +1,9 @@
 //! What names may be made of.
 
-use crate::protocol::claims::is_reserved;
+use crate::protocol::token::claims::is_reserved;
 
 use super::problem::shown;
-use crate::protocol::nearest::hint;
+use crate::protocol::words::nearest::hint;
 
 /// Scopes that are there without being registered (OpenID Connect Core §5.4, §11).
 pub const BUILT_IN_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phone", "offline_access"];

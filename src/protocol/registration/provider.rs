@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::protocol::discovery::CONFIGURATION_PATH;
-use crate::protocol::identifiers::TenantName;
-use crate::protocol::scope::ScopeSet;
-use crate::protocol::web_url::WebUrl;
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::web_url::WebUrl;
 
-use super::super::session::LOCAL;
 use super::assertion_issuer::scope_names;
 use super::names::{display_text, own_claim, plain_name};
 use super::problem::Problem;
 use super::walker::{Walker, expected};
+use crate::protocol::words::session::LOCAL;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityProvider {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::protocol::client::GrantType;
+use crate::protocol::words::client::GrantType;
 
-use super::super::session::LOCAL;
 use super::client::CONFIDENTIAL;
 use super::document::Document;
 use super::kind::{Kind, Mention};
 use super::names::{BUILT_IN_SCOPES, not_registered};
 use super::problem::Problem;
+use crate::protocol::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
 

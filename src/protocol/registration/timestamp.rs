@@ -1,6 +1,6 @@
 //! Timestamps as people write them in a document (RFC 3339 §5.6).
 
-use crate::protocol::instant::Instant;
+use crate::protocol::words::instant::Instant;
 
 /// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap seconds refused.
 pub fn parse(text: &str) -> Option<Instant> {

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::protocol::identifiers::{Subject, TenantName};
-use crate::protocol::password;
-use crate::protocol::secret::SecretText;
+use crate::protocol::login::password;
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::secret::SecretText;
 
 use super::names::{is_invisible, own_claim, plain_name};
 use super::walker::Walker;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::localized_text::{LocalizedText, is_language_tag};
-use crate::protocol::nearest::hint;
+use crate::protocol::words::localized_text::{LocalizedText, is_language_tag};
+use crate::protocol::words::nearest::hint;
 
 use super::problem::{Problem, shown};
 

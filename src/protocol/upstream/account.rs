@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::super::identifiers::TenantName;
 use super::super::registration::provider::IdentityProvider;
 use super::super::registration::user::is_possible_claim;
-use super::super::user::User;
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::user::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -99,8 +99,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::super::registration::provider;
-    use super::super::super::samples;
     use super::*;
+    use crate::protocol::words::samples;
 
     fn registered(more: Value) -> IdentityProvider {
         let document = json!({"name": "corp", "issuer": "https://login.example.com", "client_id": "gatepost"});

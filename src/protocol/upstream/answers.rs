@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::super::lengths;
-use super::super::parameters::Parameters;
 use super::super::registration::provider::IdentityProvider;
-use super::super::secret::SecretText;
 use super::{UpstreamProblem, shown};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::secret::SecretText;
 
 /// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC 6749 §2.3.1).
 pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {

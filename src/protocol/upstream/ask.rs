@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::super::authorize_request::{AuthorizeRequest, Ending};
-use super::super::authorize_response::with_query;
 use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use super::round_trip::RoundTrip;
+use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::protocol::authorize::authorize_response::with_query;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
@@ -115,10 +115,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::super::super::parameters::Parameters;
     use super::super::super::registration::provider;
-    use super::super::super::samples::{changed, round_trip};
     use super::*;
+    use crate::protocol::words::parameters::Parameters;
+    use crate::protocol::words::samples::{changed, round_trip};
 
     fn address(changes: Value, ask: &Ask) -> String {
         let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid email",

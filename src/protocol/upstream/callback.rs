@@ -1,10 +1,10 @@
 //! What a provider sends the browser back with (RFC 6749 §4.1.2, OpenID Connect Core §3.1.2.6, RFC 9207). Everything but
 //! `state`, which finds the round trip.
 
-use super::super::lengths;
-use super::super::parameters::Parameters;
-use super::super::secret::SecretText;
 use super::{UpstreamProblem, shown};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::secret::SecretText;
 
 const READ: [&str; 5] = ["code", "error", "error_description", "iss", "state"];
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::finding::Finding;
-use super::super::key_set::KeySet;
 use super::super::registration::provider::IdentityProvider;
 use super::PromptValues;
 use super::metadata::{UpstreamMetadata, address};
+use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::words::finding::Finding;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretStanding {
@@ -157,12 +157,12 @@ fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::super::client::SigningAlgorithm;
-    use super::super::super::finding::Verdict;
-    use super::super::super::jwks::PublicKey;
     use super::super::super::registration::provider;
-    use super::super::super::samples::changed;
     use super::*;
+    use crate::protocol::keys::jwks::PublicKey;
+    use crate::protocol::words::client::SigningAlgorithm;
+    use crate::protocol::words::finding::Verdict;
+    use crate::protocol::words::samples::changed;
 
     fn provider(changes: &Value) -> IdentityProvider {
         let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost"});

@@ -3,11 +3,11 @@
 //! that its answer leads to must be of the right tenant. The account page is everybody's: it names none that is kept from
 //! it, and none that leads to no client.
 
-use super::super::client::Client;
-use super::super::identifiers::TenantName;
 use super::super::registration::provider::IdentityProvider;
-use super::super::scope::Catalogue;
-use super::super::session::{LOCAL, Session};
+use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::scope::Catalogue;
+use crate::protocol::words::session::{LOCAL, Session};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
@@ -93,9 +93,9 @@ impl Choices {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::authorize_request::fixtures::{catalogue_with_tenants, client, identity_provider};
-    use super::super::super::samples::session;
     use super::*;
+    use crate::protocol::authorize::authorize_request::fixtures::{catalogue_with_tenants, client, identity_provider};
+    use crate::protocol::words::samples::session;
 
     /// Five providers: two for everybody, one switched off, one each of two tenants.
     fn catalogue() -> Catalogue {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::super::acr_values::SIGNED_IN;
-use super::super::claim_shape::{PROFILE, shaped};
-use super::super::claims::is_reserved;
 use super::super::registration::names::display_text;
 use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use super::is_identifier;
+use crate::protocol::token::claims::is_reserved;
+use crate::protocol::words::acr_values::SIGNED_IN;
+use crate::protocol::words::claim_shape::{PROFILE, shaped};
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
 const LONGEST_VALUE: usize = 8_192;

@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value};
 
-use super::super::assertion::{is_type, numeric_date};
-use super::super::client::SigningAlgorithm;
-use super::super::instant::Instant;
-use super::super::jwt::half_hash;
-use super::super::named::named;
-use super::super::secret::SecretText;
 use super::{OLDEST, SKEW, identifier};
+use crate::protocol::keys::jwt::half_hash;
+use crate::protocol::token::assertion::{is_type, numeric_date};
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::named::named;
+use crate::protocol::words::secret::SecretText;
 
 /// How many `amr` values are kept; how long each may be. They travel in codes, which are bounded.
 const MOST_AMR: usize = 10;
@@ -138,9 +138,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::jwt::ID_TOKEN_TYP;
-    use super::super::super::samples::{NOW, changed};
     use super::*;
+    use crate::protocol::keys::jwt::ID_TOKEN_TYP;
+    use crate::protocol::words::samples::{NOW, changed};
 
     const ISSUER: &str = "https://up.example";
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::identifiers::Sid;
-use super::super::instant::Instant;
 use super::super::registration::names::is_invisible;
-use super::super::session::{LOCAL, Session};
+use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::session::{LOCAL, Session};
 
 /// How long after a sign-in linking may begin: whoever finds a browser unattended must not add a way in for themselves.
 pub const FRESH_SIGN_IN: Duration = Duration::from_secs(300);

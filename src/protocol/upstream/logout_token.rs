@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::super::instant::Instant;
-use super::super::logout_token::EVENT;
 use super::id_token::{TokenProblem, check_parties, check_times};
 use super::{OLDEST, SKEW, identifier};
+use crate::protocol::logout::logout_token::EVENT;
+use crate::protocol::words::instant::Instant;
 
 /// A logout token that holds. Whom it is about, `sub` and `sid` say: at least one of the two is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::jwt::LOGOUT_TOKEN_TYP;
-    use super::super::super::samples::{NOW, changed};
     use super::super::id_token::check_typ;
     use super::*;
+    use crate::protocol::keys::jwt::LOGOUT_TOKEN_TYP;
+    use crate::protocol::words::samples::{NOW, changed};
 
     fn judged(changes: &Value) -> Result<LogoutNotice, TokenProblem> {
         let (issuer, now) = ("https://up.example", NOW.seconds());

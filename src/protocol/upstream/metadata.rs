@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::super::client::SigningAlgorithm;
 use super::super::discovery::{CONFIGURATION_PATH, endpoint_url};
-use super::super::web_url::WebUrl;
 use super::shown;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamMetadata {
@@ -124,8 +124,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::samples::changed;
     use super::*;
+    use crate::protocol::words::samples::changed;
 
     const ISSUER: &str = "https://login.example.com/realms/corp";
 

@@ -1,5 +1,7 @@
 //! We as a client of somebody else's provider: what is asked there, what comes back, and how far it is believed.
 
+pub mod outbound_address;
+
 pub mod account;
 pub mod answers;
 mod ask;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::discovery::endpoint_url;
-use super::secret::SecretText;
+use crate::protocol::words::secret::SecretText;
 use id_token::IdTokenFacts;
 
 pub use ask::{Ask, PromptValues};

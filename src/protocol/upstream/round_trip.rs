@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::identifiers::Sid;
-use super::super::instant::Instant;
-use super::super::secret::SecretText;
+use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::SecretText;
 
 /// How long somebody may be away.
 pub const LIFETIME: Duration = Duration::from_secs(600);
@@ -76,8 +76,8 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::samples;
     use super::*;
+    use crate::protocol::words::samples;
 
     #[test]
     fn ten_minutes_are_the_limit() {

@@ -1,11 +1,11 @@
 //! What becomes of a sign-in that failed upstream: another try on the login page, an answer to the client, or a page that
 //! says no. Words of the provider's own go nowhere but into the log.
 
-use super::super::authorize_request::Refusal;
-use super::super::errors::AuthorizeErrorCode;
-use super::super::reason::Reason;
 use super::UpstreamProblem;
 use super::choices::Choices;
+use crate::protocol::authorize::authorize_request::Refusal;
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::reason::Reason;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WayOut {

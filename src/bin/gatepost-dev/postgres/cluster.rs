@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use gatepost::protocol::hex;
+use gatepost::protocol::words::hex;
 use sha2::{Digest, Sha256};
 
 use super::super::project::{Project, let_others_pass, trouble_with};

@@ -17,9 +17,9 @@ use super::kind::Kind;
 use super::problem::Problem;
 use super::references::Stored;
 use super::user::UserEntry;
-use crate::protocol::client_secret::SecretDigest;
-use crate::protocol::identifiers::Subject;
-use crate::protocol::secret::SecretText;
+use crate::protocol::token::client_secret::SecretDigest;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::secret::SecretText;
 
 pub use removal::Pruning;
 

@@ -8,7 +8,7 @@ use super::super::document::Document;
 use super::super::kind::{Kind, Mention};
 use super::super::problem::{Problem, shown};
 use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
-use crate::protocol::identifiers::Subject;
+use crate::protocol::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.
 #[derive(Clone, Debug, Default)]

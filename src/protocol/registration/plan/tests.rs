@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::protocol::identifiers::TenantName;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::user::Credential;
+use crate::protocol::words::identifiers::TenantName;
 
 fn registered() -> Registered {
     let object =

@@ -10,7 +10,7 @@ use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
 use super::removal::Pruning;
 use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
-use crate::protocol::identifiers::{Subject, TenantName};
+use crate::protocol::words::identifiers::{Subject, TenantName};
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
 /// somebody else's.

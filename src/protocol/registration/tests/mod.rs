@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::client::*;
-use crate::protocol::response_type::ResponseType;
-use crate::protocol::samples::{self, changed};
+use crate::protocol::words::client::*;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::samples;
+use crate::protocol::words::samples::changed;
 
 use super::client::from_json as client_from_json;
 use super::client_secret::SecretMaterial;

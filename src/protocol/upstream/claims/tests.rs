@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::super::registration::provider;
-use super::super::super::samples::changed;
 use super::*;
+use crate::protocol::words::samples::changed;
 
 fn provider(changes: Value) -> IdentityProvider {
     let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid"});

@@ -1,0 +1,84 @@
+//! Who is signed in with the browser that sent a request.
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::cookies;
+use crate::endpoints::cookies::SessionHandle;
+use crate::http::Request;
+use crate::pages::frame::Account;
+use crate::protocol::words::acr_values::AcrValues;
+use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::Session;
+use crate::protocol::words::session::SignIn;
+use crate::store::sessions::{self, FoundSession, SessionRow};
+use crate::store::users::UserRow;
+
+/// A live session: not ended, not run out, its user there and enabled, nothing revoked since.
+#[derive(Clone, Debug)]
+pub struct PresentSession {
+    /// The cookie's handle; ties forms to this session.
+    pub handle: SessionHandle,
+    /// The row.
+    pub row: SessionRow,
+    /// Its user.
+    pub user: UserRow,
+    /// What `session_state` is made of; `None` when this browser sent none.
+    pub browser_state: Option<SecretText>,
+}
+
+impl PresentSession {
+    /// The session of this browser; `None` when there is none that lives.
+    pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
+        let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(None) };
+        PresentSession::read(app, handle, cookies::browser_state(&app.config, request))
+    }
+
+    /// The same session as it is stored now.
+    pub fn read_again(&self, app: &App) -> Result<Option<PresentSession>, Failure> {
+        PresentSession::read(app, self.handle.clone(), self.browser_state.clone())
+    }
+
+    fn read(
+        app: &App,
+        handle: SessionHandle,
+        browser_state: Option<SecretText>,
+    ) -> Result<Option<PresentSession>, Failure> {
+        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
+        let stands = found.facts().stands(app.now());
+        let FoundSession { session, user, .. } = found;
+        Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
+    }
+
+    /// As the core sees it.
+    pub fn to_core(&self) -> Session {
+        self.row.to_core()
+    }
+
+    /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.
+    pub fn sign_in(&self, sid: Option<&Sid>, wanted: &AcrValues) -> SignIn {
+        let named = wanted.identity_provider.is_some();
+        SignIn {
+            subject: self.user.sub.clone(),
+            sid: sid.cloned(),
+            tenant: self.row.tenant.clone(),
+            identity_provider: named.then(|| self.row.identity_provider.clone()),
+            auth_time: self.row.auth_time,
+            amr: self.row.amr.clone(),
+            acr: self.row.acr.clone(),
+        }
+    }
+
+    /// Who that is, as pages show it.
+    pub fn account(&self) -> Account<'_> {
+        Account { name: self.display_name(), username: self.user.username.as_deref().unwrap_or_default() }
+    }
+
+    /// What the person is called: the `name` claim, else the user name; without one, what they are called elsewhere.
+    pub fn display_name(&self) -> &str {
+        let claim =
+            |name| self.user.claims.get(name).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+        let given = claim("name").or(self.user.username.as_deref());
+        given.or_else(|| claim("preferred_username")).or_else(|| claim("email")).unwrap_or(self.user.sub.as_str())
+    }
+}

@@ -1,0 +1,318 @@
+//! Somebody on the way through our pages: for a client's authorization request, for a device of theirs, or to their own
+//! account. What was asked travels sealed in the address of each page, and is opened, validated and decided upon anew at every
+//! step: what was asked is in it, who signed in and what they agreed to is not.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::granted::Granted;
+use super::id_token_hint;
+use super::present_session::PresentSession;
+use super::sealed_address::{self, Opened};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::client_view::{client_view, logo_address};
+use crate::endpoints::device;
+use crate::http::{Request, Response};
+use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
+use crate::protocol::authorize::authorize_request;
+use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRequest, Ending, Refusal};
+use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
+use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_allowed};
+use crate::protocol::upstream::choices::{Choices, Place};
+use crate::protocol::words::acr_values::{AcrValues, named_tenant};
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::session::LOCAL;
+use crate::registry::{RegisteredClient, Snapshot};
+use crate::store::consents::{self, ConsentRow};
+use crate::store::device_authorizations;
+
+/// A request that may go on, and what it was judged against.
+pub struct Visit {
+    /// The request, sealed: a page's `r` parameter.
+    pub sealed: String,
+    /// The request, validated just now.
+    pub request: AuthorizeRequest,
+    /// Who asked; nobody where they came for their own account.
+    pub client: Option<Arc<RegisteredClient>>,
+    /// The address of its logo.
+    logo: Option<String>,
+    /// What is registered.
+    pub snapshot: Arc<Snapshot>,
+}
+
+/// What a step leads to.
+pub enum Next {
+    /// The sign-in page.
+    Login,
+    /// Straight to that identity provider: the request names it, or there is no other way.
+    Upstream(String),
+    /// The sign-in page, offering the present account.
+    SelectAccount,
+    /// The page that asks whether the client, or the device, may have what it asks for.
+    Consent {
+        /// Whether agreeing may be remembered.
+        may_remember: bool,
+    },
+    /// What the visit ends with.
+    Answer(Response),
+}
+
+impl Visit {
+    /// Takes in a request as a client sent it.
+    pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+        let known = SealedPurpose::Authorize(authorize_request::known(parameters));
+        let Opened { request, sealed } = sealed_address::seal(app, known);
+        let visit = Visit::of_client(app, parameters, request.received_at, sealed)?;
+        if visit.sealed.len() > lengths::SEALED_REQUEST {
+            return Err(visit.too_long());
+        }
+        if let (Some(name), Some(client_id)) = (&visit.request.acr_values.dropped_identity_provider, visit.client_id())
+        {
+            let name = name.escape_default();
+            log::info!("client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored");
+            app.dropped_identity_providers.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(visit)
+    }
+
+    /// Takes in the code of a device. `None` when none waits under it that may still have what it asked for.
+    pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
+        let Opened { request, sealed } = sealed_address::seal(app, SealedPurpose::Device(user_code.clone()));
+        Visit::of_device(app, user_code, request.received_at, sealed)
+    }
+
+    /// Goes on with a request of which the seal was opened, validated as if it came now.
+    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+        let Opened { request: SealedRequest { received_at, purpose }, sealed } = opened;
+        match purpose {
+            SealedPurpose::Authorize(parameters) => Visit::of_client(app, &parameters, received_at, sealed),
+            SealedPurpose::Device(user_code) => Visit::of_device(app, user_code, received_at, sealed)?
+                .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided)),
+            SealedPurpose::Account { tenant, ui_locales, anew, by_password } => {
+                let snapshot = app.registry.snapshot();
+                let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
+                let tenant = tenant?;
+                let identity_provider = by_password.then(|| String::from(LOCAL));
+                let acr_values = AcrValues { identity_provider, tenant, ..AcrValues::default() };
+                let ending = Ending::Account { anew };
+                let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
+                let request = AuthorizeRequest { ui_locales, ..request };
+                Ok(Visit { sealed, request, client: None, logo: None, snapshot })
+            }
+            SealedPurpose::Link(_)
+            | SealedPurpose::Unlink { .. }
+            | SealedPurpose::Logout(_)
+            | SealedPurpose::SignedOut(_) => Err(sealed_address::invalid()),
+        }
+    }
+
+    fn of_client(app: &App, parameters: &Parameters, received_at: Instant, sealed: String) -> Result<Visit, Failure> {
+        let unknown = || AuthorizeError::Page { client_id: None, reason: Reason::UnknownClient, detail: None };
+        let client = app.registry.client(&authorize_request::client_id(parameters)?)?.ok_or_else(unknown)?;
+        let snapshot = app.registry.snapshot();
+        let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
+        let logo = logo_address(app, &client.client);
+        Ok(Visit { sealed, request, client: Some(client), logo, snapshot })
+    }
+
+    fn of_device(
+        app: &App,
+        user_code: UserCode,
+        received_at: Instant,
+        sealed: String,
+    ) -> Result<Option<Visit>, Failure> {
+        let hashes = device::hashes(app, &user_code);
+        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else { return Ok(None) };
+        let Some(client) = app.registry.client(&device.client_id)? else { return Ok(None) };
+        let snapshot = app.registry.snapshot();
+        let (registered, catalogue) = (&client.client, &snapshot.catalogue);
+        let is_served = registered.enabled
+            && registered.allows_grant(&GrantType::DeviceCode)
+            && is_still_allowed(&device.scope, registered, catalogue);
+        let acr_values = AcrValues::parse(device.acr_values.as_deref(), registered, catalogue);
+        let Some(acr_values) = acr_values.ok().filter(|_| is_served) else { return Ok(None) };
+        let ending = Ending::Device(user_code);
+        let request = AuthorizeRequest::of_our_own(Some(registered), ending, acr_values, received_at);
+        let request = AuthorizeRequest { scope: device.scope, ..request };
+        Ok(Some(Visit { sealed, request, client: Some(client), logo: None, snapshot }))
+    }
+
+    /// Decides what comes next, with what is stored now, and does it where nobody need be asked.
+    pub fn next(
+        &self,
+        app: &App,
+        http: &Request,
+        present: Option<&PresentSession>,
+        step: Step,
+    ) -> Result<Next, Failure> {
+        let consent = match (&self.request.ending, present) {
+            (Ending::Client(_), Some(present)) => self.find_consent(app, present)?,
+            (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => None,
+        };
+        let Some((scope, present)) = (match self.judge(app, present, consent.as_ref(), &step)? {
+            Interaction::Proceed { scope } => present.map(|present| (scope, present)),
+            Interaction::Login { .. } => None,
+            Interaction::SelectAccount => return Ok(Next::SelectAccount),
+            Interaction::Consent { may_remember } => return Ok(Next::Consent { may_remember }),
+            Interaction::Refuse(refusal) => return Err(self.refuse(refusal)),
+        }) else {
+            return self.to_sign_in();
+        };
+        let answer = match (&self.request.ending, &self.client) {
+            (Ending::Client(path), Some(client)) => {
+                let agreed = matches!(step, Step::AfterConsent { .. });
+                let lapsed = consent.as_ref().is_some_and(|row| row.has_lapsed(app.now()));
+                let mut consent_epoch = consent.map_or(0, |row| row.epoch);
+                // Who allows anew, remembered or not, first ends what stood on a consent that has lapsed.
+                if agreed && lapsed && client.client.require_consent == Some(true) {
+                    let ended = consents::end_lapsed(&app.store, &present.user.sub, &client.client.client_id)?;
+                    consent_epoch = match ended {
+                        Some(epoch) => epoch,
+                        // Somebody was quicker, most likely they themselves.
+                        None => self.find_consent(app, present)?.map_or(0, |row| row.epoch),
+                    };
+                }
+                let epochs = present.row.epochs.at_client(client.epoch, consent_epoch);
+                Granted { visit: self, client, path, present, scope: &scope, epochs }.respond(app, http)?
+            }
+            (Ending::Device(_), Some(_)) => device::decide(app, http, self, present, DeviceDecision::Allowed, &scope)?,
+            (Ending::Account { anew }, _) => {
+                // How the account page is told that they were sent to sign in anew, and did.
+                let query = if *anew { "?signed_in=anew" } else { "" };
+                let account = format!("{}/account{query}", app.config.base_url.path());
+                answers::see_other(answers::speaking(account, self.ui_locales()))
+            }
+            (Ending::Client(_) | Ending::Device(_), None) => return self.to_sign_in(),
+        };
+        Ok(Next::Answer(answer))
+    }
+
+    /// What the request needs from this session; `consent` is what its user allowed the client before.
+    pub fn judge(
+        &self,
+        app: &App,
+        present: Option<&PresentSession>,
+        consent: Option<&ConsentRow>,
+        step: &Step,
+    ) -> Result<Interaction, Failure> {
+        Ok(decide(&Situation {
+            request: &self.request,
+            client: self.registration(),
+            catalogue: &self.snapshot.catalogue,
+            session: present.map(PresentSession::to_core).as_ref(),
+            consent: consent.filter(|row| !row.has_lapsed(app.now())).map(ConsentRow::to_core).as_ref(),
+            hinted_subject: self.hinted_subject(app)?.as_ref(),
+            step: step.clone(),
+            now: app.now(),
+        }))
+    }
+
+    /// Which ways to sign in this request has.
+    pub fn choices(&self) -> Choices {
+        let AcrValues { identity_provider, tenant, .. } = &self.request.acr_values;
+        let (client, catalogue) = (self.registration(), &self.snapshot.catalogue);
+        Choices::of(&Place { client, tenant: tenant.as_ref(), catalogue }, identity_provider.as_deref())
+    }
+
+    /// Where somebody signs in for this request; refused where nobody can.
+    pub fn to_sign_in(&self) -> Result<Next, Failure> {
+        let choices = self.choices();
+        if choices.is_empty() {
+            return Err(self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn)));
+        }
+        Ok(choices.only().map_or(Next::Login, |provider| Next::Upstream(provider.to_owned())))
+    }
+
+    /// Whether the request asks for a sign-in of its own, whatever session there is.
+    pub fn wants_fresh_sign_in(&self) -> bool {
+        let anew = matches!(self.request.ending, Ending::Account { anew: true });
+        anew || self.request.prompt.login || self.request.max_age == Some(0)
+    }
+
+    /// Whether it is a device's: no address leads past the page that asks for its code.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self.request.ending, Ending::Device(_))
+    }
+
+    /// Who asked; nobody where they came for their own account.
+    pub fn client_id(&self) -> Option<&ClientId> {
+        self.registration().map(|client| &client.client_id)
+    }
+
+    fn registration(&self) -> Option<&Client> {
+        self.client.as_ref().map(|client| &client.client)
+    }
+
+    /// `ui_locales`; empty where nobody asked for a language.
+    pub fn ui_locales(&self) -> &str {
+        self.request.ui_locales.as_deref().unwrap_or_default()
+    }
+
+    /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
+    /// there is told in that language.
+    pub fn page(&self, app: &App, page: &str) -> String {
+        answers::speaking(sealed_address::page(app, page, &self.sealed), self.ui_locales())
+    }
+
+    /// The client as pages show it.
+    pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
+        self.registration().map(|client| client_view(client, self.logo.as_deref(), language))
+    }
+
+    /// The response, with what its log line must say about the request.
+    pub fn noted(&self, mut response: Response) -> Response {
+        response.note.client_id = self.client_id().map(ToString::to_string);
+        response
+    }
+
+    /// A refusal, on its way to the client; or a page, where none waits for an answer through this browser.
+    pub fn refuse(&self, refusal: Refusal) -> Failure {
+        Failure::Authorize(self.request.refuse(refusal))
+    }
+
+    /// It is too long to go where it must.
+    pub fn too_long(&self) -> Failure {
+        self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong))
+    }
+
+    /// The person said no.
+    pub fn denied(&self) -> Failure {
+        self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+    }
+
+    /// A failure before anything is shown. With `prompt=none` nobody is there to read a page: a database that is away is told
+    /// to the client.
+    pub fn silent(&self, failure: Failure) -> Failure {
+        let is_outage =
+            matches!(&failure, Failure::Unavailable(error) if error.is_passing()) || matches!(failure, Failure::Busy);
+        if !self.request.prompt.none || !is_outage {
+            return failure;
+        }
+        self.refuse(Refusal::new(AuthorizeErrorCode::TemporarilyUnavailable, Reason::Unavailable))
+    }
+
+    /// What the user allowed this client before, lapsed or not.
+    pub fn find_consent(&self, app: &App, present: &PresentSession) -> Result<Option<ConsentRow>, Failure> {
+        let Some(client_id) = self.client_id() else { return Ok(None) };
+        Ok(consents::find(&app.store, &present.user.sub, client_id)?)
+    }
+
+    /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
+    fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
+        let Some(hint) = &self.request.unverified_id_token_hint else { return Ok(None) };
+        let claims = id_token_hint::claims(app, &self.snapshot, hint);
+        let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
+        let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
+        subject.map(Some).ok_or_else(|| self.refuse(refusal()))
+    }
+}

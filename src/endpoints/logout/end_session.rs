@@ -1,0 +1,241 @@
+//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): takes in a client's wish that somebody sign out, and does
+//! it at once where nobody need be asked; otherwise sends the browser to the page that asks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::answers::Presentation;
+use crate::endpoints::authorize::id_token_hint;
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::endpoints::authorize::sealed_address;
+use crate::endpoints::authorize::sealed_address::Opened;
+use crate::endpoints::client_view::client_view;
+use crate::endpoints::cookies;
+use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::forms::require_form;
+use crate::endpoints::upstream::sign_out::{Onward, UpstreamSignOut};
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::frame::Client as ClientView;
+use crate::pages::language::Language;
+use crate::pages::logout::{BackLink, ClientFrame, SignedOutView};
+use crate::protocol::authorize::authorize_request::AuthorizeError;
+use crate::protocol::authorize::sealed_request::SealedPurpose;
+use crate::protocol::logout::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::origin_of;
+use crate::registry::RegisteredClient;
+use crate::store::audit_events::AuditEvent;
+use crate::store::sessions::SessionRow;
+use crate::store::{session_clients, sessions};
+
+/// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or disabled.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    if request.method == Method::Post {
+        // A post from another site carries no Lax cookie: the session is looked at one GET later, on a page of ours.
+        require_form(request, 415)?;
+        let parameters = Parameters::parse(&request.body)?;
+        return Ok(answers::see_other(SignOut::begin(app, &parameters)?.page(app)));
+    }
+    let parameters = Parameters::parse(request.query.as_bytes())?;
+    let sign_out = SignOut::begin(app, &parameters)?;
+    let present = PresentSession::find(app, request)?;
+    match sign_out.next(present.as_ref()) {
+        SignOutStep::Ask => Ok(answers::see_other(sign_out.page(app))),
+        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(app, request, present.as_ref()),
+    }
+}
+
+/// A wish to sign out on its way through our pages, and who has it.
+pub struct SignOut {
+    /// The request, sealed; empty when no client sent the person here.
+    pub sealed: String,
+    request: EndSessionRequest,
+    client: Option<Arc<RegisteredClient>>,
+}
+
+/// How a sign-out ends for the browser.
+#[derive(Default)]
+struct Ending {
+    /// What the last page loads unseen: the clients' pages that end their part of the session, and where.
+    frames: Vec<(Arc<RegisteredClient>, String)>,
+    /// Where they go on to before they go back to the client.
+    upstream: Option<Onward>,
+    /// Without waiting for the person, where there is somewhere to go.
+    at_once: bool,
+}
+
+impl SignOut {
+    fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
+        let snapshot = app.registry.snapshot();
+        let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint))?;
+        let sealed = sealed_address::seal(app, SealedPurpose::Logout(request.clone())).sealed;
+        if sealed.len() > lengths::SEALED_REQUEST {
+            return Err(Failure::bad_request(Reason::RequestTooLong));
+        }
+        SignOut::of(app, request, sealed)
+    }
+
+    /// Opens the request in the address of the logout page; a plain one when the person came there alone.
+    pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
+        let query = Parameters::parse(request.query.as_bytes())?;
+        if query.single("r")?.is_none() {
+            return SignOut::of(app, EndSessionRequest::default(), String::new());
+        }
+        let Opened { request, sealed } = sealed_address::open(app, request)?;
+        let SealedPurpose::Logout(request) = request.purpose else { return Err(sealed_address::invalid()) };
+        SignOut::of(app, request, sealed)
+    }
+
+    /// A client that is named must be registered; it is looked up at each step. What was done here and goes on upstream comes
+    /// back without a seal.
+    pub fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
+        let page = |client_id, reason| Failure::Authorize(AuthorizeError::Page { client_id, reason, detail: None });
+        let Some(client_id) = &request.client_id else { return Ok(SignOut { sealed, request, client: None }) };
+        let client = app.registry.client(client_id)?.ok_or_else(|| page(None, Reason::UnknownClient))?;
+        if !client.client.enabled {
+            return Err(page(Some(client_id.clone()), Reason::DisabledClient));
+        }
+        Ok(SignOut { sealed, request, client: Some(client) })
+    }
+
+    pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
+        self.request.decide(present.map(PresentSession::to_core).as_ref())
+    }
+
+    pub fn page(&self, app: &App) -> String {
+        if self.sealed.is_empty() {
+            return format!("{}/logout", app.config.base_url.path());
+        }
+        sealed_address::page(app, "/logout", &self.sealed)
+    }
+
+    pub fn ui_locales(&self) -> &str {
+        self.request.ui_locales.as_deref().unwrap_or_default()
+    }
+
+    pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
+        self.client.as_ref().map(|client| client_view(&client.client, None, language))
+    }
+
+    /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to be signed out there as
+    /// well, back to the client, or to a page that says that it is done.
+    pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
+        let Some(present) = present else {
+            self.end_what_is_dead(app, request)?;
+            let ending = Ending { at_once: self.request.hinted.is_some(), ..Ending::default() };
+            return Ok(self.leave(app, request, &ending));
+        };
+        let mut frames = Vec::new();
+        for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
+            let Some(client) = app.registry.client(&client_id)? else { continue };
+            if let Some(logout) = &client.client.frontchannel_logout {
+                let address = front_channel_address(&logout.uri, app.issuer(), &present.row.sid);
+                frames.push((client, address));
+            }
+        }
+        // With its end the session's row forgets the ID token that upstream is shown.
+        let upstream = UpstreamSignOut::of(app, present)?;
+        self.end(app, request, &present.row)?;
+        let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
+        let ending = Ending { frames, upstream, at_once: true };
+        Ok(cookies::remove_session(&app.config, self.leave(app, request, &ending)))
+    }
+
+    fn end(&self, app: &App, request: &Request, session: &SessionRow) -> Result<(), Failure> {
+        let event = AuditEvent {
+            event: "signed_out",
+            client_id: self.request.client_id.as_ref(),
+            sub: Some(&session.sub),
+            sid: Some(&session.sid),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            ..AuditEvent::default()
+        };
+        Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
+    }
+
+    /// What made this browser's session dead may have reached no standby, and nobody is told that they are signed out by one
+    /// that may live again: so it ends here, or its end is confirmed.
+    fn end_what_is_dead(&self, app: &App, request: &Request) -> Result<(), Failure> {
+        let Some(handle) = SessionHandle::of(&app.config, request) else { return Ok(()) };
+        let found = sessions::find(&app.store, handle.day, &handle.hash())?;
+        let unexpired = found.map(|found| found.session).filter(|session| app.now() < session.expires_at);
+        unexpired.map_or(Ok(()), |session| self.end(app, request, &session))
+    }
+
+    /// The end of a sign-out, for a browser that is back from upstream. One that has a session again is asked.
+    pub fn after_upstream(
+        &self,
+        app: &App,
+        request: &Request,
+        present: Option<&PresentSession>,
+    ) -> Result<Response, Failure> {
+        match (self.way_back(), present) {
+            (None, Some(_)) => return Ok(answers::see_other(self.page(app))),
+            (Some(_), Some(_)) => {}
+            (Some(_) | None, None) => self.end_what_is_dead(app, request)?,
+        }
+        Ok(self.leave(app, request, &Ending { at_once: true, ..Ending::default() }))
+    }
+
+    fn way_back(&self) -> Option<String> {
+        self.client.as_ref().and_then(|client| self.request.way_back(&client.client))
+    }
+
+    fn leave(&self, app: &App, request: &Request, ending: &Ending) -> Response {
+        let way_back = self.way_back();
+        let next = ending.upstream.as_ref().map(|upstream| &upstream.address).or(way_back.as_ref());
+        let mut response = match next {
+            Some(location) if ending.at_once && ending.frames.is_empty() => answers::see_other(location.clone()),
+            Some(_) | None => self.signed_out_page(app, request, ending, way_back.as_deref()),
+        };
+        response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
+        response
+    }
+
+    fn signed_out_page(&self, app: &App, request: &Request, ending: &Ending, way_back: Option<&str>) -> Response {
+        let Ending { frames, upstream, at_once } = ending;
+        let presentation = Presentation { config: &app.config, request };
+        let language = presentation.language(self.ui_locales());
+        let name = self.client.as_ref().map(|client| language.of(&client.client.client_name)).unwrap_or_default();
+        let shown: Vec<ClientFrame<'_>> = frames
+            .iter()
+            .map(|(client, address)| ClientFrame { client_name: language.of(&client.client.client_name), address })
+            .collect();
+        let markup = presentation.draw(self.ui_locales(), |chrome| {
+            let back = way_back.map(|uri| BackLink { name, uri });
+            let provider = upstream.as_ref().map(Onward::link);
+            let unknown_way_back = back.is_none() && self.request.unmatched_redirect_uri.is_some();
+            pages::logout::signed_out_page(&SignedOutView {
+                chrome,
+                back,
+                unknown_way_back,
+                provider,
+                frames: &shown,
+                goes_on: *at_once,
+            })
+        });
+        let next = upstream.as_ref().map(|upstream| upstream.address.as_str()).or(way_back).filter(|_| *at_once);
+        let origins: BTreeSet<String> = frames.iter().filter_map(|(_, address)| origin_of(address)).collect();
+        let mut page = answers::framing_page(markup, &origins, next);
+        if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
+            let (reason, detail) = match &self.client {
+                None => (Reason::PostLogoutRedirectUriOfNobody, format!("received {sent}")),
+                Some(client) => {
+                    let registered = client.client.post_logout_redirect_uris.join(" ");
+                    (Reason::UnregisteredPostLogoutRedirectUri, format!("received {sent}; registered {registered}"))
+                }
+            };
+            page = answers::noted(page, reason);
+            page.note.detail = Some(detail);
+        }
+        page
+    }
+}

@@ -1,0 +1,26 @@
+//! `grant_type=client_credentials` (RFC 6749 §4.4): a client speaks for itself. Nothing is written.
+
+use super::GrantContext;
+use super::issue::{self, Issue};
+use crate::app::failure::Failure;
+use crate::protocol::token::access_token::StandsOn;
+use crate::protocol::token::audience::narrow;
+use crate::protocol::token::client_credentials::granted_scope;
+use crate::protocol::token::token_request::ClientCredentialsRequest;
+use crate::protocol::token::token_response::TokenResponse;
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::reason::Reason;
+
+/// Issues an access token without user, ID token or refresh token.
+pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    if !client.client.is_confidential() {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials).into());
+    }
+    let snapshot = app.registry.snapshot();
+    let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
+    let narrowed = narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
+    let stands_on = StandsOn::Client { installation: client.installation_epoch, client: client.epoch };
+    let issue = Issue { client: &client.client, scope: &scope, user: None, stands_on, now };
+    issue::tokens(app, &snapshot, narrowed, &issue)
+}

@@ -1,0 +1,67 @@
+//! `grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer` (RFC 7523 §2.1): a registered issuer says who somebody is, and
+//! a client that is trusted with its assertions gets a token for that user. What is proposed here is judged as any other
+//! extension grant's proposal.
+
+use super::GrantContext;
+use crate::app::failure::Failure;
+use crate::app::foreign_keys::KeySource;
+use crate::protocol::registration::assertion_issuer::{AssertionIssuer, AssertionSubject};
+use crate::protocol::token::assertion::{AssertionProblem, Expected};
+use crate::protocol::token::extension_grant::{Answer, Proposal, Refusal};
+use crate::protocol::token::jwt_bearer::{invalid_grant, is_possible_subject, reach, read, refused};
+use crate::protocol::token::token_request::ExtensionRequest;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::reason::Reason;
+use crate::store::linked_identities;
+use crate::store::users::{self, CurrentUser};
+
+/// Verifies the assertion, takes it, and proposes the user it speaks of.
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    let snapshot = app.registry.snapshot();
+    let (jws, issuer) = match read(request, &client.client.client_id, &snapshot.catalogue) {
+        Ok(shown) => shown,
+        Err(error) => return Ok(Answer::Refuse(Refusal::of(error))),
+    };
+    // Before the assertion is spent, which is good once.
+    let reach = reach(issuer, &client.client, request.scope.as_ref())?;
+    let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
+    let expected = Expected { issuer: &issuer.issuer, subject: None, audiences: &app.assertion_audiences() };
+    let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
+        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now)?,
+        None => Err(AssertionProblem::Key),
+    };
+    let assertion = match spent {
+        Ok(assertion) => assertion,
+        Err(problem) => return Ok(Answer::Refuse(Refusal::of(refused(problem)))),
+    };
+    Ok(match user(context, issuer, &assertion.subject)? {
+        Some((found, identity_provider)) => {
+            let epochs = Some(found.epochs(client.epoch));
+            let (subject, scope) = (Some(found.user.sub), Some(reach));
+            Answer::Propose(Box::new(Proposal { subject, scope, identity_provider, epochs, ..Proposal::default() }))
+        }
+        None => Answer::Refuse(Refusal::of(invalid_grant(Reason::AssertionSubject))),
+    })
+}
+
+/// Whom `sub` means, of the issuer's tenant, and the identity provider that knows them; never by our own `sub`.
+fn user(
+    context: GrantContext<'_>,
+    issuer: &AssertionIssuer,
+    subject: &str,
+) -> Result<Option<(CurrentUser, Option<String>)>, Failure> {
+    if !is_possible_subject(subject) {
+        return Ok(None);
+    }
+    let (store, client_id) = (&context.app.store, Some(&context.client.client.client_id));
+    let found = match issuer.subject {
+        AssertionSubject::Link => linked_identities::find_user(store, &issuer.issuer, subject, client_id)?
+            .map(|linked| (linked.found, linked.provider)),
+        AssertionSubject::Username => {
+            let account = users::find_for_sign_in(store, issuer.tenant.as_ref(), subject, client_id)?;
+            account.user.map(|found| (found, None))
+        }
+    };
+    Ok(found.filter(|(found, _)| found.user.tenant == issuer.tenant))
+}

@@ -1,0 +1,34 @@
+//! One plain function per grant type, all of one shape: what an authenticated client asked for in, an answer or a
+//! failure out. Every token, whatever the grant, is made in [`issue`]; [`presented_token`] reads them again. Grants that
+//! the standards or the operator add stand behind [`extension`].
+
+pub mod authorization_code;
+pub mod client_credentials;
+pub mod device_code;
+pub mod extension;
+pub mod issue;
+pub mod jwt_bearer;
+pub mod password;
+pub mod presented_token;
+pub mod refresh_token;
+pub mod sql_function;
+pub mod token_exchange;
+pub mod user_grant;
+
+use crate::app::failure::Failure;
+use crate::protocol::token::token_request::TokenRequest;
+use crate::protocol::token::token_response::TokenResponse;
+
+pub use crate::app::extension_grant::GrantContext;
+
+/// The table of grants.
+pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<TokenResponse, Failure> {
+    match request {
+        TokenRequest::AuthorizationCode(request) => authorization_code::handle(context, request),
+        TokenRequest::RefreshToken(request) => refresh_token::handle(context, request),
+        TokenRequest::ClientCredentials(request) => client_credentials::handle(context, request),
+        TokenRequest::Password(request) => password::handle(context, request),
+        TokenRequest::DeviceCode(request) => device_code::handle(context, request),
+        TokenRequest::Extension(request) => extension::handle(context, request),
+    }
+}

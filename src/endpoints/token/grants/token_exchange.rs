@@ -1,0 +1,69 @@
+//! `grant_type=urn:ietf:params:oauth:grant-type:token-exchange` (RFC 8693). Nothing is written.
+
+use serde_json::{Map, json};
+
+use super::GrantContext;
+use super::issue::{self, Additions, Issue, IssueUser};
+use super::presented_token::{access_token, standing};
+use crate::app::failure::Failure;
+use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::token::claims::ClaimNames;
+use crate::protocol::token::delegation::Exchanged;
+use crate::protocol::token::extension_grant::{Answer, Refusal};
+use crate::protocol::token::token_exchange::{ACCESS_TOKEN_TYPE, Circumstances, ShownToken, check_client, judge, read};
+use crate::protocol::token::token_request::ExtensionRequest;
+use crate::protocol::token::token_response::TokenResponse;
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::reason::Reason;
+use crate::registry::Snapshot;
+use crate::store::users;
+
+/// Judges an exchange.
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+    let GrantContext { app, client, .. } = context;
+    check_client(&client.client)?;
+    let shown = read(request)?;
+    let subject = live(context, &shown.subject, Reason::InvalidSubjectToken)?;
+    let actor = shown.actor.as_ref().map(|actor| live(context, actor, Reason::InvalidActorToken)).transpose()?;
+    let snapshot = app.registry.snapshot();
+    let circumstances = Circumstances { client: &client.client, catalogue: &snapshot.catalogue, issuer: app.issuer() };
+    Ok(match judge(request, &subject, actor.as_ref(), circumstances) {
+        Ok(exchanged) => Answer::Exchange(Box::new(exchanged)),
+        Err(error) => Answer::Refuse(Refusal::of(error)),
+    })
+}
+
+/// A token of ours that stands by all of introspection's checks. Whatever else it is, it is the request that is wrong
+/// (RFC 8693 §2.2.2).
+fn live(context: GrantContext<'_>, shown: &ShownToken, reason: Reason) -> Result<AccessToken, Failure> {
+    let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, reason);
+    let is_jwt = shown.token.expose().contains('.');
+    let token = access_token(context.app, &shown.token).filter(|_| is_jwt || !shown.must_be_jwt);
+    let token = token.ok_or_else(unfit)?;
+    let (stands, _) = standing(context.app, &token)?;
+    if stands { Ok(token) } else { Err(unfit().into()) }
+}
+
+/// Issues what was judged: an access token alone.
+pub(crate) fn issue(
+    context: GrantContext<'_>,
+    snapshot: &Snapshot,
+    exchanged: Exchanged,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext { app, client, now, .. } = context;
+    let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
+    let found = users::find_for_client(&app.store, &exchanged.user.subject, &client.client.client_id)?;
+    let found = found.ok_or_else(gone)?;
+    let (user, claims) = (found.user.to_core(), ClaimNames::default());
+    let scope = exchanged.narrowed.scope.clone();
+    let user = IssueUser { sign_in: &exchanged.user, user: &user, grant: None, claims: &claims, nonce: None };
+    let additions = Additions {
+        claims: exchanged.claims,
+        delegation: Some(exchanged.delegation),
+        ends_at: Some(exchanged.ends_at),
+        members: Map::from_iter([(String::from("issued_token_type"), json!(ACCESS_TOKEN_TYPE))]),
+    };
+    let stands_on = StandsOn::User(found.epochs(client.epoch));
+    let issue = Issue { client: &client.client, scope: &scope, user: Some(user), stands_on, now };
+    issue::tokens_with(app, snapshot, exchanged.narrowed, &issue, additions)
+}

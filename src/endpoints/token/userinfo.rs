@@ -1,0 +1,60 @@
+//! `/connect/userinfo` (OpenID Connect Core §5.3): what the token's scopes let its holder know of the user.
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::forms::require_form;
+use crate::endpoints::token::grants::presented_token;
+use crate::http::{Method, Request, Response};
+use crate::protocol::token::userinfo::{UserInfoVerdict, judge, response};
+use crate::protocol::words::bearer;
+use crate::protocol::words::bearer::BearerFailure;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::secret::SecretText;
+use crate::store::token_standing;
+
+/// Answers with claims, or with the challenge of RFC 6750 §3.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let token = match presented(request)? {
+        Ok(token) => token,
+        Err(failure) => return Ok(refused(failure)),
+    };
+    let Some(token) = presented_token::access_token(app, &token) else {
+        return Ok(refused(BearerFailure::InvalidToken));
+    };
+    if !presented_token::origins_stand(app, &token)? {
+        return Ok(refused(BearerFailure::InvalidToken));
+    }
+    let standing = token_standing::find(&app.store, &token)?;
+    let user = standing.user.as_ref().map(crate::store::users::UserRow::to_core);
+    let mut answer = match judge(&token, user.as_ref(), &standing.facts, app.now()) {
+        UserInfoVerdict::Answer(user) => {
+            let claims = response(&token, user, &app.registry.snapshot().catalogue);
+            answers::json(200, &claims.into())
+        }
+        UserInfoVerdict::Refuse(failure) => refused(failure),
+    };
+    answer.note.client_id = Some(token.client_id.to_string());
+    Ok(answer)
+}
+
+/// The token of the header, or of a form body; an empty body needs no type.
+fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let form = if request.method == Method::Post && !request.body.is_empty() {
+        require_form(request, 415)?;
+        Some(Parameters::parse(&request.body).map_err(Failure::bad_request)?)
+    } else {
+        None
+    };
+    let headers: Vec<&str> = request.headers.all("authorization").collect();
+    Ok(bearer::access_token(&headers, &query, form.as_ref()))
+}
+
+fn refused(failure: BearerFailure) -> Response {
+    let response = match failure.error() {
+        Some(error) => answers::json_error(failure.status(), error, failure.reason()),
+        None => answers::challenge_only(failure.status(), failure.reason()),
+    };
+    response.header("WWW-Authenticate", failure.challenge())
+}

@@ -1,0 +1,247 @@
+//! A provider as we speak to it: its endpoints, what is sent there, and who somebody is by what comes back, verified. Decides
+//! nothing itself: `protocol/upstream/` does. Stores nothing.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::foreign_keys::{KeySource, Provenance};
+use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
+use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
+use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
+use crate::protocol::token::assertion::AssertionProblem;
+use crate::protocol::upstream::answers::{self, UpstreamTokens};
+use crate::protocol::upstream::claims::{are_wanting, label, mapped, merged, oauth_subject};
+use crate::protocol::upstream::id_token::{self, ExpectedIdToken, IdTokenFacts, TokenProblem};
+use crate::protocol::upstream::metadata::{SecretTransport, UpstreamMetadata};
+use crate::protocol::upstream::round_trip::RoundTrip;
+use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, callback, external_url};
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::secret::SecretText;
+use crate::registry::Snapshot;
+
+const ID_TOKEN: &str = "the ID token";
+const TOKEN_ENDPOINT: &str = "the token endpoint";
+const USERINFO_ENDPOINT: &str = "the userinfo endpoint";
+
+pub(crate) struct Connection<'a> {
+    app: &'a App,
+    provider: &'a IdentityProvider,
+    pub(crate) metadata: Arc<UpstreamMetadata>,
+    deadline: Deadline,
+}
+
+/// What we prove ourselves with there, if anything is registered. `provider` is of the same snapshot: what was registered for
+/// whoever bears its name by now is not for the endpoints of the one before.
+pub(crate) fn secret<'a>(
+    snapshot: &'a Snapshot,
+    provider: &IdentityProvider,
+) -> Result<Option<&'a SecretText>, UpstreamProblem> {
+    let lost = "its client_secret does not open under the master secret: see `gatepost idp test`";
+    snapshot
+        .provider_secrets
+        .get(&provider.name)
+        .map(|secret| secret.as_ref().ok_or_else(|| UpstreamProblem::unavailable(lost)))
+        .transpose()
+}
+
+/// Who came back by that way: what the callback's parameters prove. `provider` is of `snapshot`. All requests together take 5 s
+/// at most.
+pub(crate) fn identity(
+    app: &App,
+    snapshot: &Snapshot,
+    provider: &IdentityProvider,
+    trip: &RoundTrip,
+    callback: &Parameters,
+) -> Result<UpstreamIdentity, UpstreamProblem> {
+    let secret = secret(snapshot, provider)?;
+    let connection = Connection::open(app, provider)?;
+    let metadata = &connection.metadata;
+    let issuer = match &provider.kind {
+        ProviderKind::OpenId { issuer } => Some(issuer.as_str()),
+        ProviderKind::OAuth { .. } => None,
+    };
+    let code = callback::code(callback, issuer, metadata.announces_iss)?;
+    // A worker's place for the whole of it, so that no code once sent is lost for want of one.
+    let place = app.outbound.take_place(&metadata.token_endpoint).map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
+    let tokens = connection.exchange(&place, &code, trip, secret)?;
+    let ask = |endpoint: &str| -> Result<Map<String, Value>, UpstreamProblem> {
+        connection.ask(&place, (USERINFO_ENDPOINT, "object"), endpoint, &tokens.access_token)
+    };
+    let (facts, said, id_token) = match &provider.kind {
+        ProviderKind::OpenId { .. } => {
+            let missing = || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
+            let id_token = tokens.id_token.as_ref().ok_or_else(missing)?;
+            let (claims, facts) = connection.verify_id_token(&place, id_token, &tokens.access_token, trip)?;
+            let endpoint = metadata.userinfo_endpoint.as_deref().filter(|_| are_wanting(provider, &claims));
+            let user_info = endpoint.map(ask).transpose()?;
+            // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
+            let is_about = |said: &Map<String, Value>| said.get("sub").and_then(Value::as_str) == Some(&facts.subject);
+            if !user_info.as_ref().is_none_or(is_about) {
+                let cause = "the userinfo endpoint's answer is about another sub than the ID token";
+                return Err(UpstreamProblem::not_believed(cause));
+            }
+            (facts, merged(&claims, user_info.as_ref()), Some(id_token.clone()))
+        }
+        ProviderKind::OAuth { userinfo_endpoint, emails_endpoint, subject_claim, .. } => {
+            let user_info = ask(userinfo_endpoint)?;
+            let unusable = "the userinfo endpoint's answer has no usable subject: the member that subject_claim names must be \
+                            a text or a whole number";
+            let subject = oauth_subject(&user_info, subject_claim);
+            let subject = subject.ok_or_else(|| UpstreamProblem::not_believed(unusable))?;
+            let said = match emails_endpoint.as_deref().filter(|_| answers::wants_emails(provider, &user_info)) {
+                Some(endpoint) => {
+                    let called = ("the emails endpoint", "array of objects");
+                    let addresses: Vec<_> = connection.ask(&place, called, endpoint, &tokens.access_token)?;
+                    answers::with_primary_email(user_info, &addresses)
+                }
+                None => user_info,
+            };
+            (IdTokenFacts { subject, ..IdTokenFacts::default() }, said, None)
+        }
+    };
+    let (claims, left_out) = mapped(provider, &said);
+    Ok(UpstreamIdentity { facts, claims, left_out, label: label(&said), id_token })
+}
+
+impl<'a> Connection<'a> {
+    /// Finds what is needed to speak to a provider; everything with it must be over in 5 s.
+    pub(crate) fn open(app: &'a App, provider: &'a IdentityProvider) -> Result<Connection<'a>, UpstreamProblem> {
+        let deadline = Deadline::usual();
+        let metadata = match &provider.kind {
+            ProviderKind::OpenId { issuer } => {
+                app.upstream_metadata(issuer, deadline).map_err(|error| unanswered("discovery", error))?
+            }
+            ProviderKind::OAuth { authorization_endpoint, token_endpoint, .. } => Arc::new(UpstreamMetadata {
+                authorization_endpoint: authorization_endpoint.clone(),
+                token_endpoint: token_endpoint.clone(),
+                // What all of them understand; the header, only some.
+                authentication: Some(SecretTransport::Post),
+                ..UpstreamMetadata::default()
+            }),
+        };
+        Ok(Connection { app, provider, metadata, deadline })
+    }
+
+    /// Redeems a code. `secret` is our `client_secret` there; none where we are a public client.
+    fn exchange(
+        &self,
+        place: &Place<'_>,
+        code: &SecretText,
+        trip: &RoundTrip,
+        secret: Option<&SecretText>,
+    ) -> Result<UpstreamTokens, UpstreamProblem> {
+        let client_id = self.provider.client_id.as_str();
+        let redirect_uri = external_url(self.app.issuer(), &self.provider.name, "callback");
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code.expose()),
+            ("redirect_uri", &redirect_uri),
+            ("code_verifier", trip.code_verifier.expose()),
+        ];
+        let mut authorization = None;
+        match (secret, self.metadata.authentication) {
+            (None, _) => fields.push(("client_id", client_id)),
+            (Some(secret), Some(SecretTransport::Post)) => {
+                fields.extend([("client_id", client_id), ("client_secret", secret.expose())]);
+            }
+            (Some(secret), Some(SecretTransport::Basic)) => authorization = Some(answers::basic(client_id, secret)),
+            (Some(_), None) => {
+                let cause = "its token endpoint takes neither client_secret_basic nor client_secret_post";
+                return Err(UpstreamProblem::unavailable(cause));
+            }
+        }
+        let mut request = OutboundRequest::post_form(&self.metadata.token_endpoint, &fields);
+        if let Some(authorization) = authorization {
+            request = request.header("Authorization", authorization.expose());
+        }
+        let answer = self.send(place, TOKEN_ENDPOINT, request)?;
+        let may_be_form = matches!(self.provider.kind, ProviderKind::OAuth { .. });
+        answers::tokens(answer.status, answer.content_type.as_deref().filter(|_| may_be_form), &answer.body)
+    }
+
+    /// What an endpoint answers to that token; it and its answer as they are called in a cause.
+    fn ask<T: DeserializeOwned>(
+        &self,
+        place: &Place<'_>,
+        (what, kind): (&str, &str),
+        endpoint: &str,
+        access_token: &SecretText,
+    ) -> Result<T, UpstreamProblem> {
+        let bearer = SecretText::new(format!("Bearer {}", access_token.expose()));
+        let request = OutboundRequest::get(endpoint).header("Authorization", bearer.expose());
+        let answer = self.send(place, what, request)?;
+        answers::json(what, kind, answer.status, &answer.body)
+    }
+
+    fn send(
+        &self,
+        place: &Place<'_>,
+        what: &str,
+        request: OutboundRequest<'_>,
+    ) -> Result<OutboundAnswer, UpstreamProblem> {
+        let request = request.header("Accept", "application/json").by(self.deadline);
+        place.send(&request).map_err(|error| unanswered(what, error))
+    }
+
+    fn verify_id_token(
+        &self,
+        place: &Place<'_>,
+        id_token: &SecretText,
+        access_token: &SecretText,
+        trip: &RoundTrip,
+    ) -> Result<(Map<String, Value>, IdTokenFacts), UpstreamProblem> {
+        let refused = |problem| not_believed(ID_TOKEN, problem);
+        let jws = UnverifiedJws::parse(id_token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
+        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
+        let claims = self.verified_claims(Asker::Seated(place), ID_TOKEN, (&jws, Provenance::Answered))?;
+        let expected = ExpectedIdToken {
+            issuer: self.provider.authority(),
+            client_id: &self.provider.client_id,
+            nonce: &trip.nonce,
+            access_token,
+            alg: jws.alg,
+            needs_auth_time: trip.max_age.is_some(),
+        };
+        match id_token::judge(&claims, &expected, self.app.now()) {
+            Ok(facts) => Ok((claims, facts)),
+            Err(TokenProblem::NoAuthTime) => Err(UpstreamProblem::LoginRequired),
+            Err(problem) => Err(refused(problem)),
+        }
+    }
+
+    /// The claims of a JWT, if the provider's keys signed it with an algorithm that its metadata names. `what` it is
+    /// called in the cause.
+    pub(crate) fn verified_claims(
+        &self,
+        asker: Asker<'_>,
+        what: &str,
+        jws: (&UnverifiedJws, Provenance),
+    ) -> Result<Map<String, Value>, UpstreamProblem> {
+        let UpstreamMetadata { jwks_uri, algorithms, .. } = &*self.metadata;
+        match self.app.verified_claims(asker, jws, KeySource::Uri(jwks_uri), algorithms, self.deadline) {
+            Ok(Ok(claims)) => Ok(claims),
+            Ok(Err(AssertionProblem::KeysUnavailable)) => {
+                Err(UpstreamProblem::unavailable("the provider's keys (jwks_uri) cannot be had"))
+            }
+            Ok(Err(problem)) => Err(UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))),
+            Err(Failure::Busy) => Err(UpstreamProblem::Busy),
+            Err(failure) => Err(UpstreamProblem::Unavailable(format!("{failure:?}"))),
+        }
+    }
+}
+
+pub(crate) fn not_believed(what: &str, problem: TokenProblem) -> UpstreamProblem {
+    UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))
+}
+
+fn unanswered(what: &str, error: OutboundError) -> UpstreamProblem {
+    if error == OutboundError::Busy {
+        UpstreamProblem::Busy
+    } else {
+        UpstreamProblem::Unavailable(format!("{what}: {error}"))
+    }
+}

@@ -1,0 +1,179 @@
+//! Password hashes: Argon2id (RFC 9106) in PHC string form. How many run at once is the caller's to bound: each takes
+//! the configured memory.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+
+use super::random;
+use crate::protocol::words::secret::SecretText;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Memory, KiB.
+    pub memory_kib: u32,
+    pub passes: u32,
+    pub lanes: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum PasswordVerdict {
+    Right,
+    /// It is the one, and the hash was made at another cost: store a new one.
+    RightButOutdated,
+    Wrong,
+}
+
+pub struct PasswordHashing {
+    params: Params,
+    dummy: String,
+    /// The memory of hashes, for the next ones: as many pieces as there ever were hashes at once. Left to the allocator, each
+    /// thread that has hashed would keep a piece of its own for good.
+    memory: Mutex<Vec<Vec<Block>>>,
+}
+
+/// glibc gives no piece above 32 MiB out of its arenas, and so returns such a piece to the system as soon as it is free.
+/// What is never touched takes no memory.
+const LEAST_CAPACITY: usize = 33 * 1_024 * 1_024 / Block::SIZE;
+
+impl PasswordHashing {
+    /// Takes the cost and makes the hash that stands in for users who do not exist. The error names the bad parameter.
+    pub fn new(cost: Cost) -> Result<PasswordHashing, String> {
+        let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, None)
+            .map_err(|error| format!("Argon2 parameters: {error}"))?;
+        let mut hashing = PasswordHashing { params, dummy: String::new(), memory: Mutex::default() };
+        hashing.dummy = hashing.hash_bytes(&random::bytes::<32>())?;
+        hashing.release_memory();
+        Ok(hashing)
+    }
+
+    /// Gives the memory of past hashes back to the system. Called when there have been none for a while.
+    pub fn release_memory(&self) {
+        self.memory().clear();
+    }
+
+    /// The PHC string of a password: its bytes as they are, all of them.
+    pub fn hash(&self, password: &SecretText) -> Result<String, String> {
+        self.hash_bytes(password.expose().as_bytes())
+    }
+
+    /// Checks a password against a stored PHC string. Without one (no such user, no password set) the dummy is checked
+    /// instead, so that the answer takes as long and is `Wrong`.
+    pub fn verify(&self, stored: Option<&str>, password: &SecretText) -> PasswordVerdict {
+        let parsed = stored.and_then(|stored| PasswordHash::new(stored).ok()).filter(is_bounded);
+        let Some(parsed) = parsed else {
+            std::hint::black_box(PasswordHash::new(&self.dummy).is_ok_and(|dummy| self.matches(&dummy, password)));
+            return PasswordVerdict::Wrong;
+        };
+        if !self.matches(&parsed, password) {
+            return PasswordVerdict::Wrong;
+        }
+        let cost = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
+        let is_current = Params::try_from(&parsed).is_ok_and(|params| cost(&params) == cost(&self.params));
+        match is_current && parsed.algorithm.as_str() == "argon2id" {
+            true => PasswordVerdict::Right,
+            false => PasswordVerdict::RightButOutdated,
+        }
+    }
+
+    fn hash_bytes(&self, password: &[u8]) -> Result<String, String> {
+        let failed = |error: &dyn fmt::Display| format!("password hashing: {error}");
+        let salt = Salt::new(&random::bytes::<16>()).map_err(|error| failed(&error))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
+        let length = self.params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+        let hash = PasswordHash {
+            algorithm: Algorithm::Argon2id.ident(),
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(&self.params).map_err(|error| failed(&error))?,
+            hash: Some(self.output(&argon2, password, &salt, length).ok_or_else(|| failed(&"no result"))?),
+            salt: Some(salt),
+        };
+        Ok(hash.to_string())
+    }
+
+    /// Whether a password gives that hash. What is no hash of Argon2, none gives.
+    fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
+        let output = || {
+            let algorithm = Algorithm::try_from(parsed.algorithm.as_str()).ok()?;
+            let version = parsed.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
+            let argon2 = Argon2::new(algorithm, version, Params::try_from(parsed).ok()?);
+            let length = parsed.hash.as_ref()?.len();
+            self.output(&argon2, password.expose().as_bytes(), parsed.salt.as_ref()?, length)
+        };
+        // Outputs are compared in constant time.
+        output().is_some_and(|output| Some(output) == parsed.hash)
+    }
+
+    fn output(&self, argon2: &Argon2<'_>, password: &[u8], salt: &[u8], length: usize) -> Option<Output> {
+        let count = argon2.params().block_count();
+        let mut blocks = self.memory().pop().unwrap_or_else(|| Vec::with_capacity(count.max(LEAST_CAPACITY)));
+        if blocks.len() < count {
+            blocks.resize(count, Block::new());
+        }
+        let mut buffer = [0; Output::MAX_LENGTH];
+        let output = buffer.get_mut(..length)?;
+        let done = argon2.hash_password_into_with_memory(password, salt, output, &mut blocks);
+        self.memory().push(blocks);
+        done.ok().and_then(|()| Output::new(output).ok())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An imported hash must not be able to take more memory or time than a setting could.
+fn is_bounded(parsed: &PasswordHash) -> bool {
+    Params::try_from(parsed).is_ok_and(|params| params.m_cost() <= 1_048_576 && params.t_cost() <= 20)
+}
+
+/// What passwords left in the memory is nobody's to print.
+impl fmt::Debug for PasswordHashing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PasswordHashing").field("params", &self.params).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHEAP: Cost = Cost { memory_kib: 64, passes: 1, lanes: 1 };
+
+    fn secret(text: impl Into<String>) -> SecretText {
+        SecretText::new(text)
+    }
+
+    #[test]
+    fn the_right_password_is_right_and_no_other() {
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        let stored = hashing.hash(&secret("correct horse")).unwrap();
+        assert!(stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{stored}");
+        assert_eq!(hashing.verify(Some(&stored), &secret("correct horse")), PasswordVerdict::Right);
+        for wrong in ["", "correct hors", "correct horse ", "Correct horse", "correct horse\0"] {
+            assert_eq!(hashing.verify(Some(&stored), &secret(wrong)), PasswordVerdict::Wrong, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_hash_made_elsewhere_is_understood() {
+        // The reference implementation's own: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1
+        let stored = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        assert_eq!(hashing.verify(Some(stored), &secret("password")), PasswordVerdict::RightButOutdated);
+        assert_eq!(hashing.verify(Some(stored), &secret("passwore")), PasswordVerdict::Wrong);
+    }
+
+    #[test]
+    fn absent_garbled_and_monstrous_hashes_are_wrong() {
+        let hashing = PasswordHashing::new(CHEAP).unwrap();
+        let monstrous =
+            "$argon2id$v=19$m=4194304,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        for stored in [None, Some(""), Some("plain"), Some("$argon2id$"), Some(monstrous)] {
+            assert_eq!(hashing.verify(stored, &secret("")), PasswordVerdict::Wrong, "{stored:?}");
+        }
+    }
+}

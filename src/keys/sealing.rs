@@ -1,0 +1,195 @@
+//! Sealing: AES-256-GCM-SIV (RFC 8452) over what must come back to us unread and unchanged. Purpose and issuer are
+//! associated data, so a text sealed for one use is garbage in every other.
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::master::{DerivedKeys, Purpose};
+use super::random;
+
+/// Longest sealed text that is looked at, in characters: more than any we make.
+const LONGEST: usize = 8_192;
+/// The first byte under the seal of a text. Whoever changes a sealed type raises it: what lies there is read by position.
+const VERSION: u8 = 1;
+
+/// Seals and opens for one purpose, under every line of the master secret.
+#[derive(Debug)]
+pub struct Sealer {
+    /// Each with the byte that names its line. Names stay when lines move, and may collide.
+    keys: Vec<(u8, LessSafeKey)>,
+    associated_data: Vec<u8>,
+}
+
+impl Sealer {
+    pub fn new(derived: &DerivedKeys, purpose: Purpose) -> Sealer {
+        let keys = derived
+            .keys(purpose)
+            .filter_map(|(name, key)| Some((name, LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, &key).ok()?))));
+        let associated_data = format!("{}\n{}", purpose.as_str(), derived.issuer()).into_bytes();
+        Sealer { keys: keys.collect(), associated_data }
+    }
+
+    /// Seals under the current line: a byte naming the line, the nonce, the ciphertext with its tag.
+    pub fn seal(&self, plain: &[u8]) -> Vec<u8> {
+        let nonce: [u8; NONCE_LEN] = random::bytes();
+        let mut sealed = plain.to_vec();
+        let sealing = self.keys.first().and_then(|(name, key)| {
+            let aad = Aad::from(&self.associated_data);
+            let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
+            Some((*name, tag))
+        });
+        match sealing {
+            Some((name, tag)) => [&[name], nonce.as_slice(), &sealed, tag.as_ref()].concat(),
+            // Sealing fails only above 2^36 bytes or without a key, which `MasterSecret` rules out; nothing opens an empty text.
+            None => Vec::new(),
+        }
+    }
+
+    /// Opens what `seal` made; `None` for anything else.
+    pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (line, rest) = sealed.split_first()?;
+        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let mut named = self.keys.iter().filter(|(name, _)| name == line);
+        named.find_map(|(_, key)| self.open_under(key, nonce, ciphertext))
+    }
+
+    /// Whether it was sealed under the current line, as `seal` would now.
+    pub fn seals_alike(&self, sealed: &[u8]) -> bool {
+        let parts = sealed.split_first().and_then(|(name, rest)| Some((name, rest.split_first_chunk::<NONCE_LEN>()?)));
+        let (Some((name, (nonce, ciphertext))), Some((current, key))) = (parts, self.keys.first()) else {
+            return false;
+        };
+        current == name && self.open_under(key, nonce, ciphertext).is_some()
+    }
+
+    fn open_under(&self, key: &LessSafeKey, nonce: &[u8; NONCE_LEN], ciphertext: &[u8]) -> Option<Vec<u8>> {
+        let mut plain = ciphertext.to_vec();
+        let aad = Aad::from(&self.associated_data);
+        let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain).ok()?.len();
+        plain.truncate(length);
+        Some(plain)
+    }
+
+    /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by its prefix.
+    pub fn seal_text(&self, prefix: &str, value: &impl Serialize) -> String {
+        // Writing to memory fails for none of our types; nothing opens an empty text.
+        let plain = postcard::to_extend(value, vec![VERSION]);
+        let sealed = plain.map(|plain| self.seal(&plain)).unwrap_or_default();
+        format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// Opens what `seal_text` made with the same prefix; `None` for anything else.
+    pub fn open_text<T: DeserializeOwned>(&self, prefix: &str, text: &str) -> Option<T> {
+        let encoded = text.strip_prefix(prefix).filter(|encoded| encoded.len() <= LONGEST)?;
+        let plain = self.open(&URL_SAFE_NO_PAD.decode(encoded).ok()?)?;
+        let (value, rest) = postcard::take_from_bytes(plain.strip_prefix(&[VERSION])?).ok()?;
+        rest.is_empty().then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::master::MasterSecret;
+    use super::*;
+    use crate::protocol::authorize::authorization_code::AuthorizationCode;
+    use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
+    use crate::protocol::token::access_token::AccessToken;
+    use crate::protocol::token::delegation::{Actor, Delegation, Origin};
+    use crate::protocol::words::identifiers::{ClientId, Subject};
+    use crate::protocol::words::parameters::Parameters;
+    use crate::protocol::words::samples;
+
+    fn derived(secrets: &str, issuer: &str) -> DerivedKeys {
+        MasterSecret::parse(secrets).unwrap().derive(&[9; 16], issuer)
+    }
+
+    fn secret(byte: u8) -> String {
+        base64::engine::general_purpose::STANDARD.encode([byte; 32])
+    }
+
+    #[test]
+    fn any_changed_byte_and_any_cut_closes_it_for_good() {
+        let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let sealed = sealer.seal(b"alice");
+        assert_ne!(sealed, sealer.seal(b"alice"), "two seals differ");
+        for index in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[index] ^= 1;
+            assert_eq!(sealer.open(&changed), None, "byte {index}");
+            assert_eq!(sealer.open(&sealed[..index]), None, "cut at {index}");
+        }
+    }
+
+    #[test]
+    fn other_purposes_issuers_secrets_and_prefixes_do_not_open() {
+        let opened = |secrets: u8, issuer: &str, purpose, prefix: &str, text: &str| {
+            Sealer::new(&derived(&secret(secrets), issuer), purpose).open_text::<String>(prefix, text)
+        };
+        let (here, there) = ("https://a.example", "https://b.example");
+        let text = Sealer::new(&derived(&secret(1), here), Purpose::AccessToken).seal_text("gpa_", &"alice");
+        assert_eq!(opened(1, here, Purpose::AccessToken, "gpa_", &text).as_deref(), Some("alice"));
+        assert_eq!(opened(1, here, Purpose::AuthorizationCode, "gpa_", &text), None);
+        assert_eq!(opened(1, here, Purpose::AccessToken, "gpc_", &text), None);
+        assert_eq!(opened(1, there, Purpose::AccessToken, "gpa_", &text), None);
+        assert_eq!(opened(2, here, Purpose::AccessToken, "gpa_", &text), None);
+    }
+
+    #[test]
+    fn an_old_line_still_opens_when_it_is_no_longer_the_first() {
+        let old = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        let sealed = old.seal(b"alice");
+        let rotated = derived(&format!("{}\n{}", secret(2), secret(1)), "https://a.example");
+        let sealer = Sealer::new(&rotated, Purpose::AccessToken);
+        assert_eq!(sealer.open(&sealed).unwrap(), b"alice");
+        assert_eq!(old.open(&sealer.seal(b"alice")), None);
+        assert!(sealer.seals_alike(&sealer.seal(b"alice")) && !sealer.seals_alike(&sealed));
+        assert!(old.seals_alike(&sealed) && !old.seals_alike(b"") && !old.seals_alike(&sealed[..9]));
+    }
+
+    #[test]
+    fn what_travels_sealed_opens_as_it_was_and_whole() {
+        let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+        fn opened<T: Serialize + DeserializeOwned>(sealer: &Sealer, value: &T) -> Option<T> {
+            let text = sealer.seal_text("", value);
+            let plain = sealer.open(&URL_SAFE_NO_PAD.decode(&text).unwrap()).unwrap();
+            let opens = |plain: &[u8]| sealer.open_text::<T>("", &URL_SAFE_NO_PAD.encode(sealer.seal(plain))).is_some();
+            assert!(opens(&plain));
+            assert!(!opens(&[&plain[..], &[0]].concat()), "something behind it");
+            assert!(!opens(&[&[VERSION + 1], &plain[1..]].concat()), "another version");
+            assert!((0..plain.len()).all(|length| !opens(&plain[..length])), "cut");
+            sealer.open_text("", &text)
+        }
+        let code = samples::authorization_code();
+        assert_eq!(opened(&sealer, &code), Some(code));
+        let origins = vec![Origin::of(&samples::access_token())];
+        let actors = vec![Actor::Client(ClientId::new("orders")), Actor::User(Subject::new("bob"))];
+        let exchanged = AccessToken {
+            claims: json!({ "a": [1.5, null, "\u{e9}"], "b": { "c": true } }).as_object().unwrap().clone(),
+            delegation: Some(Delegation { actors, origins }),
+            ..samples::access_token()
+        };
+        for token in [AccessToken { user: None, ..samples::access_token() }, exchanged] {
+            assert_eq!(opened(&sealer, &token), Some(token));
+        }
+        let parameters = Parameters::from_pairs([("state", "a b\u{e9}"), ("state", ""), ("client_id", "web")]);
+        let request = SealedRequest { received_at: samples::NOW, purpose: SealedPurpose::Authorize(parameters) };
+        assert_eq!(opened(&sealer, &request), Some(request));
+        let trip = samples::round_trip();
+        assert_eq!(opened(&sealer, &trip), Some(trip));
+    }
+
+    proptest! {
+        #[test]
+        fn no_plain_text_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let sealer = Sealer::new(&derived(&secret(1), "https://a.example"), Purpose::AccessToken);
+            let text = URL_SAFE_NO_PAD.encode(sealer.seal(&[&[VERSION], &bytes[..]].concat()));
+            let _ = (sealer.open_text::<AuthorizationCode>("", &text), sealer.open_text::<AccessToken>("", &text));
+        }
+    }
+}

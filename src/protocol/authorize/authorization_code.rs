@@ -1,0 +1,237 @@
+//! The authorization code: what it carries under seal, and the verdict on an attempt to redeem it (RFC 6749 §4.1.3,
+//! RFC 7636 §4.6). Nothing is stored until then; the database alone knows whether a code was redeemed before.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::pkce::{self, CodeChallengeDigest};
+use crate::protocol::token::claims::ClaimNames;
+use crate::protocol::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
+use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{Catalogue, ScopeSet};
+use crate::protocol::words::session::SignIn;
+
+/// How long after its issue a code that comes again still ends what its first redemption gave.
+const REPLAY_WATCH: Duration = Duration::from_secs(600);
+
+/// Everything the authorization endpoint decided, for the token endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthorizationCode {
+    /// The grant that its redemption will create; its day is that of `grant_expires_at`.
+    pub grant: GrantId,
+    /// Whom it was issued to.
+    pub client_id: ClientId,
+    /// SHA-256 of the authorization request's redirect_uri; see [`redirect_uri_hash`].
+    pub redirect_uri_hash: [u8; 32],
+    /// The PKCE challenge, where one was sent.
+    pub challenge: Option<CodeChallengeDigest>,
+    /// `nonce`, for the id_token.
+    pub nonce: Option<String>,
+    /// The granted scope.
+    pub scope: ScopeSet,
+    /// `resource` (RFC 8707); empty when the request named none.
+    pub resources: Vec<String>,
+    /// Names of claims asked for by the `claims` parameter.
+    pub claims: ClaimNames,
+    /// Who signed in, and how.
+    pub user: SignIn,
+    /// What it stands on.
+    pub epochs: Epochs,
+    /// What the authorization request asked for.
+    pub response_type: ResponseType,
+    /// When it was sealed.
+    pub issued_at: Instant,
+    /// From here on it is expired.
+    pub expires_at: Instant,
+    /// The absolute expiry of the grant.
+    pub grant_expires_at: Instant,
+}
+
+/// What to do with an attempt to redeem a code. Replay is found out by the statement that enacts this.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redemption {
+    /// Create the grant and issue, unless it is there already.
+    Redeem,
+    /// Its own client got it wrong: create the grant revoked, so that the code is spent.
+    Burn(Reason),
+    /// Expired, yet recent enough that a first redemption may live: revoke the grant if it is there, create nothing.
+    ReplayOnly(Reason),
+    /// Refuse and write nothing: a stranger must not be able to spend somebody's code.
+    Reject(Reason),
+}
+
+/// Judges an attempt, in the order client, expiry, redirect_uri, PKCE, and whether the client may still have it.
+pub fn redeem(
+    code: &AuthorizationCode,
+    request: &AuthorizationCodeRequest,
+    (client, catalogue): (&Client, &Catalogue),
+    now: Instant,
+) -> Redemption {
+    if code.client_id != client.client_id {
+        return Redemption::Reject(Reason::CodeOfAnotherClient);
+    }
+    if now >= code.expires_at {
+        return judge_expired(code, now);
+    }
+    if code.redirect_uri_hash != redirect_uri_hash(&request.redirect_uri) {
+        return Redemption::Burn(Reason::RedirectUriMismatch);
+    }
+    if let Err(reason) = verify_challenge(code.challenge.as_ref(), &request.code_verifier) {
+        return Redemption::Burn(reason);
+    }
+    if !is_still_allowed(code, client, catalogue) {
+        return Redemption::Burn(Reason::GrantNoLongerStands);
+    }
+    Redemption::Redeem
+}
+
+/// SHA-256 of a redirect_uri, byte for byte: equal exactly when the texts are.
+pub fn redirect_uri_hash(redirect_uri: &str) -> [u8; 32] {
+    Sha256::digest(redirect_uri.as_bytes()).into()
+}
+
+fn judge_expired(code: &AuthorizationCode, now: Instant) -> Redemption {
+    if now < code.issued_at.plus(REPLAY_WATCH) {
+        Redemption::ReplayOnly(Reason::CodeExpired)
+    } else {
+        Redemption::Reject(Reason::CodeExpired)
+    }
+}
+
+/// A verifier must be there exactly when a challenge was; an empty one is not "no PKCE".
+fn verify_challenge(challenge: Option<&CodeChallengeDigest>, verifier: &PresentedVerifier) -> Result<(), Reason> {
+    match verifier {
+        PresentedVerifier::Absent => pkce::verify(challenge, None),
+        PresentedVerifier::Empty if challenge.is_some() => Err(Reason::CodeVerifierMissing),
+        PresentedVerifier::Empty => Err(Reason::CodeVerifierUnexpected),
+        PresentedVerifier::Sent(code_verifier) => pkce::verify(challenge, Some(code_verifier.expose())),
+    }
+}
+
+fn is_still_allowed(code: &AuthorizationCode, client: &Client, catalogue: &Catalogue) -> bool {
+    code.scope.is_within(&client.scope) && tenant_stands(code.user.tenant.as_ref(), client, catalogue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::identifiers::TenantName;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::{NOW, REDIRECT_URI, VERIFIER, authorization_code as code, scope};
+    use crate::protocol::words::secret::SecretText;
+
+    fn sent(code_verifier: &str) -> PresentedVerifier {
+        PresentedVerifier::Sent(SecretText::new(code_verifier))
+    }
+
+    fn redeemed(
+        code: &AuthorizationCode,
+        request: &AuthorizationCodeRequest,
+        client: &Client,
+        now: Instant,
+    ) -> Redemption {
+        redeem(code, request, (client, &samples::catalogue()), now)
+    }
+
+    fn request() -> AuthorizationCodeRequest {
+        AuthorizationCodeRequest {
+            code: SecretText::new("gpc_sealed"),
+            redirect_uri: String::from(REDIRECT_URI),
+            code_verifier: sent(VERIFIER),
+            resources: Vec::new(),
+        }
+    }
+
+    fn with_verifier(code_verifier: PresentedVerifier) -> AuthorizationCodeRequest {
+        AuthorizationCodeRequest { code_verifier, ..request() }
+    }
+
+    fn with_redirect_uri(redirect_uri: &str) -> AuthorizationCodeRequest {
+        AuthorizationCodeRequest { redirect_uri: redirect_uri.to_owned(), ..request() }
+    }
+
+    fn seconds(seconds: u64) -> Instant {
+        NOW.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn the_right_client_with_everything_right_redeems() {
+        assert_eq!(redeemed(&code(), &request(), &samples::client(), seconds(59)), Redemption::Redeem);
+    }
+
+    #[test]
+    fn a_stranger_cannot_spend_a_code_whatever_else_is_wrong() {
+        let mut stranger = samples::client();
+        stranger.client_id = ClientId::new("other");
+        let rejected = Redemption::Reject(Reason::CodeOfAnotherClient);
+        assert_eq!(redeemed(&code(), &request(), &stranger, NOW), rejected);
+        assert_eq!(redeemed(&code(), &with_redirect_uri("https://evil.example/"), &stranger, NOW), rejected);
+        assert_eq!(redeemed(&code(), &with_verifier(PresentedVerifier::Absent), &stranger, seconds(61)), rejected);
+    }
+
+    #[test]
+    fn an_expired_code_creates_nothing_and_is_watched_for_replay_for_ten_minutes() {
+        let client = samples::client();
+        let watched = Redemption::ReplayOnly(Reason::CodeExpired);
+        assert_eq!(redeemed(&code(), &request(), &client, seconds(60)), watched);
+        assert_eq!(redeemed(&code(), &with_redirect_uri("https://evil.example/"), &client, seconds(599)), watched);
+        assert_eq!(redeemed(&code(), &request(), &client, seconds(600)), Redemption::Reject(Reason::CodeExpired));
+    }
+
+    #[test]
+    fn the_clients_own_wrong_redirect_uri_burns_the_code() {
+        for redirect_uri in
+            ["https://shop.example.com/CB", "https://shop.example.com/cb/", "https://shop.example.com/cb?"]
+        {
+            let verdict = redeemed(&code(), &with_redirect_uri(redirect_uri), &samples::client(), NOW);
+            assert_eq!(verdict, Redemption::Burn(Reason::RedirectUriMismatch), "{redirect_uri}");
+        }
+        let both_wrong =
+            AuthorizationCodeRequest { code_verifier: sent("x"), ..with_redirect_uri("https://a.example/") };
+        let verdict = redeemed(&code(), &both_wrong, &samples::client(), NOW);
+        assert_eq!(verdict, Redemption::Burn(Reason::RedirectUriMismatch));
+    }
+
+    #[test]
+    fn every_failure_of_pkce_burns_the_code() {
+        let bare = AuthorizationCode { challenge: None, ..code() };
+        for (code, verifier, reason) in [
+            (&code(), PresentedVerifier::Absent, Reason::CodeVerifierMissing),
+            (&code(), PresentedVerifier::Empty, Reason::CodeVerifierMissing),
+            (&code(), sent(&VERIFIER.to_lowercase()), Reason::CodeVerifierMismatch),
+            (&code(), sent(&"a".repeat(8_192)), Reason::CodeVerifierMismatch),
+            (&bare, sent(VERIFIER), Reason::CodeVerifierUnexpected),
+            (&bare, PresentedVerifier::Empty, Reason::CodeVerifierUnexpected),
+        ] {
+            let verdict = redeemed(code, &with_verifier(verifier.clone()), &samples::client(), NOW);
+            assert_eq!(verdict, Redemption::Burn(reason), "{verifier:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_without_challenge_is_redeemed_without_verifier() {
+        let bare = AuthorizationCode { challenge: None, ..code() };
+        let verdict = redeemed(&bare, &with_verifier(PresentedVerifier::Absent), &samples::client(), NOW);
+        assert_eq!(verdict, Redemption::Redeem);
+    }
+
+    #[test]
+    fn what_the_client_lost_in_the_meantime_burns_the_code() {
+        let gone = Redemption::Burn(Reason::GrantNoLongerStands);
+        let mut narrowed = samples::client();
+        narrowed.scope = scope("openid profile");
+        assert_eq!(redeemed(&code(), &request(), &narrowed, NOW), gone);
+        let mut elsewhere = samples::client();
+        elsewhere.tenants = Some([TenantName::new("globex")].into());
+        assert_eq!(redeemed(&code(), &request(), &elsewhere, NOW), gone);
+    }
+}

@@ -1,0 +1,307 @@
+//! The parameters that are a rule of their own: response type, nonce, PKCE, max_age, claims, resources.
+
+use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
+use super::super::requested_claims::RequestedClaims;
+use super::{RESOURCE, Refusal, Registered, invalid_request, is_reachable, owned, single};
+use crate::protocol::words::client::{Client, CodeBinding};
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::is_absolute_uri;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet};
+
+/// `response_type`: known, the client's own, and no token through the browser unless registered.
+pub(crate) fn response_type(parameters: &Parameters, client: &Client) -> Result<ResponseType, Refusal> {
+    let sent = single(parameters, "response_type")?.ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
+    let response_type = ResponseType::parse(sent)
+        .ok_or_else(|| Refusal::new(AuthorizeErrorCode::UnsupportedResponseType, Reason::UnsupportedResponseType))?;
+    if !client.response_types.contains(&response_type) {
+        return Err(Refusal::new(AuthorizeErrorCode::UnauthorizedClient, Reason::UnregisteredResponseType));
+    }
+    if response_type.token && !client.allow_access_tokens_via_browser {
+        return Err(Refusal::new(AuthorizeErrorCode::UnauthorizedClient, Reason::TokensThroughBrowser));
+    }
+    Ok(response_type)
+}
+
+/// `nonce`: needed by every type that returns an ID token from here (OpenID Connect Core §3.2.2.1, §3.3.2.11).
+pub(crate) fn nonce(parameters: &Parameters, response_type: ResponseType) -> Result<Option<String>, Refusal> {
+    let nonce = owned(parameters, "nonce")?;
+    if response_type.id_token && nonce.is_none() { Err(invalid_request(Reason::MissingNonce)) } else { Ok(nonce) }
+}
+
+/// `code_challenge`: needed with a code where nothing else that the client may use ties the code to this request; ignored
+/// without a code. `nonce_comes_back` says that an ID token will give the client a nonce of its own to compare.
+pub(crate) fn code_challenge(
+    parameters: &Parameters,
+    response_type: ResponseType,
+    client: &Client,
+    nonce_comes_back: bool,
+) -> Result<Option<CodeChallenge>, Refusal> {
+    if !response_type.code {
+        return Ok(None);
+    }
+    // Sent empty, or with a method beside it, the client means to use PKCE: going on without would take its protection away.
+    let meant = parameters.was_sent("code_challenge") || single(parameters, "code_challenge_method")?.is_some();
+    let required = match client.code_binding() {
+        CodeBinding::Pkce => true,
+        CodeBinding::PkceOrNonce => !nonce_comes_back,
+        CodeBinding::Neither => false,
+    };
+    let Some(challenge) = single(parameters, "code_challenge")? else {
+        return if meant || required { Err(invalid_request(Reason::MissingCodeChallenge)) } else { Ok(None) };
+    };
+    let method = CodeChallengeMethod::parse(single(parameters, "code_challenge_method")?).map_err(invalid_request)?;
+    if method == CodeChallengeMethod::Plain && !client.allow_plain_pkce {
+        return Err(invalid_request(Reason::PlainPkce));
+    }
+    CodeChallenge::parse(challenge, method).map(Some).map_err(invalid_request)
+}
+
+/// `max_age`: one to eighteen ASCII digits.
+pub(crate) fn max_age(parameters: &Parameters, client: &Client) -> Result<Option<u64>, Refusal> {
+    let Some(sent) = single(parameters, "max_age")? else {
+        return Ok(client.default_max_age);
+    };
+    // `parse` alone would take a sign.
+    let digits = sent.len() <= 18 && sent.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = if digits { sent.parse::<u64>().ok() } else { None };
+    seconds.map(Some).ok_or_else(|| invalid_request(Reason::MalformedMaxAge))
+}
+
+/// `claims`: means something in OpenID requests only. An essential `acr` out of reach ends the request at once.
+pub(crate) fn claims(
+    parameters: &Parameters,
+    scope: &ScopeSet,
+    registered: &Registered<'_>,
+) -> Result<RequestedClaims, Refusal> {
+    let Some(sent) = single(parameters, "claims")? else {
+        return Ok(RequestedClaims::default());
+    };
+    let claims = RequestedClaims::parse(sent, registered.client, registered.catalogue).map_err(invalid_request)?;
+    if !scope.contains(OPENID) {
+        return Ok(RequestedClaims::default());
+    }
+    if !is_reachable(&claims, registered.catalogue) {
+        let code = AuthorizeErrorCode::UnmetAuthenticationRequirements;
+        return Err(Refusal::new(code, Reason::UnmetAuthenticationRequirements));
+    }
+    Ok(claims)
+}
+
+/// `resource` (RFC 8707 §2), as sent; each once.
+pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
+    if parameters.all(RESOURCE).nth(lengths::RESOURCES).is_some() {
+        return Err(invalid_request(Reason::RepeatedParameter));
+    }
+    let mut resources: Vec<&str> = Vec::new();
+    for sent in parameters.all(RESOURCE).filter(|sent| !sent.is_empty()) {
+        if sent.chars().nth(lengths::RESOURCE).is_some() {
+            return Err(invalid_request(Reason::OverlongParameter));
+        }
+        if !resources.contains(&sent) {
+            resources.push(sent);
+        }
+    }
+    Ok(resources)
+}
+
+/// The same, each a registered resource behind one of the scopes asked for.
+pub(crate) fn within(resources: &[&str], scope: &ScopeSet, catalogue: &Catalogue) -> Result<Vec<String>, Refusal> {
+    match resources.iter().find(|sent| !is_behind(sent, scope, catalogue)) {
+        Some(sent) => Err(Refusal::with_detail(AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource, *sent)),
+        None => Ok(resources.iter().map(|sent| (*sent).to_owned()).collect()),
+    }
+}
+
+fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {
+    let leads_there = |registered: &RegisteredScope| registered.resources.iter().any(|name| name == resource);
+    let named = || scope.iter().filter_map(|name| catalogue.scopes.get(name)).any(leads_there);
+    is_absolute_uri(resource) && catalogue.resources.contains_key(resource) && named()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::*;
+    use super::super::{AuthorizeError, AuthorizeRequest};
+    use super::*;
+
+    fn fault(result: Result<AuthorizeRequest, AuthorizeError>) -> (AuthorizeErrorCode, Reason) {
+        match result {
+            Err(AuthorizeError::Redirect(_, refusal)) => (refusal.code, refusal.reason),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn invalid(asked: &Asking, reason: Reason) {
+        assert_eq!(fault(asked.judged()), (AuthorizeErrorCode::InvalidRequest, reason), "{asked:?}");
+    }
+
+    #[test]
+    fn a_nonce_is_needed_exactly_where_an_id_token_comes_from_here() {
+        for (response_type, scope, needed) in [
+            ("code", "openid", false),
+            ("code token", "openid", false),
+            ("token", "orders.read", false),
+            ("id_token", "openid", true),
+            ("id_token token", "openid", true),
+            ("code id_token", "openid", true),
+            ("code id_token token", "openid", true),
+        ] {
+            let asked = asking().with("response_type", response_type).with("scope", scope).without("nonce");
+            if needed {
+                invalid(&asked, Reason::MissingNonce);
+                invalid(&asked.with("nonce", ""), Reason::MissingNonce);
+            } else {
+                assert_eq!(asked.judged().unwrap().nonce, None, "{response_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_tied_to_its_request_by_what_the_client_may_use() {
+        let with_nonce = asking().without("code_challenge").without("code_challenge_method");
+        let bare = with_nonce.clone().without("nonce");
+        // A nonce comes back in an ID token only.
+        let not_openid = with_nonce.clone().with("scope", "orders.read");
+        let confidential = |require_pkce| Client { require_pkce, ..client() };
+        let public = |require_pkce| Client { require_pkce, ..public_client(&[REDIRECT_URI]) };
+        for (client, [alone, beside_nonce, without_openid]) in [
+            (confidential(None), [false, true, false]),
+            (confidential(Some(true)), [false, false, false]),
+            (confidential(Some(false)), [true, true, true]),
+            (public(None), [false, false, false]),
+            (public(Some(true)), [false, false, false]),
+            (public(Some(false)), [false, false, false]),
+        ] {
+            for (asked, accepted) in [(&bare, alone), (&with_nonce, beside_nonce), (&not_openid, without_openid)] {
+                match asked.judged_for(&client) {
+                    Ok(request) => assert!(accepted && request.code_challenge.is_none(), "{client:?} {asked:?}"),
+                    refused => {
+                        let missing = (AuthorizeErrorCode::InvalidRequest, Reason::MissingCodeChallenge);
+                        assert_eq!((fault(refused), accepted), (missing, false), "{client:?} {asked:?}");
+                    }
+                }
+            }
+            // Whoever tries to use PKCE is held to it.
+            for half in [("code_challenge", ""), ("code_challenge_method", "S256")] {
+                let asked = with_nonce.clone().with(half.0, half.1);
+                assert_eq!(fault(asked.judged_for(&client)).1, Reason::MissingCodeChallenge, "{client:?} {half:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pkce_parameters_are_checked() {
+        let with = |challenge: &str, method: &str| {
+            asking().with("code_challenge", challenge).with("code_challenge_method", method)
+        };
+        invalid(&asking().without("code_challenge_method"), Reason::PlainPkce);
+        invalid(&with(CODE_CHALLENGE, ""), Reason::PlainPkce);
+        invalid(&with(CODE_CHALLENGE, "plain"), Reason::PlainPkce);
+        for method in ["s256", "S512", "none"] {
+            invalid(&with(CODE_CHALLENGE, method), Reason::UnsupportedCodeChallengeMethod);
+        }
+        for length in [1, 42, 44, 128] {
+            invalid(&with(&"a".repeat(length), "S256"), Reason::MalformedCodeChallenge);
+        }
+        invalid(&with(&"a".repeat(129), "S256"), Reason::OverlongParameter);
+        for odd in ["+", "=", "\u{212a}", "\n", "~"] {
+            invalid(&with(&format!("{}{odd}", "a".repeat(42)), "S256"), Reason::MalformedCodeChallenge);
+        }
+        let plain = Client { allow_plain_pkce: true, ..client() };
+        for (length, accepted) in [(42, false), (43, true), (128, true)] {
+            let judged = with(&"~".repeat(length), "plain").judged_for(&plain);
+            assert_eq!(judged.is_ok(), accepted, "{length}");
+        }
+        let without_method = asking().without("code_challenge_method").judged_for(&plain).unwrap();
+        assert_eq!(without_method.code_challenge.unwrap().method(), CodeChallengeMethod::Plain);
+    }
+
+    #[test]
+    fn without_a_code_pkce_is_ignored() {
+        for (challenge, method) in [("x", "nope"), (CODE_CHALLENGE, "S256"), ("", "")] {
+            let asked = asking()
+                .with("response_type", "id_token")
+                .with("code_challenge", challenge)
+                .with("code_challenge_method", method);
+            assert_eq!(asked.judged().unwrap().code_challenge, None);
+        }
+    }
+
+    #[test]
+    fn max_age_is_digits() {
+        let most = ("999999999999999999", 999_999_999_999_999_999);
+        for (text, seconds) in [("0", 0), ("00", 0), ("60", 60), ("2147483648", 2_147_483_648), most] {
+            assert_eq!(asking().with("max_age", text).judged().unwrap().max_age, Some(seconds));
+        }
+        let odd = "-1|+5|5.5| 5|5 |1e3|0x10|1_000|99999999999999999999|1000000000000000000|\u{665}|\u{ff15}|five|\n5";
+        for text in odd.split('|') {
+            invalid(&asking().with("max_age", text), Reason::MalformedMaxAge);
+        }
+        let client = Client { default_max_age: Some(600), ..client() };
+        for (text, seconds) in [("", Ok(Some(600))), ("5", Ok(Some(5))), ("x", Err(()))] {
+            let judged = asking().with("max_age", text).judged_for(&client);
+            assert_eq!(judged.map(|request| request.max_age).map_err(drop), seconds, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_tenant_is_refused_where_there_are_tenants() {
+        let judge = |text: &str| {
+            let asked = asking().with("acr_values", text).parameters();
+            super::super::validate(&asked, &client(), &catalogue_with_tenants(), RECEIVED_AT)
+        };
+        assert_eq!(judge("tenant:acme").unwrap().acr_values.tenant.unwrap().as_str(), "acme");
+        for text in ["tenant:<script>", "tenant:nope", "tenant:acme tenant:globex"] {
+            assert_eq!(fault(judge(text)), (AuthorizeErrorCode::InvalidRequest, Reason::UnknownTenant), "{text}");
+        }
+    }
+
+    #[test]
+    fn claims_are_read_for_openid_requests() {
+        let asked = asking().with("claims", r#"{"userinfo":{"name":{"essential":true}}}"#);
+        assert!(asked.judged().unwrap().claims.userinfo.contains("name"));
+        assert_eq!(asked.clone().with("scope", "orders.read").judged().unwrap().claims, RequestedClaims::default());
+        for text in ["x", "[]", r#"{"userinfo":1}"#] {
+            invalid(&asking().with("claims", text), Reason::MalformedClaims);
+        }
+    }
+
+    #[test]
+    fn an_essential_acr_out_of_reach_ends_the_request() {
+        let asked = |value: &str| {
+            asking().with("claims", &format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":[{value}]}}}}}}"#))
+        };
+        assert!(asked(r#""1""#).judged().is_ok());
+        assert!(asked(r#""urn:silver","1""#).judged().is_ok());
+        for value in [r#""urn:silver""#, "1", ""] {
+            let refused = fault(asked(value).judged());
+            assert_eq!(refused.0, AuthorizeErrorCode::UnmetAuthenticationRequirements, "{value}");
+        }
+    }
+
+    #[test]
+    fn resources_stand_behind_a_requested_scope() {
+        let (orders, stock) = ("https://api.example/orders", "https://api.example/stock");
+        let both = asking().with("scope", "openid orders.read stock.read");
+        let request = [orders, "", stock, orders].iter().fold(both, |asked, sent| asked.also("resource", sent));
+        assert_eq!(request.judged().unwrap().resources, [orders, stock]);
+        let narrow = asking().with("scope", "openid orders.read");
+        for resource in "https://api.example/stock https://api.example/free https://api.example/none \
+            https://api.example/gone orders https://api.example/orders#x https://api.example/orders/ \
+            HTTPS://api.example/orders x"
+            .split(' ')
+        {
+            let refused = fault(narrow.clone().also("resource", orders).also("resource", resource).judged());
+            assert_eq!(refused, (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource), "{resource}");
+        }
+        invalid(&narrow.clone().also("resource", &"r".repeat(2001)), Reason::OverlongParameter);
+        let many = (0..11).fold(narrow.clone(), |asked, _| asked.also("resource", orders));
+        invalid(&many, Reason::RepeatedParameter);
+        let ten = (0..10).fold(narrow, |asked, _| asked.also("resource", orders));
+        assert!(ten.judged().is_ok());
+    }
+}

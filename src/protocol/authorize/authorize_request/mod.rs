@@ -1,0 +1,293 @@
+//! The authorization request (OpenID Connect Core §3.1.2.1, RFC 6749 §4.1.1), from parameters to a value that every later
+//! step can rely on, or to an error that knows whether and how it may be delivered. Pages seal the parameters themselves
+//! ([`known`]): each later step validates them again, so that what changed in the meantime counts.
+
+mod details;
+#[cfg(test)]
+pub(crate) mod fixtures;
+mod request_object;
+mod return_path;
+mod scopes;
+#[cfg(test)]
+mod tests;
+
+use super::pkce::CodeChallenge;
+use super::requested_claims::RequestedClaims;
+use crate::protocol::device::device_code::UserCode;
+use crate::protocol::words::acr_values;
+use crate::protocol::words::acr_values::AcrValues;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::prompt::Prompts;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
+use crate::protocol::words::secret::SecretText;
+pub use return_path::ReturnPath;
+
+/// Every parameter that means something here, with its length limit. Others are ignored, also when repeated.
+const KNOWN: [(&str, usize); 18] = [
+    ("client_id", lengths::CLIENT_ID),
+    ("redirect_uri", lengths::REDIRECT_URI),
+    ("response_type", lengths::OTHER),
+    ("response_mode", lengths::OTHER),
+    ("scope", lengths::SCOPE),
+    ("state", lengths::STATE),
+    ("nonce", lengths::NONCE),
+    ("code_challenge", lengths::CODE_VERIFIER),
+    ("code_challenge_method", lengths::OTHER),
+    ("prompt", lengths::OTHER),
+    ("max_age", lengths::OTHER),
+    ("login_hint", lengths::USERNAME),
+    ("ui_locales", lengths::OTHER),
+    ("acr_values", lengths::OTHER),
+    ("id_token_hint", lengths::ID_TOKEN_HINT),
+    ("claims", lengths::CLAIMS),
+    ("display", lengths::OTHER),
+    ("claims_locales", lengths::OTHER),
+];
+
+/// May be sent several times (RFC 8707 §2).
+const RESOURCE: &str = "resource";
+
+/// Where a request ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// At the client.
+    Client(ReturnPath),
+    /// On the device page, for the device of that client which shows this code (RFC 8628 §3.3).
+    Device(UserCode),
+    /// On the account page. It is no client's: there is none that a request, a registration or a consent could name.
+    Account {
+        /// They shall sign in anew, whatever session there is.
+        anew: bool,
+    },
+}
+
+/// A request that may go on: everything in it was checked against the client's registration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuthorizeRequest {
+    pub ending: Ending,
+    pub response_type: ResponseType,
+    pub scope: ScopeSet,
+    /// `nonce`, to be given back byte for byte.
+    pub nonce: Option<String>,
+    /// `code_challenge` with its method; `None` also where the response type has no code.
+    pub code_challenge: Option<CodeChallenge>,
+    pub prompt: Prompts,
+    /// `max_age` in seconds, or the client's `default_max_age`.
+    pub max_age: Option<u64>,
+    pub login_hint: Option<String>,
+    pub ui_locales: Option<String>,
+    pub acr_values: AcrValues,
+    /// `id_token_hint`, unverified: whoever holds the keys checks it and hands its subject to the decision.
+    pub unverified_id_token_hint: Option<SecretText>,
+    pub claims: RequestedClaims,
+    /// `resource`, without duplicates.
+    pub resources: Vec<String>,
+    /// When the request arrived: sign-ins from then on were made for it.
+    pub received_at: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthorizeError {
+    /// Nowhere to redirect to: an error page, HTTP 400.
+    Page {
+        /// Whom the request says it is from, where that is a registered client.
+        client_id: Option<ClientId>,
+        reason: Reason,
+        /// What the log may know beyond that.
+        detail: Option<String>,
+    },
+    Redirect(ReturnPath, Refusal),
+}
+
+/// Why a request that can be answered by redirect is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: AuthorizeErrorCode,
+    pub reason: Reason,
+    /// What the log may know beyond that.
+    pub detail: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without detail.
+    pub fn new(code: AuthorizeErrorCode, reason: Reason) -> Refusal {
+        Refusal { code, reason, detail: None }
+    }
+
+    fn with_detail(code: AuthorizeErrorCode, reason: Reason, detail: impl Into<String>) -> Refusal {
+        Refusal { code, reason, detail: Some(detail.into()) }
+    }
+}
+
+impl AuthorizeRequest {
+    /// A request that ends on a page of ours: only who signs in, and by which rules of the client, is asked of it.
+    pub fn of_our_own(
+        client: Option<&Client>,
+        ending: Ending,
+        acr_values: AcrValues,
+        received_at: Instant,
+    ) -> AuthorizeRequest {
+        AuthorizeRequest {
+            ending,
+            response_type: ResponseType::CODE,
+            scope: ScopeSet::default(),
+            nonce: None,
+            code_challenge: None,
+            prompt: Prompts::default(),
+            max_age: client.and_then(|client| client.default_max_age),
+            login_hint: None,
+            ui_locales: None,
+            acr_values,
+            unverified_id_token_hint: None,
+            claims: RequestedClaims::default(),
+            resources: Vec::new(),
+            received_at,
+        }
+    }
+
+    /// Turns a later refusal into the error that travels as this request's success would.
+    pub fn refuse(&self, refusal: Refusal) -> AuthorizeError {
+        match &self.ending {
+            Ending::Client(path) => AuthorizeError::Redirect(path.clone(), refusal),
+            Ending::Device(_) | Ending::Account { .. } => {
+                AuthorizeError::Page { client_id: None, reason: refusal.reason, detail: refusal.detail }
+            }
+        }
+    }
+
+    /// Whether it is an OpenID request (OpenID Connect Core §3.1.2.1).
+    pub fn is_openid(&self) -> bool {
+        self.scope.contains(OPENID)
+    }
+}
+
+/// `client_id` alone, for whoever loads the client. Every error is a page.
+pub fn client_id(parameters: &Parameters) -> Result<ClientId, AuthorizeError> {
+    let sent = parameters.bounded("client_id", lengths::CLIENT_ID).map_err(page)?;
+    sent.map(ClientId::new).ok_or_else(|| page(Reason::MissingClientId))
+}
+
+/// Judges a request. Errors of client and redirect URI are pages,
+/// all others travel to the redirect URI.
+pub fn validate(
+    parameters: &Parameters,
+    client: &Client,
+    catalogue: &Catalogue,
+    received_at: Instant,
+) -> Result<AuthorizeRequest, AuthorizeError> {
+    let redirect = redirect_target(parameters, client)?;
+    let path = ReturnPath::find(parameters, client, redirect.clone());
+    let registered = Registered { client, catalogue };
+    read(parameters, &registered, redirect, received_at).map_err(|refusal| AuthorizeError::Redirect(path, refusal))
+}
+
+/// The parameters that mean something here, in the order they were sent: validating these gives the same verdict as the
+/// original did.
+pub fn known(parameters: &Parameters) -> Parameters {
+    let is_known = |name: &str| name == RESOURCE || KNOWN.iter().any(|(known, _)| *known == name);
+    Parameters::from_pairs(parameters.iter().filter(|(name, _)| is_known(name)))
+}
+
+/// What a request is judged against.
+struct Registered<'a> {
+    client: &'a Client,
+    catalogue: &'a Catalogue,
+}
+
+fn page(reason: Reason) -> AuthorizeError {
+    AuthorizeError::Page { client_id: None, reason, detail: None }
+}
+
+fn redirect_target(parameters: &Parameters, client: &Client) -> Result<RedirectTarget, AuthorizeError> {
+    if client_id(parameters)? != client.client_id {
+        return Err(page(Reason::UnknownClient));
+    }
+    let page = |reason, detail| AuthorizeError::Page { client_id: Some(client.client_id.clone()), reason, detail };
+    if !client.enabled {
+        return Err(page(Reason::DisabledClient, None));
+    }
+    let sent = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(|reason| page(reason, None))?;
+    let sent = sent.ok_or_else(|| page(Reason::MissingRedirectUri, None))?;
+    RedirectTarget::match_registered(sent, client).ok_or_else(|| {
+        let both = format!("received {sent}; registered {}", client.redirect_uris.join(" "));
+        page(Reason::UnregisteredRedirectUri, Some(both))
+    })
+}
+
+fn read(
+    parameters: &Parameters,
+    registered: &Registered<'_>,
+    redirect: RedirectTarget,
+    received_at: Instant,
+) -> Result<AuthorizeRequest, Refusal> {
+    request_object::refuse(parameters)?;
+    check_shape(parameters)?;
+    let Registered { client, catalogue } = registered;
+    let response_type = details::response_type(parameters, client)?;
+    let sent_mode = single(parameters, "response_mode")?;
+    let mode = return_path::choose_mode(sent_mode, response_type, client, &redirect).map_err(invalid_request)?;
+    let resources = details::resources(parameters)?;
+    let scope = scopes::read(single(parameters, "scope")?, &resources, response_type, registered)?;
+    let claims = details::claims(parameters, &scope, registered)?;
+    let nonce = details::nonce(parameters, response_type)?;
+    let comes_back = nonce.is_some() && scope.contains(OPENID);
+    let prompt =
+        single(parameters, "prompt")?.map_or(Ok(Prompts::default()), Prompts::parse).map_err(invalid_request)?;
+    let path = ReturnPath {
+        client_id: client.client_id.clone(),
+        to: redirect,
+        mode,
+        state: owned(parameters, "state")?,
+        silent: prompt.none,
+        with_iss: client.iss_on_error,
+    };
+    Ok(AuthorizeRequest {
+        ending: Ending::Client(path),
+        response_type,
+        nonce,
+        code_challenge: details::code_challenge(parameters, response_type, client, comes_back)?,
+        prompt,
+        max_age: details::max_age(parameters, client)?,
+        login_hint: owned(parameters, "login_hint")?,
+        ui_locales: owned(parameters, "ui_locales")?,
+        acr_values: AcrValues::parse(single(parameters, "acr_values")?, client, catalogue).map_err(invalid_request)?,
+        unverified_id_token_hint: single(parameters, "id_token_hint")?.map(SecretText::new),
+        resources: details::within(&resources, &scope, catalogue)?,
+        claims,
+        scope,
+        received_at,
+    })
+}
+
+/// Each known parameter at most once and not too long, whether this request has a use for it or not.
+fn check_shape(parameters: &Parameters) -> Result<(), Refusal> {
+    for (name, most) in KNOWN {
+        let sent = parameters.bounded(name, most);
+        sent.map_err(|reason| Refusal::with_detail(AuthorizeErrorCode::InvalidRequest, reason, name))?;
+    }
+    Ok(())
+}
+
+fn invalid_request(reason: Reason) -> Refusal {
+    Refusal::new(AuthorizeErrorCode::InvalidRequest, reason)
+}
+
+fn single<'a>(parameters: &'a Parameters, name: &str) -> Result<Option<&'a str>, Refusal> {
+    parameters.single(name).map_err(invalid_request)
+}
+
+fn owned(parameters: &Parameters, name: &str) -> Result<Option<String>, Refusal> {
+    Ok(single(parameters, name)?.map(str::to_owned))
+}
+
+fn is_reachable(claims: &RequestedClaims, catalogue: &Catalogue) -> bool {
+    acr_values::supported(catalogue).into_iter().any(|acr| claims.is_met_by(acr))
+}

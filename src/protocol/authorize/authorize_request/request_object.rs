@@ -1,0 +1,56 @@
+//! Requests as JWT, by value or by reference (OpenID Connect Core §6): refused, never ignored, for their parameters would be
+//! lost. A refused `request` is read for one thing only: where its sender listens for the refusal.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value};
+
+use super::Refusal;
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+
+/// What a refused request object says about the way back. Nothing in it was verified.
+#[derive(Default)]
+pub(crate) struct UnverifiedWayBack {
+    pub(crate) state: Option<String>,
+    pub(crate) response_mode: Option<String>,
+}
+
+/// Refuses `request` and `request_uri`, the former first.
+pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
+    if was_filled(parameters, "request") {
+        return Err(Refusal::new(AuthorizeErrorCode::RequestNotSupported, Reason::RequestObjectUnsupported));
+    }
+    if was_filled(parameters, "request_uri") {
+        return Err(Refusal::new(AuthorizeErrorCode::RequestUriNotSupported, Reason::RequestUriUnsupported));
+    }
+    Ok(())
+}
+
+/// Reads `state` and `response_mode` from a `request` that is a JWS in shape; nothing when it is not.
+pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
+    let request = parameters.single("request").ok().flatten().filter(|request| request.len() <= lengths::ASSERTION);
+    let payload = request.and_then(payload).unwrap_or_default();
+    let text =
+        |name: &str| payload.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    // What a query could not have carried does not come in by this door either.
+    let sendable = |state: &String| !state.contains('\0') && state.chars().count() <= lengths::STATE;
+    UnverifiedWayBack { state: text("state").filter(sendable), response_mode: text("response_mode") }
+}
+
+fn was_filled(parameters: &Parameters, name: &str) -> bool {
+    parameters.all(name).any(|value| !value.is_empty())
+}
+
+fn payload(jws: &str) -> Option<Map<String, Value>> {
+    let mut parts = jws.split('.');
+    let (header, payload, signature) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_jws = parts.next().is_none() && object(header).is_some() && URL_SAFE_NO_PAD.decode(signature).is_ok();
+    if is_jws { object(payload) } else { None }
+}
+
+fn object(part: &str) -> Option<Map<String, Value>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}

@@ -1,0 +1,197 @@
+//! The authorization response (RFC 6749 §4.1.2, OAuth 2.0 Multiple Response Type Encoding Practices, RFC 9207): its
+//! parameters, and the one encoder that puts them into a redirect or a form.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::response_mode::ResponseMode;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::secret::SecretText;
+
+/// All but the unreserved characters of RFC 3986 §2.3: a space becomes %20, which every decoder understands.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// In the order they go out.
+pub type ResponseParameters = Vec<(&'static str, String)>;
+
+#[derive(Clone, Debug, Default)]
+pub struct Issued {
+    pub code: Option<SecretText>,
+    pub id_token: Option<SecretText>,
+    pub access_token: Option<FrontChannelAccessToken>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FrontChannelAccessToken {
+    pub access_token: SecretText,
+    /// Seconds.
+    pub expires_in: u64,
+    pub scope: ScopeSet,
+}
+
+/// Members are in the order of the wire.
+#[derive(Clone, Debug)]
+pub struct AuthorizeSuccess<'a> {
+    pub issued: &'a Issued,
+    pub state: Option<&'a str>,
+    /// OpenID Connect Session Management §2, only with `openid`.
+    pub session_state: Option<&'a str>,
+    pub issuer: &'a str,
+}
+
+impl AuthorizeSuccess<'_> {
+    pub fn parameters(&self) -> ResponseParameters {
+        let Issued { code, id_token, access_token } = self.issued;
+        let secret = |name, value: &Option<SecretText>| value.as_ref().map(|value| (name, value.expose().to_owned()));
+        let text = |name, value: Option<&str>| value.map(|value| (name, value.to_owned()));
+        let mut parameters: ResponseParameters =
+            [secret("code", code), secret("id_token", id_token)].into_iter().flatten().collect();
+        if let Some(token) = access_token {
+            parameters.push(("access_token", token.access_token.expose().to_owned()));
+            parameters.push(("token_type", "Bearer".to_owned()));
+            parameters.push(("expires_in", token.expires_in.to_string()));
+            parameters.push(("scope", token.scope.to_string()));
+        }
+        let rest =
+            [text("state", self.state), text("session_state", self.session_state), text("iss", Some(self.issuer))];
+        parameters.extend(rest.into_iter().flatten());
+        parameters
+    }
+}
+
+/// `issuer` is left out for clients that take it for something else.
+pub fn error_parameters(
+    code: AuthorizeErrorCode,
+    reason: Reason,
+    state: Option<&str>,
+    issuer: Option<&str>,
+) -> ResponseParameters {
+    let mut parameters =
+        vec![("error", code.as_str().to_owned()), ("error_description", reason.description().to_owned())];
+    parameters.extend(state.map(|state| ("state", state.to_owned())));
+    parameters.extend(issuer.map(|issuer| ("iss", issuer.to_owned())));
+    parameters
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// 303 to this URI.
+    Redirect { location: String },
+    /// A page with a form that posts itself.
+    Form {
+        /// The redirect URI byte for byte.
+        action: String,
+        /// Unescaped.
+        fields: ResponseParameters,
+    },
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Both hold codes and tokens.
+        match self {
+            Delivery::Redirect { .. } => formatter.write_str("Redirect([redacted])"),
+            Delivery::Form { .. } => formatter.write_str("Form([redacted])"),
+        }
+    }
+}
+
+pub fn deliver(target: &RedirectTarget, mode: ResponseMode, parameters: ResponseParameters) -> Delivery {
+    match mode {
+        ResponseMode::Query => Delivery::Redirect { location: with_query(target.uri(), &parameters) },
+        ResponseMode::Fragment => Delivery::Redirect { location: format!("{}#{}", target.uri(), encode(&parameters)) },
+        ResponseMode::FormPost => Delivery::Form { action: target.uri().to_owned(), fields: parameters },
+    }
+}
+
+/// Adds to the query; what is there stays byte for byte. `uri` has no fragment.
+pub fn with_query(uri: &str, parameters: &[(&'static str, String)]) -> String {
+    let separator = match uri.split_once('?') {
+        _ if parameters.is_empty() => "",
+        None => "?",
+        Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
+        Some(_) => "&",
+    };
+    format!("{uri}{separator}{}", encode(parameters))
+}
+
+fn encode(parameters: &[(&'static str, String)]) -> String {
+    let pairs = parameters.iter().map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ENCODED)));
+    pairs.collect::<Vec<String>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::public_client;
+    use super::*;
+    use crate::protocol::words::parameters::Parameters;
+
+    fn target(uri: &str) -> RedirectTarget {
+        RedirectTarget::match_registered(uri, &public_client(&[uri])).unwrap()
+    }
+
+    fn location(uri: &str, mode: ResponseMode, parameters: &ResponseParameters) -> String {
+        match deliver(&target(uri), mode, parameters.clone()) {
+            Delivery::Redirect { location } => location,
+            Delivery::Form { .. } => panic!("a form"),
+        }
+    }
+
+    fn read(encoded: &str) -> Vec<(String, String)> {
+        let parameters = Parameters::parse(encoded.as_bytes()).unwrap();
+        parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn an_existing_query_stays_byte_for_byte() {
+        let one = vec![("a", "1".to_owned())];
+        for (uri, expected) in [
+            ("https://rp1.example/cb", "https://rp1.example/cb?a=1"),
+            ("https://rp1.example", "https://rp1.example?a=1"),
+            ("https://rp1.example/cb?", "https://rp1.example/cb?a=1"),
+            ("https://rp1.example/cb?x=%20+y", "https://rp1.example/cb?x=%20+y&a=1"),
+            ("https://rp1.example/cb?x&", "https://rp1.example/cb?x&a=1"),
+            ("https://rp1.example/cb?x=1?", "https://rp1.example/cb?x=1?&a=1"),
+            ("com.example.app:/cb", "com.example.app:/cb?a=1"),
+        ] {
+            assert_eq!(location(uri, ResponseMode::Query, &one), expected);
+        }
+        assert_eq!(with_query("https://rp1.example/cb", &[]), "https://rp1.example/cb");
+    }
+
+    #[test]
+    fn a_state_cannot_smuggle_a_parameter_a_fragment_or_a_header() {
+        let state = "a&code=evil#x%25 \u{e9} \u{1f600}\r\nSet-Cookie: a=b;'\"<>\\+";
+        let parameters = vec![("code", "good".to_owned()), ("state", state.to_owned())];
+        for mode in [ResponseMode::Query, ResponseMode::Fragment] {
+            let location = location("https://rp1.example/cb", mode, &parameters);
+            assert!(location.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>\\+".contains(&byte)), "{location}");
+            let (_, sent) = location.split_once(['?', '#']).unwrap();
+            assert_eq!(read(sent), [("code".to_owned(), "good".to_owned()), ("state".to_owned(), state.to_owned())]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_read_back(state in "[^\0]{0,64}", uri in "https://rp1\\.example/[a-z]{0,3}(\\?([a-z]=[0-9]&?){0,2})?") {
+            let parameters = vec![("code", "c".to_owned()), ("state", state.clone())];
+            let expected = [("code".to_owned(), "c".to_owned()), ("state".to_owned(), state)];
+            let query = location(&uri, ResponseMode::Query, &parameters);
+            prop_assert!(query.starts_with(&uri));
+            let read_query = read(query.split_once('?').unwrap().1);
+            prop_assert!(read_query.ends_with(&expected));
+            let before = uri.split_once('?').map_or(0, |(_, query)| query.split('&').filter(|pair| !pair.is_empty()).count());
+            prop_assert_eq!(read_query.len(), before + 2);
+            let fragment = location(&uri, ResponseMode::Fragment, &parameters);
+            let (before_fragment, after) = fragment.split_once('#').unwrap();
+            prop_assert_eq!(before_fragment, uri);
+            prop_assert_eq!(read(after), expected);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What a validated request needs next: a page, an answer or a refusal. Asked anew at every step with what is stored now;
+//! that a prompt is satisfied is never written down, it follows from the session's age and from the page just posted.
+
+#[cfg(test)]
+mod case;
+#[cfg(test)]
+mod tests;
+
+use super::authorize_request::{AuthorizeRequest, Ending, Refusal};
+use super::consent::Consent;
+use crate::protocol::upstream::choices::Place;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::errors::AuthorizeErrorCode;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
+use crate::protocol::words::session::Session;
+
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    pub request: &'a AuthorizeRequest,
+    /// `None` for the account page.
+    pub client: Option<&'a Client>,
+    pub catalogue: &'a Catalogue,
+    pub session: Option<&'a Session>,
+    /// What that user allowed this client before.
+    pub consent: Option<&'a Consent>,
+    /// The subject of a verified `id_token_hint`.
+    pub hinted_subject: Option<&'a Subject>,
+    /// Where the user comes from.
+    pub step: Step,
+    pub now: Instant,
+}
+
+/// The page whose post is being answered. A post counts only once its form token is known to be for this request and this
+/// session, so it is proof that the page was shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// None: the client sent the user here.
+    Arrival,
+    AfterSignIn,
+    AfterAccountChosen,
+    AfterConsent {
+        /// To these scopes: what [`narrow`] made of the ticks.
+        granted: ScopeSet,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Interaction {
+    Login {
+        /// Why the session, if any, will not do.
+        cause: LoginCause,
+    },
+    SelectAccount,
+    /// The consent page, for everything in the request.
+    Consent {
+        /// Whether agreeing may be remembered.
+        may_remember: bool,
+    },
+    Proceed {
+        scope: ScopeSet,
+    },
+    Refuse(Refusal),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginCause {
+    /// Nobody is signed in, or the session ran out.
+    NoSession,
+    Prompt,
+    TooOld,
+    /// The session is of another tenant, or of none.
+    OtherTenant,
+    /// Another provider than the one asked for, or one that the client does not allow.
+    OtherIdentityProvider,
+    /// Another user than `id_token_hint` or `claims` name.
+    OtherSubject,
+    /// An essential `acr` that the session does not have.
+    OtherAcr,
+}
+
+/// Decides what comes next.
+pub fn decide(situation: &Situation<'_>) -> Interaction {
+    let session = match usable_session(situation) {
+        Ok(session) => session,
+        Err(cause) => return sign_in(situation, cause),
+    };
+    // A sign-in made for this request has chosen the account already, and so has whoever comes from one, however long ago they
+    // signed in upstream, or got as far as the consent page.
+    let request = situation.request;
+    if situation.step == Step::Arrival && request.prompt.select_account && !is_own_sign_in(request, session) {
+        return Interaction::SelectAccount;
+    }
+    match &situation.step {
+        Step::AfterConsent { granted } => proceed(granted.retain(|name| request.scope.contains(name))),
+        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen if !must_consent(situation) => {
+            proceed(request.scope.clone())
+        }
+        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen => ask_consent(situation),
+    }
+}
+
+/// What the ticks on the consent page grant: the requested scopes that were ticked or cannot be unticked. A tick outside the
+/// request is `invalid_request`; nothing left is a denial.
+pub fn narrow(requested: &ScopeSet, ticked: &ScopeSet, catalogue: &Catalogue) -> Result<ScopeSet, Refusal> {
+    if !ticked.is_within(requested) {
+        return Err(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::ScopeOutsideRequest));
+    }
+    let granted = requested.retain(|name| ticked.contains(name) || is_required(name, catalogue));
+    if granted.is_empty() {
+        Err(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
+    } else {
+        Ok(granted)
+    }
+}
+
+/// Whether the consent page shows the scope as one that cannot be unticked.
+pub fn is_required(scope: &str, catalogue: &Catalogue) -> bool {
+    scope == OPENID || catalogue.scopes.get(scope).is_some_and(|registered| registered.required)
+}
+
+fn proceed(scope: ScopeSet) -> Interaction {
+    Interaction::Proceed { scope }
+}
+
+/// The session, if it answers everything the request says about who signs in and when.
+fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCause> {
+    let session = situation.session.filter(|session| session.is_alive(situation.now)).ok_or(LoginCause::NoSession)?;
+    let request = situation.request;
+    let own_sign_in = is_own_sign_in(request, session);
+    // Who comes for their own account may be of any tenant, unless they named one.
+    let any_tenant = matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
+    let answers = [
+        (any_tenant || session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
+        (is_of_wanted_provider(situation, session), LoginCause::OtherIdentityProvider),
+        (is_wanted_subject(situation, &session.subject), LoginCause::OtherSubject),
+        (request.claims.is_met_by(&session.acr), LoginCause::OtherAcr),
+        (own_sign_in || !request.prompt.login, LoginCause::Prompt),
+        (own_sign_in || !is_too_old(session, request.max_age, situation.now), LoginCause::TooOld),
+    ];
+    let unanswered = answers.into_iter().find(|(answered, _)| !answered);
+    unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
+}
+
+/// Whether the session's user signed in for this request, or later. Without this `max_age=0` would never end.
+fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
+    session.auth_time.millis() >= request.received_at.millis()
+}
+
+/// Older than `max_age` seconds; with 0 every session that was there before is too old (OpenID Connect Core §3.1.2.1).
+fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
+    let age = u64::try_from(now.millis().saturating_sub(session.auth_time.millis())).unwrap_or(0);
+    max_age.is_some_and(|max_age| max_age == 0 || age > max_age.saturating_mul(1000))
+}
+
+fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {
+    let provider = session.identity_provider();
+    let wanted = situation.request.acr_values.identity_provider.as_deref();
+    let place = Place { client: situation.client, tenant: session.tenant.as_ref(), catalogue: situation.catalogue };
+    wanted.is_none_or(|wanted| wanted == provider) && place.accepts(session)
+}
+
+fn is_wanted_subject(situation: &Situation<'_>, subject: &Subject) -> bool {
+    situation.hinted_subject.is_none_or(|hinted| hinted == subject) && situation.request.claims.allows_subject(subject)
+}
+
+fn sign_in(situation: &Situation<'_>, cause: LoginCause) -> Interaction {
+    if situation.request.prompt.none {
+        return refuse(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired);
+    }
+    let dead_end = match cause {
+        LoginCause::OtherSubject => Some((AuthorizeErrorCode::LoginRequired, Reason::OtherSubject)),
+        LoginCause::OtherAcr => {
+            Some((AuthorizeErrorCode::UnmetAuthenticationRequirements, Reason::UnmetAuthenticationRequirements))
+        }
+        LoginCause::OtherTenant | LoginCause::OtherIdentityProvider => {
+            Some((AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn))
+        }
+        // A password is always fresh. Upstream they may be content with a sign-in of theirs that is too old for us.
+        LoginCause::Prompt | LoginCause::TooOld => Some((AuthorizeErrorCode::LoginRequired, Reason::SignInTooOld)),
+        LoginCause::NoSession => None,
+    };
+    match dead_end.filter(|_| situation.step == Step::AfterSignIn) {
+        // Someone has just signed in, and it was not enough: asking again would only go round in circles.
+        Some((code, reason)) => refuse(code, reason),
+        None => Interaction::Login { cause },
+    }
+}
+
+fn refuse(code: AuthorizeErrorCode, reason: Reason) -> Interaction {
+    Interaction::Refuse(Refusal::new(code, reason))
+}
+
+fn must_consent(situation: &Situation<'_>) -> bool {
+    let Situation { request, client, .. } = situation;
+    match (&request.ending, client) {
+        (Ending::Account { .. }, _) => false,
+        // Whoever sent them the code may sit at the device: nothing but the question tells them so (RFC 8628 §5.4).
+        (Ending::Device(_), _) | (Ending::Client(_), None) => true,
+        (Ending::Client(path), Some(client)) => {
+            let is_required = client.require_consent == Some(true) || is_impersonable(client, &path.to);
+            request.prompt.consent || is_required && !is_remembered(situation)
+        }
+    }
+}
+
+/// Any program on the user's machine can pose as such a client, so a person has to agree (RFC 8252 §8.6), unless the
+/// registration says otherwise in so many words.
+fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
+    let anyone_can_listen = redirect.is_loopback() || redirect.is_custom_scheme();
+    !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)
+}
+
+/// Whether what people allow this client may count the next time; what is decided about a device counts for that one alone.
+pub fn may_remember(request: &AuthorizeRequest, client: Option<&Client>) -> bool {
+    match (&request.ending, client) {
+        (Ending::Client(path), Some(client)) => may_remember_at(client, &path.to),
+        (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => false,
+    }
+}
+
+/// Where others can pose as the client, only on loopback, and only if the registration says so in so many words.
+fn may_remember_at(client: &Client, redirect: &RedirectTarget) -> bool {
+    let by_itself = !is_impersonable(client, redirect);
+    client.allow_remember_consent.map_or(by_itself, |said| said && (by_itself || redirect.is_loopback()))
+}
+
+/// Whether people are asked each time, whatever they allowed before, though the registration asks for no consent.
+pub fn always_asks(client: &Client, redirect: &RedirectTarget) -> bool {
+    is_impersonable(client, redirect) && !may_remember_at(client, redirect)
+}
+
+fn is_remembered(situation: &Situation<'_>) -> bool {
+    let Situation { request, consent, now, .. } = situation;
+    let lifetime = situation.client.and_then(|client| client.consent_lifetime);
+    let covers = |consent: &Consent| consent.covers(&request.scope, &request.claims.names(), lifetime, *now);
+    may_remember(situation.request, situation.client) && consent.is_some_and(covers)
+}
+
+fn ask_consent(situation: &Situation<'_>) -> Interaction {
+    if situation.request.prompt.none {
+        return refuse(AuthorizeErrorCode::ConsentRequired, Reason::ConsentRequired);
+    }
+    Interaction::Consent { may_remember: may_remember(situation.request, situation.client) }
+}

@@ -1,0 +1,11 @@
+//! The authorization endpoint: what is asked, what comes next, what is answered.
+
+pub mod allowance;
+pub mod authorization_code;
+pub mod authorize_request;
+pub mod authorize_response;
+pub mod consent;
+pub mod interaction;
+pub mod pkce;
+pub mod requested_claims;
+pub mod sealed_request;

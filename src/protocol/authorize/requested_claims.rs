@@ -1,0 +1,233 @@
+//! The `claims` parameter (OpenID Connect Core §5.5). Honoured are claims that some identity scope allowed to the
+//! client carries, so the parameter never reaches further than the client's scopes do.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::{Catalogue, ScopeKind};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestedClaims {
+    pub userinfo: BTreeSet<String>,
+    pub id_token: BTreeSet<String>,
+    /// The subjects that may answer, when the request names any.
+    pub subjects: Option<BTreeSet<Subject>>,
+    /// One of them must be reached, when the request insists.
+    pub essential_acr: Option<BTreeSet<String>>,
+}
+
+impl RequestedClaims {
+    /// What is not of the shape of §5.5 is `MalformedClaims`.
+    pub fn parse(text: &str, client: &Client, catalogue: &Catalogue) -> Result<RequestedClaims, Reason> {
+        let document: Map<String, Value> = serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
+        let userinfo = Member::read(document.get("userinfo"))?;
+        let id_token = Member::read(document.get("id_token"))?;
+        Ok(RequestedClaims {
+            userinfo: userinfo.names_within(client, catalogue),
+            id_token: id_token.names_within(client, catalogue),
+            subjects: subjects(&userinfo, &id_token)?,
+            essential_acr: both(userinfo.essential_acr(), id_token.essential_acr()),
+        })
+    }
+
+    /// What consent is asked for.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.userinfo.union(&self.id_token).cloned().collect()
+    }
+
+    pub fn allows_subject(&self, subject: &Subject) -> bool {
+        self.subjects.as_ref().is_none_or(|subjects| subjects.contains(subject))
+    }
+
+    pub fn is_met_by(&self, acr: &str) -> bool {
+        self.essential_acr.as_ref().is_none_or(|values| values.contains(acr))
+    }
+}
+
+/// Claim names with what is asked of each.
+#[derive(Default)]
+struct Member(Vec<(String, Wish)>);
+
+/// The object beside a claim's name; `null` is the default one.
+#[derive(Default)]
+struct Wish {
+    essential: bool,
+    /// `value` and `values` together.
+    values: Option<Vec<Value>>,
+}
+
+impl Member {
+    fn read(member: Option<&Value>) -> Result<Member, Reason> {
+        let Some(member) = member.filter(|member| !member.is_null()) else {
+            return Ok(Member::default());
+        };
+        let object = member.as_object().ok_or(Reason::MalformedClaims)?;
+        let wishes = object.iter().map(|(name, wish)| Ok((name.clone(), Wish::read(wish)?)));
+        wishes.collect::<Result<Vec<(String, Wish)>, Reason>>().map(Member)
+    }
+
+    fn names_within(&self, client: &Client, catalogue: &Catalogue) -> BTreeSet<String> {
+        let allowed = claims_within_reach(client, catalogue);
+        self.0.iter().map(|(name, _)| name).filter(|name| allowed.contains(name.as_str())).cloned().collect()
+    }
+
+    fn wish(&self, name: &str) -> Option<&Wish> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, wish)| wish)
+    }
+
+    /// Without values any will do.
+    fn essential_acr(&self) -> Option<BTreeSet<String>> {
+        let values = self.wish("acr").filter(|wish| wish.essential)?.values.as_ref()?;
+        Some(values.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    fn subjects(&self) -> Result<Option<BTreeSet<Subject>>, Reason> {
+        let Some(values) = self.wish("sub").and_then(|wish| wish.values.as_ref()) else {
+            return Ok(None);
+        };
+        let subjects = values.iter().map(|value| value.as_str().map(Subject::new));
+        subjects.collect::<Option<BTreeSet<Subject>>>().map(Some).ok_or(Reason::MalformedClaims)
+    }
+}
+
+impl Wish {
+    fn read(wish: &Value) -> Result<Wish, Reason> {
+        if wish.is_null() {
+            return Ok(Wish::default());
+        }
+        let object = wish.as_object().ok_or(Reason::MalformedClaims)?;
+        let essential = object.get("essential").map_or(Some(false), Value::as_bool).ok_or(Reason::MalformedClaims)?;
+        let listed = object.get("values").map(|values| values.as_array().cloned().ok_or(Reason::MalformedClaims));
+        let values = match (object.get("value"), listed.transpose()?) {
+            (None, listed) => listed,
+            (Some(value), None) => Some(vec![value.clone()]),
+            // §5.5.1 gives no meaning to both.
+            (Some(_), Some(_)) => return Err(Reason::MalformedClaims),
+        };
+        Ok(Wish { essential, values })
+    }
+}
+
+/// `sub` is always there and never a matter of consent.
+fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
+    let scopes = client.scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    let identity = scopes.filter(|scope| scope.kind == ScopeKind::Identity);
+    identity.flat_map(|scope| scope.claims.iter().map(String::as_str)).filter(|claim| *claim != "sub").collect()
+}
+
+/// Those both members allow. Nobody left means the two contradict each other.
+fn subjects(userinfo: &Member, id_token: &Member) -> Result<Option<BTreeSet<Subject>>, Reason> {
+    let subjects = both(userinfo.subjects()?, id_token.subjects()?);
+    if subjects.as_ref().is_some_and(BTreeSet::is_empty) { Err(Reason::MalformedClaims) } else { Ok(subjects) }
+}
+
+fn both<T: Ord + Clone>(left: Option<BTreeSet<T>>, right: Option<BTreeSet<T>>) -> Option<BTreeSet<T>> {
+    match (left, right) {
+        (Some(left), Some(right)) => Some(left.intersection(&right).cloned().collect()),
+        (Some(only), None) | (None, Some(only)) => Some(only),
+        (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::authorize_request::fixtures::{catalogue, client};
+    use super::*;
+
+    fn read(text: &str) -> Result<RequestedClaims, Reason> {
+        RequestedClaims::parse(text, &client(), &catalogue())
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn names_within_the_clients_identity_scopes_are_honoured() {
+        let claims = read(
+            r#"{"userinfo": {"name": {"essential": true}, "email": null}, "id_token": {"given_name": {}, "auth_time": null}, "x": 5}"#,
+        );
+        let claims = claims.unwrap();
+        assert_eq!(claims.userinfo, names(&["name", "email"]));
+        assert_eq!(claims.id_token, names(&["given_name"]));
+        assert_eq!(claims.names(), names(&["name", "email", "given_name"]));
+    }
+
+    #[test]
+    fn claims_of_resource_scopes_and_of_scopes_beyond_the_client_are_not() {
+        // `role` is behind a resource scope, `address` behind an identity scope that the client may not ask for.
+        let claims = read(r#"{"userinfo": {"role": null, "address": null, "iss": null, "sub": null, "password": null, "NAME": null}}"#).unwrap();
+        assert_eq!(claims, RequestedClaims::default());
+    }
+
+    #[test]
+    fn a_subject_value_binds() {
+        let alice = Subject::new("alice");
+        for text in [
+            r#"{"id_token": {"sub": {"value": "alice"}}}"#,
+            r#"{"userinfo": {"sub": {"values": ["alice", "bob"]}}, "id_token": {"sub": {"value": "alice"}}}"#,
+        ] {
+            let claims = read(text).unwrap();
+            assert!(claims.allows_subject(&alice), "{text}");
+            assert!(
+                !claims.allows_subject(&Subject::new("bob")) && !claims.allows_subject(&Subject::new("Alice")),
+                "{text}"
+            );
+        }
+        assert!(read(r#"{"id_token": {"sub": {"essential": true}}}"#).unwrap().allows_subject(&alice));
+    }
+
+    #[test]
+    fn only_an_essential_acr_with_values_binds() {
+        let essential = read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
+        assert!(essential.is_met_by("1") && !essential.is_met_by("0") && !essential.is_met_by("loa3"));
+        for text in [
+            r#"{"id_token": {"acr": {"values": ["loa2"]}}}"#,
+            r#"{"id_token": {"acr": {"essential": true}}}"#,
+            r#"{"id_token": {"acr": null}}"#,
+        ] {
+            assert!(read(text).unwrap().is_met_by("0"), "{text}");
+        }
+        assert!(!read(r#"{"id_token": {"acr": {"essential": true, "value": 1}}}"#).unwrap().is_met_by("1"));
+    }
+
+    #[test]
+    fn other_shapes_are_malformed() {
+        #[rustfmt::skip]
+        let rows = [
+            "", "null", "[]", "\"x\"", "1", "{", "{} x", r#"{"userinfo": []}"#, r#"{"userinfo": "name"}"#,
+            r#"{"id_token": 1}"#, r#"{"id_token": {"name": true}}"#, r#"{"id_token": {"name": "x"}}"#,
+            r#"{"id_token": {"name": []}}"#, r#"{"id_token": {"name": {"essential": "yes"}}}"#,
+            r#"{"id_token": {"name": {"essential": null}}}"#, r#"{"id_token": {"name": {"values": "x"}}}"#,
+            r#"{"id_token": {"name": {"value": "x", "values": ["x"]}}}"#, r#"{"id_token": {"sub": {"value": 5}}}"#,
+            r#"{"id_token": {"sub": {"values": []}}}"#,
+            r#"{"id_token": {"sub": {"value": "a"}}, "userinfo": {"sub": {"value": "b"}}}"#,
+        ];
+        for text in rows {
+            assert_eq!(read(text), Err(Reason::MalformedClaims), "{text}");
+        }
+        assert_eq!(read(&"[".repeat(4096)), Err(Reason::MalformedClaims));
+        assert_eq!(read(&r#"{"id_token":"#.repeat(340)), Err(Reason::MalformedClaims));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,60}", json in r#"(\{"(userinfo|id_token|sub|acr|value|values|essential)":|\[|null|true|"a"|\}|\]|,){0,12}"#) {
+            let _ = (read(&text), read(&json));
+        }
+
+        #[test]
+        fn whatever_is_asked_stays_within_reach(asked in prop::collection::btree_set("[a-z_]{1,6}|name|email|role|sub", 0..6)) {
+            let member: Map<String, Value> = asked.iter().map(|name| (name.clone(), Value::Null)).collect();
+            let claims = read(&serde_json::json!({"userinfo": member}).to_string()).unwrap();
+            let reach = names(&["name", "given_name", "email"]);
+            prop_assert_eq!(claims.userinfo, asked.intersection(&reach).cloned().collect::<BTreeSet<String>>());
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The device grant (RFC 8628): its codes, and the verdict on a poll.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::words::client::Client;
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::{Catalogue, ScopeSet};
+
+/// So that secret scanners find them.
+pub const PREFIX: &str = "gpd_";
+
+/// No vowels, so that no word comes about, and none that is mistaken for a digit (RFC 8628 §6.1).
+const LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+/// Eight of twenty letters: 34 bits, for a few minutes, under a throttle.
+const LENGTH: usize = 8;
+
+/// Shown as `XXXX-XXXX`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserCode(String);
+
+impl UserCode {
+    /// `None` when too few of the random bytes can be used without making a letter likelier than others.
+    pub fn draw(random: &[u8]) -> Option<UserCode> {
+        let even = random.iter().filter(|byte| **byte < 240);
+        let letters: String = even
+            .take(LENGTH)
+            .filter_map(|byte| LETTERS.get(usize::from(byte % 20)))
+            .map(|byte| char::from(*byte))
+            .collect();
+        (letters.len() == LENGTH).then_some(UserCode(letters))
+    }
+
+    /// Case, hyphens and spaces do not count.
+    pub fn parse(typed: &str) -> Option<UserCode> {
+        let counts =
+            |letter: &char| !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+        let letters: String = typed.chars().filter(counts).map(|letter| letter.to_ascii_uppercase()).collect();
+        let whole = letters.len() == LENGTH && letters.bytes().all(|byte| LETTERS.contains(&byte));
+        whole.then_some(UserCode(letters))
+    }
+
+    pub fn letters(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UserCode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, second) = self.0.split_at_checked(LENGTH / 2).unwrap_or((&self.0, ""));
+        write!(formatter, "{first}-{second}")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceDecision {
+    Allowed,
+    Denied,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollFacts {
+    pub redeemed: bool,
+    pub expired: bool,
+    /// `None` while nobody has decided.
+    pub decision: Option<DeviceDecision>,
+    /// Before the interval was over.
+    pub early: bool,
+}
+
+/// RFC 8628 §3.5. `None` is an unknown code, or another client's. Who polls too early while the user is deciding is
+/// told to slow down; a decision is told at once.
+pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
+    let refuse = |code, reason| Err(TokenError::new(code, reason));
+    let Some(facts) = facts.filter(|facts| !facts.redeemed) else {
+        return refuse(TokenErrorCode::InvalidGrant, Reason::UnknownDeviceCode);
+    };
+    match (facts.expired, facts.decision, facts.early) {
+        (true, _, _) => refuse(TokenErrorCode::ExpiredToken, Reason::DeviceCodeExpired),
+        (false, Some(DeviceDecision::Denied), _) => refuse(TokenErrorCode::AccessDenied, Reason::DeviceDenied),
+        (false, None, true) => refuse(TokenErrorCode::SlowDown, Reason::DevicePolledTooEarly),
+        (false, None, false) => refuse(TokenErrorCode::AuthorizationPending, Reason::DevicePending),
+        (false, Some(DeviceDecision::Allowed), _) => Ok(()),
+    }
+}
+
+pub fn is_still_allowed(scope: &ScopeSet, client: &Client, catalogue: &Catalogue) -> bool {
+    scope.is_within(&client.scope) && scope.iter().all(|name| catalogue.kind(name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn case_hyphens_and_spaces_do_not_count() {
+        for typed in ["BCDF-GHJK", "bcdfghjk", " bcdf ghjk ", "b-c-d-f-g-h-j-k", "BCDF\u{2013}GHJK", "BCDF\u{a0}GHJK"] {
+            assert_eq!(UserCode::parse(typed).map(|code| code.to_string()).as_deref(), Some("BCDF-GHJK"), "{typed:?}");
+        }
+        for typed in ["", "-", "BCDF-GHJ", "BCDF-GHJKL", "ABCD-EFGH", "BCDF_GHJK", "BCDF-GHJ1", "BCDFGHJ\u{212a}"] {
+            assert_eq!(UserCode::parse(typed), None, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_is_as_likely_as_any_other() {
+        let mut counts = [0; 20];
+        for byte in 0..=255_u8 {
+            if let Some(code) = UserCode::draw(&[byte; 8]) {
+                let letter = code.letters().bytes().next().unwrap();
+                counts[LETTERS.iter().position(|other| *other == letter).unwrap()] += 1;
+            }
+        }
+        assert_eq!(counts, [12; 20]);
+        assert_eq!(UserCode::draw(&[7; 7]), None);
+        let some_unusable = [0, 255, 1, 2, 250, 3, 4, 5, 6, 7];
+        assert_eq!(UserCode::draw(&some_unusable).unwrap().to_string(), "BCDF-GHJK");
+    }
+
+    #[test]
+    fn a_poll_is_told_the_first_that_holds() {
+        let waiting = PollFacts { redeemed: false, expired: false, decision: None, early: false };
+        let allowed = PollFacts { decision: Some(DeviceDecision::Allowed), ..waiting };
+        let denied = PollFacts { decision: Some(DeviceDecision::Denied), ..waiting };
+        for (facts, expected) in [
+            (None, Err(("invalid_grant", Reason::UnknownDeviceCode))),
+            (
+                Some(PollFacts { redeemed: true, expired: true, ..allowed }),
+                Err(("invalid_grant", Reason::UnknownDeviceCode)),
+            ),
+            (
+                Some(PollFacts { expired: true, early: true, ..waiting }),
+                Err(("expired_token", Reason::DeviceCodeExpired)),
+            ),
+            (Some(PollFacts { expired: true, ..allowed }), Err(("expired_token", Reason::DeviceCodeExpired))),
+            (Some(PollFacts { expired: true, ..denied }), Err(("expired_token", Reason::DeviceCodeExpired))),
+            (Some(PollFacts { early: true, ..denied }), Err(("access_denied", Reason::DeviceDenied))),
+            (Some(PollFacts { early: true, ..waiting }), Err(("slow_down", Reason::DevicePolledTooEarly))),
+            (Some(waiting), Err(("authorization_pending", Reason::DevicePending))),
+            (Some(allowed), Ok(())),
+            (Some(PollFacts { early: true, ..allowed }), Ok(())),
+        ] {
+            let verdict = judge_poll(facts).map_err(|error| (error.code.as_str(), error.reason));
+            assert_eq!(verdict, expected, "{facts:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_again(random in any::<[u8; 32]>()) {
+            let code = UserCode::draw(&random).unwrap();
+            prop_assert_eq!(UserCode::parse(&code.to_string()), Some(code.clone()));
+            prop_assert_eq!(UserCode::parse(&code.letters().to_lowercase()), Some(code));
+        }
+
+        #[test]
+        fn no_text_makes_reading_panic(text in "\\PC{0,20}") {
+            let _ = UserCode::parse(&text);
+        }
+    }
+}

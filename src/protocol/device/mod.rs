@@ -1,0 +1,4 @@
+//! The device authorization grant (RFC 8628).
+
+pub mod device_authorization_request;
+pub mod device_code;

@@ -1,0 +1,264 @@
+//! When a signing key is announced, signs, stays published and is forgotten; and what is to be done about it now.
+
+use std::time::Duration;
+
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
+
+/// How long a private part is kept once another key signs: a process whose clock is behind goes on with it.
+const HANDOVER: Duration = Duration::from_secs(3_600);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeySeasons {
+    /// Published before it signs.
+    pub announce: Duration,
+    pub sign: Duration,
+    /// After its last signature.
+    pub publish: Duration,
+    /// Kept after that, to check hints.
+    pub hint: Duration,
+}
+
+/// From when a key stands in the JWKS, signs, signs no longer, is not published, and checks no hints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTimes {
+    pub announced_at: Instant,
+    pub activates_at: Instant,
+    pub retires_at: Instant,
+    pub unpublished_at: Instant,
+    pub forgotten_at: Instant,
+}
+
+impl KeySeasons {
+    pub fn announced_at(&self, now: Instant) -> KeyTimes {
+        self.active_from(now, now.plus(self.announce))
+    }
+
+    /// An installation's first, or one whose predecessor cannot be trusted any longer.
+    pub fn active_at_once(&self, now: Instant) -> KeyTimes {
+        self.active_from(now, now)
+    }
+
+    pub fn active_from(&self, announced_at: Instant, activates_at: Instant) -> KeyTimes {
+        self.retiring_at(announced_at, activates_at, activates_at.plus(self.sign))
+    }
+
+    /// Ends earlier or later because its successor takes over then.
+    pub fn retiring_at(&self, announced_at: Instant, activates_at: Instant, retires_at: Instant) -> KeyTimes {
+        let unpublished_at = retires_at.plus(self.publish);
+        KeyTimes {
+            announced_at,
+            activates_at,
+            retires_at,
+            unpublished_at,
+            forgotten_at: unpublished_at.plus(self.hint),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduledKey {
+    pub kid: String,
+    pub algorithm: SigningAlgorithm,
+    pub times: KeyTimes,
+    /// Whether its private part is there.
+    pub can_sign: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// In the JWKS, and does not sign yet.
+    Announced,
+    Signing,
+    /// In the JWKS, for what it signed.
+    Published,
+    /// Only checks hints.
+    Retired,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub state: KeyState,
+    pub since: Instant,
+    /// `None` until another key follows.
+    pub until: Option<Instant>,
+}
+
+/// The youngest that may sign, even past its time when nothing follows it.
+pub fn current(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
+    able(keys, algorithm).filter(|key| key.times.activates_at <= now).max_by_key(|key| key.times.activates_at)
+}
+
+pub fn announced(keys: &[ScheduledKey], algorithm: SigningAlgorithm, now: Instant) -> Option<&ScheduledKey> {
+    able(keys, algorithm).filter(|key| now < key.times.activates_at).min_by_key(|key| key.times.activates_at)
+}
+
+fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Item = &ScheduledKey> {
+    keys.iter().filter(move |key| key.algorithm == algorithm && key.can_sign)
+}
+
+pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Standing {
+    let times = key.times;
+    let signer = current(keys, key.algorithm, now);
+    if now < times.activates_at {
+        return Standing { state: KeyState::Announced, since: times.announced_at, until: Some(times.activates_at) };
+    }
+    if signer.is_some_and(|signer| signer.kid == key.kid) {
+        let next = announced(keys, key.algorithm, now).map(|next| next.times.activates_at);
+        let until = next.or(Some(times.retires_at).filter(|retires_at| now < *retires_at));
+        return Standing { state: KeyState::Signing, since: times.activates_at, until };
+    }
+    if now < times.unpublished_at {
+        let replaced = signer.map_or(times.retires_at, |signer| signer.times.activates_at);
+        return Standing {
+            state: KeyState::Published,
+            since: times.retires_at.min(replaced),
+            until: Some(times.unpublished_at),
+        };
+    }
+    Standing { state: KeyState::Retired, since: times.unpublished_at, until: Some(times.forgotten_at) }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyStep {
+    Make {
+        algorithm: SigningAlgorithm,
+        times: KeyTimes,
+    },
+    Reschedule {
+        kid: String,
+        times: KeyTimes,
+    },
+    /// A private part: another key has signed for a while.
+    Erase {
+        kid: String,
+    },
+    Forget {
+        kid: String,
+    },
+}
+
+/// So that each algorithm always has a key that signs and, in time, one that is announced to follow it. Done at once,
+/// the next look finds nothing.
+#[must_use]
+pub fn due(keys: &[ScheduledKey], seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
+    let mut steps: Vec<KeyStep> =
+        SigningAlgorithm::ALL.into_iter().flat_map(|algorithm| succession(keys, algorithm, seasons, now)).collect();
+    for key in keys {
+        let signer = current(keys, key.algorithm, now);
+        let is_replaced = signer.is_some_and(|signer| {
+            signer.times.activates_at > key.times.activates_at && signer.times.activates_at.plus(HANDOVER) <= now
+        });
+        if key.can_sign && is_replaced {
+            steps.push(KeyStep::Erase { kid: key.kid.clone() });
+        } else if !key.can_sign && key.times.forgotten_at <= now {
+            steps.push(KeyStep::Forget { kid: key.kid.clone() });
+        }
+    }
+    steps
+}
+
+fn succession(keys: &[ScheduledKey], algorithm: SigningAlgorithm, seasons: &KeySeasons, now: Instant) -> Vec<KeyStep> {
+    let reschedule = |key: &ScheduledKey, times| KeyStep::Reschedule { kid: key.kid.clone(), times };
+    let ending = |key: &ScheduledKey, at| {
+        reschedule(key, seasons.retiring_at(key.times.announced_at, key.times.activates_at, at))
+    };
+    match (current(keys, algorithm, now), announced(keys, algorithm, now)) {
+        (None, None) => vec![KeyStep::Make { algorithm, times: seasons.active_at_once(now) }],
+        // The clock went back: it signs all the same, and has its times again once the clock has caught up.
+        (None, Some(next)) if now < next.times.announced_at => Vec::new(),
+        (None, Some(next)) => vec![reschedule(next, seasons.active_from(next.times.announced_at, now))],
+        (Some(signer), Some(next)) if signer.times.retires_at < next.times.activates_at => {
+            vec![ending(signer, next.times.activates_at)]
+        }
+        (Some(_), Some(_)) => Vec::new(),
+        (Some(signer), None) if now < signer.times.retires_at.minus(seasons.announce) => Vec::new(),
+        (Some(signer), None) => {
+            let activates_at = signer.times.retires_at.max(now.plus(seasons.announce));
+            let made = KeyStep::Make { algorithm, times: seasons.active_from(now, activates_at) };
+            if activates_at == signer.times.retires_at { vec![made] } else { vec![made, ending(signer, activates_at)] }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    const SEASONS: KeySeasons = KeySeasons {
+        announce: Duration::from_secs(86_400 * 14),
+        sign: Duration::from_secs(86_400 * 90),
+        publish: Duration::from_secs(86_400 * 14),
+        hint: Duration::from_secs(86_400 * 90),
+    };
+
+    fn day(day: u32) -> Instant {
+        Instant::from_seconds(1_795_132_800).plus(DAY * day)
+    }
+
+    fn key(kid: &str, algorithm: SigningAlgorithm, times: KeyTimes) -> ScheduledKey {
+        ScheduledKey { kid: kid.to_owned(), algorithm, times, can_sign: true }
+    }
+
+    /// Does what is due; answers how much that was.
+    fn keep(keys: &mut Vec<ScheduledKey>, now: Instant, made: &mut u32) -> usize {
+        let steps = due(keys, &SEASONS, now);
+        for step in &steps {
+            match step {
+                KeyStep::Make { algorithm, times } => {
+                    *made += 1;
+                    keys.push(key(&format!("key {made}"), *algorithm, *times));
+                }
+                KeyStep::Reschedule { kid, times } => {
+                    keys.iter_mut().filter(|key| key.kid == *kid).for_each(|key| key.times = *times);
+                }
+                KeyStep::Erase { kid } => {
+                    keys.iter_mut().filter(|key| key.kid == *kid).for_each(|key| key.can_sign = false);
+                }
+                KeyStep::Forget { kid } => keys.retain(|key| key.kid != *kid),
+            }
+        }
+        steps.len()
+    }
+
+    #[test]
+    fn over_years_every_algorithm_signs_without_a_gap_and_with_keys_announced_in_time() {
+        let (mut keys, mut made) = (Vec::new(), 0);
+        let mut signers: Vec<String> = Vec::new();
+        for hour in 0..24 * 800 {
+            let now = day(0).plus(Duration::from_secs(3_600 * hour));
+            keep(&mut keys, now, &mut made);
+            assert_eq!(keep(&mut keys, now, &mut made), 0, "something is due twice");
+            for algorithm in SigningAlgorithm::ALL {
+                let signer = current(&keys, algorithm, now).unwrap_or_else(|| panic!("no {algorithm:?} key"));
+                assert!(signer.times.announced_at.plus(SEASONS.announce) <= now || signer.times.announced_at == day(0));
+                if !signers.contains(&signer.kid) {
+                    signers.push(signer.kid.clone());
+                }
+            }
+            let private = keys.iter().filter(|key| key.can_sign).count();
+            assert!((3..=9).contains(&private) && keys.len() <= 12, "{private} of {}", keys.len());
+        }
+        assert_eq!(signers.len(), 27, "one each 90 days, of each kind");
+    }
+
+    #[test]
+    fn a_gap_is_closed_at_once() {
+        let eddsa = SigningAlgorithm::EdDsa;
+        let next = key("next", eddsa, SEASONS.active_from(day(0), day(14)));
+        // After a long stop, a key is announced anew before it signs, and the old one goes on until then.
+        let late = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(500));
+        let made = KeyStep::Make { algorithm: eddsa, times: SEASONS.active_from(day(500), day(514)) };
+        let times = SEASONS.retiring_at(day(0), day(14), day(514));
+        assert_eq!(late, [made, KeyStep::Reschedule { kid: String::from("next"), times }]);
+        let steps = succession(std::slice::from_ref(&next), eddsa, &SEASONS, day(3));
+        assert_eq!(
+            steps,
+            [KeyStep::Reschedule { kid: String::from("next"), times: SEASONS.active_from(day(0), day(3)) }]
+        );
+        let made = KeyStep::Make { algorithm: eddsa, times: SEASONS.active_at_once(day(3)) };
+        assert_eq!(succession(&[ScheduledKey { can_sign: false, ..next }], eddsa, &SEASONS, day(3)), [made]);
+    }
+}

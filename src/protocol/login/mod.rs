@@ -1,0 +1,3 @@
+//! Signing in with a password.
+
+pub mod password;

@@ -1,0 +1,224 @@
+//! RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 §2 and §3): what a client may ask for when it sends somebody
+//! here to sign out, when that needs no question, and where they go afterwards.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::protocol::authorize::authorize_response::with_query;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::Session;
+
+/// How long the page with the applications' frames stays before it goes on, seconds.
+pub const FRAMES_SECONDS: u32 = 2;
+
+/// What was asked for, with the ID token already checked and reduced to what it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndSessionRequest {
+    /// Who asks: `client_id`, or whom the ID token was made for.
+    pub client_id: Option<ClientId>,
+    pub hinted: Option<HintedSignIn>,
+    /// `post_logout_redirect_uri`; whether it may be followed is for [`EndSessionRequest::way_back`] to say.
+    pub unmatched_redirect_uri: Option<String>,
+    pub state: Option<String>,
+    pub ui_locales: Option<String>,
+}
+
+/// Whose sign-in an ID token of ours was made for, and in which session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HintedSignIn {
+    pub subject: Subject,
+    /// `sid`; tokens of grants without a browser have none.
+    pub sid: Option<Sid>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignOutStep {
+    /// The person is asked: anybody can send a browser here.
+    Ask,
+    /// The session ends at once: who sends the browser holds an ID token of it.
+    End,
+    NobodySignedIn,
+}
+
+impl EndSessionRequest {
+    /// Reads the parameters. `verified` gives the claims of an ID token of ours, expired or not, and `None` for any other
+    /// text. `logout_hint` is tolerated: one browser has one session. Errors are for a page.
+    pub fn read(
+        parameters: &Parameters,
+        verified: impl FnOnce(&SecretText) -> Option<Map<String, Value>>,
+    ) -> Result<EndSessionRequest, Reason> {
+        let text = |name, most| parameters.bounded(name, most).map(|value| value.map(str::to_owned));
+        let sent_client = text("client_id", lengths::CLIENT_ID)?.map(ClientId::new);
+        text("logout_hint", lengths::OTHER)?;
+        let hint = parameters.bounded("id_token_hint", lengths::ID_TOKEN_HINT)?.map(SecretText::new);
+        let hint = hint.map(|hint| verified(&hint).and_then(|claims| read_claims(&claims)));
+        let (client_id, hinted) = match (hint, sent_client) {
+            (Some(None), _) => return Err(Reason::InvalidIdTokenHint),
+            (Some(Some((audience, _))), Some(sent)) if audience != sent => return Err(Reason::HintOfAnotherClient),
+            (Some(Some((audience, hinted))), _) => (Some(audience), Some(hinted)),
+            (None, sent) => (sent, None),
+        };
+        Ok(EndSessionRequest {
+            client_id,
+            hinted,
+            unmatched_redirect_uri: text("post_logout_redirect_uri", lengths::REDIRECT_URI)?,
+            state: text("state", lengths::STATE)?,
+            ui_locales: text("ui_locales", lengths::OTHER)?,
+        })
+    }
+
+    /// Whether the person must be asked. Only an ID token of this very session or its subject spares the question:
+    /// otherwise any page could sign anybody out.
+    pub fn decide(&self, session: Option<&Session>) -> SignOutStep {
+        let Some(session) = session else { return SignOutStep::NobodySignedIn };
+        let is_of_session =
+            |hinted: &HintedSignIn| hinted.sid.as_ref() == Some(&session.sid) || hinted.subject == session.subject;
+        if self.hinted.as_ref().is_some_and(is_of_session) { SignOutStep::End } else { SignOutStep::Ask }
+    }
+
+    /// Where the client that asks has the person go on to, `state` included: only where it registered exactly that.
+    pub fn way_back(&self, client: &Client) -> Option<String> {
+        let sent = self.unmatched_redirect_uri.as_deref()?;
+        let target = RedirectTarget::match_post_logout(sent, client)?;
+        let state: Vec<(&'static str, String)> = self.state.iter().map(|state| ("state", state.clone())).collect();
+        Some(with_query(target.uri(), &state))
+    }
+}
+
+/// A sign-out that is done here, on its way to the identity provider that the session came from and back: what comes next then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamReturn {
+    /// The provider's registered name: the browser must come back from that one.
+    pub provider: String,
+    pub request: EndSessionRequest,
+}
+
+/// Whom an ID token was made for, and what it says of the sign-in.
+fn read_claims(claims: &Map<String, Value>) -> Option<(ClientId, HintedSignIn)> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let hinted = HintedSignIn { subject: Subject::new(text("sub")?), sid: text("sid").map(Sid::new) };
+    Some((ClientId::new(text("aud")?), hinted))
+}
+
+/// The address that a client's frame loads (OpenID Connect Front-Channel Logout 1.0 §3).
+pub fn front_channel_address(registered: &str, issuer: &str, sid: &Sid) -> String {
+    with_query(registered, &[("iss", issuer.to_owned()), ("sid", sid.as_str().to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::protocol::authorize::authorize_request::fixtures::public_client;
+    use crate::protocol::words::samples::session;
+
+    const DONE: &str = "https://rp1.example/done?a=b";
+
+    fn claims(_: &SecretText) -> Option<Map<String, Value>> {
+        json!({"aud": "web", "sub": "alice-subject", "sid": "sid-1"}).as_object().cloned()
+    }
+
+    fn nothing(_: &SecretText) -> Option<Map<String, Value>> {
+        None
+    }
+
+    fn read(sent: &[(&str, &str)]) -> Result<EndSessionRequest, Reason> {
+        EndSessionRequest::read(&Parameters::from_pairs(sent.iter().copied()), claims)
+    }
+
+    fn client() -> Client {
+        Client { post_logout_redirect_uris: vec![DONE.to_owned()], ..public_client(&["https://rp1.example/cb"]) }
+    }
+
+    #[test]
+    fn a_hint_names_the_client_and_must_agree_with_the_one_named() {
+        let hinted = read(&[("id_token_hint", "x")]).unwrap();
+        assert_eq!(hinted.client_id, Some(ClientId::new("web")));
+        assert_eq!(hinted, read(&[("id_token_hint", "x"), ("client_id", "web")]).unwrap());
+        assert_eq!(read(&[("id_token_hint", "x"), ("client_id", "other")]), Err(Reason::HintOfAnotherClient));
+        let alone = read(&[("client_id", "other")]).unwrap();
+        assert_eq!((alone.client_id, alone.hinted), (Some(ClientId::new("other")), None));
+    }
+
+    #[test]
+    fn a_hint_that_is_not_ours_is_refused_whatever_else_is_right() {
+        let sent = [("id_token_hint", "x"), ("client_id", "web"), ("post_logout_redirect_uri", DONE)];
+        let refused = EndSessionRequest::read(&Parameters::from_pairs(sent), nothing);
+        assert_eq!(refused, Err(Reason::InvalidIdTokenHint));
+        for without in [json!({"sub": "s"}), json!({"aud": "web"}), json!({"aud": ["web"], "sub": "s"})] {
+            let refused = EndSessionRequest::read(&Parameters::from_pairs(sent), |_| without.as_object().cloned());
+            assert_eq!(refused, Err(Reason::InvalidIdTokenHint), "{without}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_bounded_and_sent_once() {
+        for (name, most) in [
+            ("client_id", 200),
+            ("id_token_hint", 16_384),
+            ("post_logout_redirect_uri", 2_000),
+            ("state", 4_096),
+            ("logout_hint", 300),
+            ("ui_locales", 300),
+        ] {
+            let long = "\u{e9}".repeat(most + 1);
+            assert_eq!(read(&[(name, &long)]), Err(Reason::OverlongParameter), "{name}");
+            assert_eq!(read(&[(name, "a"), (name, "a")]), Err(Reason::RepeatedParameter), "{name}");
+            assert_eq!(read(&[(name, "")]), Ok(EndSessionRequest::default()), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_an_id_token_of_this_session_or_its_subject_spares_the_question() {
+        let session = session();
+        let hinted = |subject: &str, sid: Option<&str>| EndSessionRequest {
+            hinted: Some(HintedSignIn { subject: Subject::new(subject), sid: sid.map(Sid::new) }),
+            client_id: Some(ClientId::new("web")),
+            ..EndSessionRequest::default()
+        };
+        let (sub, sid) = (session.subject.as_str(), session.sid.as_str());
+        for (request, expected) in [
+            (hinted(sub, Some(sid)), SignOutStep::End),
+            (hinted(sub, Some("another")), SignOutStep::End),
+            (hinted(sub, None), SignOutStep::End),
+            (hinted("mallory", Some(sid)), SignOutStep::End),
+            (hinted("mallory", Some("another")), SignOutStep::Ask),
+            (hinted("mallory", None), SignOutStep::Ask),
+            (EndSessionRequest::default(), SignOutStep::Ask),
+        ] {
+            assert_eq!(request.decide(Some(&session)), expected, "{request:?}");
+            assert_eq!(request.decide(None), SignOutStep::NobodySignedIn);
+        }
+    }
+
+    #[test]
+    fn the_way_back_is_exactly_what_is_registered() {
+        let back = |uri: &str, state: Option<&str>| {
+            let (uri, state) = (Some(uri.to_owned()), state.map(str::to_owned));
+            EndSessionRequest { unmatched_redirect_uri: uri, state, ..EndSessionRequest::default() }.way_back(&client())
+        };
+        assert_eq!(back(DONE, None).as_deref(), Some(DONE));
+        let told = back(DONE, Some("a b+\"'<&%#{}\u{e9}")).unwrap();
+        assert_eq!(told, format!("{DONE}&state=a%20b%2B%22%27%3C%26%25%23%7B%7D%C3%A9"));
+        for other in [
+            "https://rp1.example/done",
+            "https://rp1.example/done?a=b&c=d",
+            "https://rp1.example/done?a=b#c",
+            "https://RP1.example/done?a=b",
+            "https://rp1.example:443/done?a=b",
+            "https://rp1.example/cb",
+            "//rp1.example/done?a=b",
+            "javascript:alert(1)",
+        ] {
+            assert_eq!(back(other, Some("s")), None, "{other}");
+        }
+        assert_eq!(EndSessionRequest::default().way_back(&client()), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! What is in use although something stronger would do: one line for the operator when the server starts.
+
+use crate::protocol::words::named::named;
+
+named! {
+    /// Something that a client can be registered for although RFC 9700 recommends something stronger.
+    pub enum WeakSetting {
+        /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700 §2.1.2).
+        TokensThroughBrowser = "tokens through the browser",
+        /// The grant type `password` (RFC 9700 §2.4).
+        PasswordGrant = "password grant",
+        /// No `require_pkce` of a confidential client: a nonce will do (RFC 9700 §2.1.1).
+        PkceOrNonce = "PKCE or nonce",
+        /// `require_pkce` false (RFC 9700 §2.1.1).
+        NeitherPkceNorNonce = "neither PKCE nor nonce",
+        /// `allow_plain_pkce` (RFC 7636 §4.2).
+        PlainPkce = "plain PKCE",
+        /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
+        ReusedRefreshTokens = "refresh tokens that are reused",
+    }
+}
+
+/// One of them, and who is registered for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeakUse {
+    pub setting: WeakSetting,
+    /// The first of the clients' `client_id`s, at most [`NAMED_CLIENTS`].
+    pub client_ids: Vec<String>,
+    pub clients: u64,
+}
+
+/// How many clients are named per setting; the others are counted.
+pub const NAMED_CLIENTS: u64 = 10;
+
+/// The line; `None` when nothing weak is in use. `in_frames` says that cookies are `SameSite=None`.
+pub fn line(uses: &[WeakUse], in_frames: bool) -> Option<String> {
+    let mut parts: Vec<String> = uses.iter().map(part).collect();
+    parts.extend(in_frames.then(|| String::from("cookies with SameSite=None")));
+    (!parts.is_empty()).then(|| format!("weak settings in use: {}", parts.join("; ")))
+}
+
+fn part(one: &WeakUse) -> String {
+    let named = one.client_ids.join(", ");
+    let others = one.clients.saturating_sub(one.client_ids.len() as u64);
+    let rest = if others == 0 { String::new() } else { format!(" and {others} more") };
+    format!("{} ({named}{rest})", one.setting.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(setting: WeakSetting, client_ids: &[&str], clients: u64) -> WeakUse {
+        WeakUse { setting, client_ids: client_ids.iter().map(ToString::to_string).collect(), clients }
+    }
+
+    #[test]
+    fn where_nothing_is_weak_nothing_is_said() {
+        assert_eq!(line(&[], false), None);
+    }
+
+    #[test]
+    fn every_use_is_named_with_its_clients_and_the_rest_is_counted() {
+        let uses =
+            [used(WeakSetting::PasswordGrant, &["old"], 1), used(WeakSetting::ReusedRefreshTokens, &["a", "b"], 4_012)];
+        let password = "weak settings in use: password grant (old)";
+        let both = format!("{password}; refresh tokens that are reused (a, b and 4010 more)");
+        let table: [(&[WeakUse], bool, String); 4] = [
+            (&uses[..1], false, String::from(password)),
+            (&uses, false, both.clone()),
+            (&uses, true, format!("{both}; cookies with SameSite=None")),
+            (&[], true, String::from("weak settings in use: cookies with SameSite=None")),
+        ];
+        for (uses, in_frames, expected) in table {
+            assert_eq!(line(uses, in_frames), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The access token: one value, whichever form the client holds (RFC 9068 JWT, or a sealed reference). Userinfo and
+//! introspection judge this value and never the form.
+//!
+//! A token has a user exactly when `auth_time` is in it: every sign-in has one, no client has, and no registration or
+//! user attribute can put it there. `sub` says nothing about it here: in a client's own token it is the client (RFC 9068
+//! §2.2). Resources tell by `sub` and `client_id` being the same, so `apply` lets no user have a client's name for a subject.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::claims;
+use super::delegation::Delegation;
+use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::session::SignIn;
+
+/// An access token's own name: what it stands on, and 96 random bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Jti {
+    pub stands_on: StandsOn,
+    pub random: [u8; 12],
+}
+
+/// What an access token stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum StandsOn {
+    /// A grant, whose row has the epochs.
+    Grant(GrantId),
+    /// Itself, as tokens of a user do that no grant is behind: from the browser, or exchanged.
+    User(Epochs),
+    /// Itself, as a client's own token does.
+    Client { installation: i64, client: i64 },
+}
+
+/// What an access token says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessToken {
+    /// `jti`
+    pub jti: Jti,
+    /// `client_id`
+    pub client_id: ClientId,
+    /// The user; `None` for a client's own token.
+    pub user: Option<SignIn>,
+    /// `scope`
+    pub scope: ScopeSet,
+    /// `aud`, never empty.
+    pub audience: Vec<String>,
+    /// `userinfo_claims`: names asked for one by one.
+    pub userinfo_claims: Vec<String>,
+    /// Claims that an extension grant gave, judged; `grant_claims` names them.
+    #[serde(with = "json_text")]
+    pub claims: Map<String, Value>,
+    /// `act` and `exchanged_from`, of a token that was exchanged for another (RFC 8693).
+    pub delegation: Option<Delegation>,
+    /// `iat`
+    pub issued_at: Instant,
+    /// `exp`
+    pub expires_at: Instant,
+}
+
+/// `GATEPOST_SCOPE_CLAIM`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeClaim {
+    /// Space-separated (RFC 9068 §2.2.3).
+    Text,
+    /// One element a scope, as resource servers of the IdentityServer family read it.
+    Array,
+}
+
+/// What a JWT says beyond the token itself.
+#[derive(Clone, Debug)]
+pub struct JwtForm<'a> {
+    /// `iss`
+    pub issuer: &'a str,
+    /// The shape of `scope`.
+    pub scope_claim: ScopeClaim,
+    /// `client_credentials_sub`: whether a client's own token names the client as `sub`.
+    pub client_as_subject: bool,
+    /// Mapped user claims and the client's static ones; they never overwrite the token's own.
+    pub further_claims: Map<String, Value>,
+}
+
+/// When a token issued now ends: after its lifetime, and never later than its grant. Whole seconds, as `exp` has them.
+pub fn expiry(now: Instant, lifetime: Duration, grant_expires_at: Option<Instant>) -> Instant {
+    let natural = now.plus(lifetime);
+    let end = grant_expires_at.map_or(natural, |grant_expires_at| natural.min(grant_expires_at));
+    Instant::from_seconds(end.seconds())
+}
+
+impl AccessToken {
+    /// Whether it has run out.
+    pub fn is_expired(&self, now: Instant) -> bool {
+        now >= self.expires_at
+    }
+
+    /// `expires_in`: whole seconds left.
+    pub fn expires_in(&self, now: Instant) -> u64 {
+        u64::try_from(self.expires_at.seconds().saturating_sub(now.seconds())).unwrap_or(0)
+    }
+
+    /// The claims of its JWT form (RFC 9068 §2.2).
+    pub fn jwt_claims(&self, form: JwtForm<'_>) -> Map<String, Value> {
+        let user = self.user.as_ref();
+        let client_as_subject = form.client_as_subject.then_some(self.client_id.as_str());
+        let grant_claims: Vec<&str> = self.claims.keys().map(String::as_str).collect();
+        let mut members = claims::present(json!({
+            "iss": form.issuer,
+            "aud": one_or_many(&self.audience),
+            "client_id": self.client_id,
+            "iat": self.issued_at.seconds(),
+            "nbf": self.issued_at.seconds(),
+            "exp": self.expires_at.seconds(),
+            "jti": self.jti.to_text(),
+            "scope": scope_value(&self.scope, form.scope_claim),
+            "sub": user.map_or(client_as_subject, |user| Some(user.subject.as_str())),
+            "sid": user.map(|user| &user.sid),
+            "tenant": user.map(|user| &user.tenant),
+            "auth_time": user.map(|user| user.auth_time.seconds()),
+            "amr": user.map(|user| &user.amr),
+            "acr": user.map(|user| &user.acr),
+            "userinfo_claims": (!self.userinfo_claims.is_empty()).then_some(&self.userinfo_claims),
+            "act": self.delegation.as_ref().map(Delegation::act),
+            "exchanged_from": self.delegation.as_ref().map(Delegation::exchanged_from),
+            "grant_claims": (!grant_claims.is_empty()).then_some(grant_claims),
+        }));
+        members.extend(self.claims.clone());
+        claims::add_unreserved(&mut members, form.further_claims);
+        members
+    }
+
+    /// Reads the claims of a JWT whose signature and `typ` were verified. `None` unless it is an access token of `issuer`.
+    pub fn from_verified_claims(members: &Map<String, Value>, issuer: &str) -> Option<AccessToken> {
+        if members.get("iss")?.as_str()? != issuer {
+            return None;
+        }
+        Some(AccessToken {
+            jti: Jti::from_text(members.get("jti")?.as_str()?)?,
+            client_id: ClientId::new(members.get("client_id")?.as_str()?),
+            user: optional(members.get("auth_time"), |_| user_of(members))?,
+            scope: scope_from_value(members.get("scope")?)?,
+            audience: texts(members.get("aud")?)?,
+            userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
+            claims: optional(members.get("grant_claims"), |names| named(members, names))?.unwrap_or_default(),
+            delegation: optional(members.get("act"), |act| {
+                Delegation::from_claims(act, members.get("exchanged_from")?)
+            })?,
+            issued_at: seconds(members.get("iat")?)?,
+            expires_at: seconds(members.get("exp")?)?,
+        })
+    }
+}
+
+fn user_of(members: &Map<String, Value>) -> Option<SignIn> {
+    Some(SignIn {
+        subject: Subject::new(members.get("sub")?.as_str()?),
+        sid: optional(members.get("sid"), text)?.map(Sid::new),
+        tenant: optional(members.get("tenant"), text)?.map(TenantName::new),
+        identity_provider: None,
+        auth_time: seconds(members.get("auth_time")?)?,
+        amr: texts(members.get("amr")?)?,
+        acr: text(members.get("acr")?)?,
+    })
+}
+
+impl Jti {
+    /// base64url of [`Jti::encode`].
+    pub fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode(self.encode())
+    }
+
+    /// Reads that text; `None` for any other.
+    pub fn from_text(text: &str) -> Option<Jti> {
+        Jti::decode(&URL_SAFE_NO_PAD.decode(text).ok()?)
+    }
+
+    /// The grant and the random bytes (32); without a grant those bytes and the epochs: 28, or 44 with a user.
+    pub fn encode(self) -> Vec<u8> {
+        let epochs = match self.stands_on {
+            StandsOn::Grant(grant) => return [&grant.to_bytes()[..], &self.random].concat(),
+            StandsOn::User(Epochs { installation, client, user, consent }) => vec![installation, client, user, consent],
+            StandsOn::Client { installation, client } => vec![installation, client],
+        };
+        self.random.into_iter().chain(epochs.into_iter().flat_map(i64::to_be_bytes)).collect()
+    }
+
+    /// Tells the three forms apart by their length.
+    pub fn decode(bytes: &[u8]) -> Option<Jti> {
+        if bytes.len() == 32 {
+            let (grant, random) = bytes.split_last_chunk()?;
+            return Some(Jti { stands_on: StandsOn::Grant(GrantId::from_bytes(grant)?), random: *random });
+        }
+        let (random, epochs) = bytes.split_first_chunk()?;
+        let (epochs, rest) = epochs.as_chunks();
+        let epochs: Vec<i64> = epochs.iter().map(|epoch| i64::from_be_bytes(*epoch)).collect();
+        let stands_on = match (&epochs[..], rest) {
+            (&[installation, client], []) => StandsOn::Client { installation, client },
+            (&[installation, client, user, consent], []) => {
+                StandsOn::User(Epochs { installation, client, user, consent })
+            }
+            (_, _) => return None,
+        };
+        Some(Jti { stands_on, random: *random })
+    }
+}
+
+/// `aud` of one is a text, of several an array (RFC 7519 §4.1.3).
+fn one_or_many(texts: &[String]) -> Value {
+    match texts {
+        [only] => json!(only),
+        [] | [_, _, ..] => json!(texts),
+    }
+}
+
+fn scope_value(scope: &ScopeSet, form: ScopeClaim) -> Value {
+    match form {
+        ScopeClaim::Text => json!(scope.to_string()),
+        ScopeClaim::Array => scope.iter().collect(),
+    }
+}
+
+/// Both shapes are read, so that changing the setting does not end the tokens that are out.
+fn scope_from_value(value: &Value) -> Option<ScopeSet> {
+    match value.as_str() {
+        Some(text) => ScopeSet::parse(text),
+        None => texts(value).map(|names| names.iter().map(String::as_str).collect()),
+    }
+}
+
+/// The outer `None`: the member is there and does not read.
+fn optional<T>(value: Option<&Value>, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
+    value.map_or(Some(None), |value| read(value).map(Some))
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(only) => Some(vec![only.clone()]),
+        Value::Array(items) => items.iter().map(text).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+/// The members that `grant_claims` names.
+fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {
+    let claims = texts(names)?.into_iter().map(|name| Some((name.clone(), members.get(&name)?.clone())));
+    claims.collect()
+}
+
+fn seconds(value: &Value) -> Option<Instant> {
+    value.as_i64().map(Instant::from_seconds)
+}
+
+/// Under the seal no byte says what comes next, which JSON would have to be told: claims lie there as text.
+mod json_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde_json::{Map, Value};
+
+    pub fn serialize<S: Serializer>(claims: &Map<String, Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Value::Object(claims.clone()))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+        serde_json::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

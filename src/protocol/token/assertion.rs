@@ -1,0 +1,255 @@
+//! Assertions: JWTs of others that stand for a client's proof or for a grant (RFC 7521, RFC 7523 §3): which key
+//! verifies one, and whether its claims hold. Whether it was used before, only the database knows.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::protocol::keys::jwks::PublicKey;
+use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::keys::key_set::{KeyChoice, KeySet};
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::named::named;
+
+/// RFC 7523 §2.2
+pub const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// An assertion may end so far ahead: what is stored against replay is bounded by it.
+const FURTHEST: Duration = Duration::from_secs(600);
+/// Clocks may differ by that.
+const SKEW: Duration = Duration::from_secs(60);
+/// Beside none and `JWT` (draft-ietf-oauth-rfc7523bis §4).
+const CLIENT_AUTHENTICATION_TYP: &str = "client-authentication+jwt";
+
+named! {
+    /// Why a JWT of somebody else's is not believed. `as_str` is for the log.
+    pub enum AssertionProblem {
+        Malformed = "not a JWT that is taken here",
+        Algorithm = "alg is not the registered one",
+        Key = "no single registered key goes by its kid and alg",
+        KeysUnavailable = "the keys cannot be had",
+        Signature = "the signature does not verify",
+        Parties = "iss or sub is not whom it should name",
+        Audience = "aud is not this issuer alone",
+        Times = "expired, not valid yet, or ends more than 10 minutes ahead",
+        Jti = "jti is missing",
+        Replayed = "it was used before",
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    pub issuer: &'a str,
+    pub subject: Option<&'a str>,
+    /// One of these must be the only `aud`.
+    pub audiences: &'a [String],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assertion {
+    pub subject: String,
+    pub jti: String,
+    /// From then on it need not be remembered.
+    pub forgotten_at: Instant,
+}
+
+/// Somebody else's id_token or access token is none.
+pub fn is_client_assertion_typ(typ: Option<&str>) -> bool {
+    typ.is_none_or(|typ| is_jwt(typ) || is_type(typ, CLIENT_AUTHENTICATION_TYP))
+}
+
+pub fn is_grant_assertion_typ(typ: Option<&str>) -> bool {
+    typ.is_none_or(is_jwt)
+}
+
+fn is_jwt(typ: &str) -> bool {
+    is_type(typ, "JWT")
+}
+
+/// Media types do not differ by case, and `application/` may be left out (RFC 7515 §4.1.9).
+pub fn is_type(typ: &str, wanted: &str) -> bool {
+    let short = typ.get(..12).filter(|prefix| prefix.eq_ignore_ascii_case("application/")).and_then(|_| typ.get(12..));
+    short.unwrap_or(typ).eq_ignore_ascii_case(wanted)
+}
+
+/// `algs` is our record: what the header says must be in it, and chooses nothing else.
+pub fn verifying_key<'a>(
+    jws: &UnverifiedJws,
+    keys: &'a KeySet,
+    algs: &[SigningAlgorithm],
+) -> Result<&'a PublicKey, AssertionProblem> {
+    if !algs.contains(&jws.alg) {
+        return Err(AssertionProblem::Algorithm);
+    }
+    match keys.choose(jws.alg, jws.kid.as_deref()) {
+        KeyChoice::One(key) => Ok(key),
+        KeyChoice::Unknown | KeyChoice::Ambiguous => Err(AssertionProblem::Key),
+    }
+}
+
+/// Only of an assertion whose signature was verified.
+pub fn judge(claims: &Map<String, Value>, expected: Expected<'_>, now: Instant) -> Result<Assertion, AssertionProblem> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let subject = text("sub").ok_or(AssertionProblem::Parties)?;
+    if text("iss") != Some(expected.issuer) || expected.subject.is_some_and(|wanted| wanted != subject) {
+        return Err(AssertionProblem::Parties);
+    }
+    let audience = claims.get("aud").and_then(single).ok_or(AssertionProblem::Audience)?;
+    if !expected.audiences.iter().any(|ours| ours == audience) {
+        return Err(AssertionProblem::Audience);
+    }
+    let expires_at = times(claims, now).ok_or(AssertionProblem::Times)?;
+    let jti = text("jti").ok_or(AssertionProblem::Jti)?;
+    Ok(Assertion { subject: subject.to_owned(), jti: jti.to_owned(), forgotten_at: expires_at.plus(SKEW) })
+}
+
+/// A text, or an array with one in it (RFC 7519 §4.1.3).
+fn single(audience: &Value) -> Option<&str> {
+    match audience.as_array().map(Vec::as_slice) {
+        None => audience.as_str(),
+        Some([only]) => only.as_str(),
+        Some(_) => None,
+    }
+}
+
+/// The end, when it lies between now and the furthest there is, and nothing says "not yet".
+fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
+    let expires_at = numeric_date(claims.get("exp")?)?;
+    let begun = |name: &str| match claims.get(name) {
+        None => Some(true),
+        Some(value) => Some(numeric_date(value)? <= now.plus(SKEW)),
+    };
+    let in_time = now < expires_at.plus(SKEW) && expires_at <= now.plus(FURTHEST + SKEW);
+    (in_time && begun("nbf")? && begun("iat")?).then_some(expires_at)
+}
+
+/// Seconds since the epoch, whole or not (RFC 7519 §2).
+pub fn numeric_date(value: &Value) -> Option<Instant> {
+    let seconds = value.as_f64().filter(|seconds| (0.0..1e11).contains(seconds))?;
+    Some(Instant::from_micros((seconds * 1e6) as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::NOW;
+
+    const ISSUER: &str = "https://login.example.com";
+    const TOKEN_URL: &str = "https://login.example.com/connect/token";
+
+    fn good() -> Value {
+        json!({ "iss": "web", "sub": "web", "aud": ISSUER, "exp": NOW.seconds() + 60, "jti": "a" })
+    }
+
+    fn judged(claims: &Value) -> Result<Assertion, AssertionProblem> {
+        let audiences = [String::from(ISSUER), String::from(TOKEN_URL)];
+        let expected = Expected { issuer: "web", subject: Some("web"), audiences: &audiences };
+        judge(claims.as_object().unwrap(), expected, NOW)
+    }
+
+    fn with(name: &str, value: Value) -> Value {
+        let mut claims = good();
+        claims[name] = value;
+        claims
+    }
+
+    #[test]
+    fn a_good_one_says_who_and_until_when() {
+        let forgotten_at = NOW.plus(Duration::from_secs(120));
+        let expected = Assertion { subject: String::from("web"), jti: String::from("a"), forgotten_at };
+        assert_eq!(judged(&good()), Ok(expected.clone()));
+        #[rustfmt::skip]
+        let rows = [
+            with("aud", json!(TOKEN_URL)), with("aud", json!([ISSUER])), with("iat", json!(NOW.seconds())),
+            with("iat", json!(NOW.seconds() + 59)), with("nbf", json!(NOW.seconds() - 5)),
+            with("more", json!({ "of": "it" })),
+        ];
+        for claims in rows {
+            assert_eq!(judged(&claims), Ok(expected.clone()), "{claims}");
+        }
+    }
+
+    #[test]
+    fn each_claim_is_looked_at() {
+        use AssertionProblem::{Audience, Jti, Parties, Times};
+        let now = NOW.seconds();
+        #[rustfmt::skip]
+        let rows = [
+            ("iss", json!("other"), Parties), ("iss", json!(null), Parties), ("iss", json!(["web"]), Parties),
+            ("sub", json!("other"), Parties), ("sub", json!(""), Parties), ("sub", json!(7), Parties),
+            ("aud", json!("https://login.example.com/"), Audience), ("aud", json!("https://other.example"), Audience),
+            ("aud", json!([ISSUER, TOKEN_URL]), Audience),
+            ("aud", json!([ISSUER, "https://other.example"]), Audience), ("aud", json!([[ISSUER]]), Audience),
+            ("aud", json!([]), Audience), ("aud", json!({ "0": ISSUER }), Audience), ("aud", json!(null), Audience),
+            ("exp", json!(null), Times), ("exp", json!("1795132860"), Times), ("exp", json!(true), Times),
+            ("exp", json!(now - 60), Times), ("exp", json!(now + 661), Times), ("exp", json!(-1), Times),
+            ("exp", json!(1e300), Times), ("nbf", json!(now + 61), Times), ("nbf", json!("soon"), Times),
+            ("iat", json!(now + 61), Times), ("iat", json!(null), Times), ("jti", json!(null), Jti),
+            ("jti", json!(""), Jti), ("jti", json!(1), Jti),
+        ];
+        for (name, value, problem) in rows {
+            assert_eq!(judged(&with(name, value.clone())), Err(problem), "{name} {value}");
+        }
+        for name in ["iss", "sub", "aud", "exp", "jti"] {
+            let mut claims = good();
+            claims.as_object_mut().unwrap().remove(name);
+            assert!(judged(&claims).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_edges_of_time_are_where_they_should_be() {
+        let now = NOW.seconds();
+        for exp in [json!(now - 59), json!(now + 660), json!(now as f64 + 0.5)] {
+            assert!(judged(&with("exp", exp.clone())).is_ok(), "{exp}");
+        }
+    }
+
+    #[test]
+    fn types_of_other_tokens_are_refused() {
+        for typ in
+            ["JWT", "jwt", "application/jwt", "client-authentication+jwt", "application/Client-Authentication+JWT"]
+        {
+            assert!(is_client_assertion_typ(Some(typ)), "{typ}");
+        }
+        for typ in ["at+jwt", "logout+jwt", "", "JWT ", "application/", "secevent+jwt", "applicatio\u{306}n/jwt"] {
+            assert!(!is_client_assertion_typ(Some(typ)) && !is_grant_assertion_typ(Some(typ)), "{typ}");
+        }
+        assert!(is_client_assertion_typ(None) && is_grant_assertion_typ(None) && is_grant_assertion_typ(Some("JWT")));
+        assert!(!is_grant_assertion_typ(Some("client-authentication+jwt")));
+    }
+
+    #[test]
+    fn the_header_chooses_no_algorithm() {
+        let key = samples::p256(1);
+        let keys = KeySet::parse(&json!({ "keys": [key.to_jwk()] })).unwrap();
+        let jws = |alg| UnverifiedJws {
+            alg,
+            kid: None,
+            typ: None,
+            signing_input: String::new(),
+            unverified_payload: Vec::new(),
+            signature: Vec::new(),
+        };
+        let (es256, rs256) = (SigningAlgorithm::Es256, SigningAlgorithm::Rs256);
+        assert_eq!(verifying_key(&jws(es256), &keys, &[es256]), Ok(&key));
+        assert_eq!(verifying_key(&jws(es256), &keys, &[rs256]), Err(AssertionProblem::Algorithm));
+        assert_eq!(verifying_key(&jws(es256), &keys, &[]), Err(AssertionProblem::Algorithm));
+        // Of another kind than the key: there is no key to confuse it with.
+        assert_eq!(verifying_key(&jws(rs256), &keys, &[rs256, es256]), Err(AssertionProblem::Key));
+    }
+
+    proptest! {
+        #[test]
+        fn no_end_is_accepted_beyond_what_is_remembered(exp in -1e12..1e12_f64) {
+            if let Ok(assertion) = judged(&with("exp", json!(exp))) {
+                prop_assert!(assertion.forgotten_at > NOW && assertion.forgotten_at <= NOW.plus(FURTHEST + SKEW + SKEW));
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Whom an access token is for: `resource` (RFC 8707) against what the scopes stand for, and the `aud` that follows.
+
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::{Catalogue, ScopeSet};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    /// Those of resources that were not asked for are gone.
+    pub scope: ScopeSet,
+    /// Never empty.
+    pub audience: Vec<String>,
+}
+
+/// `authorized` are the resources the authorization was asked for; empty means any behind the scope. A resource
+/// outside is `invalid_target`.
+pub fn narrow(
+    scope: &ScopeSet,
+    requested: &[String],
+    authorized: &[String],
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Result<Narrowed, TokenError> {
+    let chosen = if requested.is_empty() { authorized } else { requested };
+    let behind = resources_behind(scope, catalogue);
+    let allowed = |resource: &String| authorized.is_empty() || authorized.contains(resource);
+    if !chosen.iter().all(|resource| is_target(resource) && behind.contains(&resource.as_str()) && allowed(resource)) {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    if chosen.is_empty() {
+        let audience = behind.into_iter().map(str::to_owned).collect();
+        return Ok(Narrowed { scope: scope.clone(), audience: or_default(audience, issuer) });
+    }
+    Ok(aimed(scope, chosen, catalogue, issuer))
+}
+
+/// What belongs to other resources is gone.
+pub fn aimed(scope: &ScopeSet, chosen: &[String], catalogue: &Catalogue, issuer: &str) -> Narrowed {
+    let scope = scope.retain(|name| concerns(name, chosen, catalogue));
+    Narrowed { scope, audience: or_default(chosen.to_vec(), issuer) }
+}
+
+/// For a scope that became narrower after its resources were authorized, by the user's choice or a refresh: resources
+/// that no scope stands for any more go, and no others take their place; `invalid_target` when nothing is left.
+pub fn narrow_granted(
+    scope: &ScopeSet,
+    requested: &[String],
+    authorized: &[String],
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Result<Narrowed, TokenError> {
+    let behind = resources_behind(scope, catalogue);
+    let left: Vec<String> = authorized.iter().filter(|name| behind.contains(&name.as_str())).cloned().collect();
+    let of_no_resource = |name: &str| catalogue.scopes.get(name).is_none_or(|scope| scope.resources.is_empty());
+    let scope = match left.is_empty() && !authorized.is_empty() {
+        true => scope.retain(of_no_resource),
+        false => scope.clone(),
+    };
+    if scope.is_empty() {
+        return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));
+    }
+    narrow(&scope, requested, &left, catalogue, issuer)
+}
+
+/// Each once, in the order of the scopes.
+pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
+    let mut resources: Vec<&str> = Vec::new();
+    for registered in scope.iter().filter_map(|name| catalogue.scopes.get(name)) {
+        for resource in registered.resources.iter().filter(|name| catalogue.resources.contains_key(*name)) {
+            if !resources.contains(&resource.as_str()) {
+                resources.push(resource);
+            }
+        }
+    }
+    resources
+}
+
+/// An absolute URI without fragment (RFC 8707 §2).
+pub fn is_target(resource: &str) -> bool {
+    let scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let absolute = resource.split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(scheme_byte)
+            && !rest.is_empty()
+    });
+    absolute && !resource.contains('#')
+}
+
+/// Scopes that belong to no resource stay with every token.
+fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
+    let resources = catalogue.scopes.get(scope).map(|registered| registered.resources.as_slice()).unwrap_or_default();
+    resources.is_empty() || resources.iter().any(|resource| chosen.contains(resource))
+}
+
+fn or_default(audience: Vec<String>, issuer: &str) -> Vec<String> {
+    if audience.is_empty() { vec![format!("{}/resources", issuer.trim_end_matches('/'))] } else { audience }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples::{catalogue, scope};
+
+    const ISSUER: &str = "https://op.example/idp";
+    const ORDERS: &str = "https://orders.example.com/";
+    const INVALID: TokenError = TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
+
+    fn narrowed(text: &str, requested: &[&str], authorized: &[&str]) -> Result<(String, Vec<String>), TokenError> {
+        let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
+        let narrowed = narrow(&scope(text), &owned(requested), &owned(authorized), &catalogue(), ISSUER)?;
+        Ok((narrowed.scope.to_string(), narrowed.audience))
+    }
+
+    fn expected(text: &str, audience: &[&str]) -> Result<(String, Vec<String>), TokenError> {
+        Ok((text.to_owned(), audience.iter().map(|name| name.to_string()).collect()))
+    }
+
+    #[test]
+    fn without_resource_the_scopes_decide() {
+        for (text, audience) in [
+            ("openid", &["https://op.example/idp/resources"][..]),
+            ("ping", &["https://op.example/idp/resources"]),
+            ("openid orders.read orders.write", &[ORDERS]),
+            ("stock orders.read", &["stock", ORDERS]),
+        ] {
+            assert_eq!(narrowed(text, &[], &[]), expected(text, audience), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resource_leaves_out_the_scopes_of_others() {
+        let all = "openid orders.read stock ping";
+        assert_eq!(narrowed(all, &[ORDERS], &[]), expected("openid orders.read ping", &[ORDERS]));
+        assert_eq!(narrowed(all, &[], &[ORDERS]), expected("openid orders.read ping", &[ORDERS]));
+        assert_eq!(narrowed(all, &[ORDERS], &[ORDERS]), expected("openid orders.read ping", &[ORDERS]));
+    }
+
+    #[test]
+    fn resources_outside_are_invalid_targets() {
+        let other = "https://other.example.com/";
+        for (text, requested, authorized) in [
+            ("openid orders.read", &[other][..], &[][..]),
+            ("openid orders.read", &[ORDERS, other], &[]),
+            ("openid orders.read", &["https://orders.example.com"], &[]),
+            ("openid orders.read", &["HTTPS://orders.example.com/"], &[]),
+            ("openid orders.read", &[ORDERS], &[other]),
+            ("openid", &[ORDERS], &[]),
+            ("openid", &[], &[ORDERS]),
+            ("stock", &["stock"], &[]), // registered, but no absolute URI
+        ] {
+            assert_eq!(narrowed(text, requested, authorized), Err(INVALID), "{text} {requested:?}");
+        }
+    }
+
+    #[test]
+    fn a_resource_that_is_no_longer_registered_is_no_audience() {
+        let mut catalogue = catalogue();
+        catalogue.resources.remove(ORDERS);
+        let narrowed = narrow(&scope("orders.read"), &[], &[], &catalogue, ISSUER).unwrap();
+        assert_eq!(narrowed.audience, ["https://op.example/idp/resources"]);
+    }
+    #[test]
+    fn a_target_is_an_absolute_uri_without_fragment() {
+        for (targets, expected) in [
+            (&["https://a.example", "urn:example:orders", "x-y.z+1:/"][..], true),
+            (&["", "orders", "/orders", "//a.example", ":x", "1a:b", "https:", "https://a#b", "a b:c"], false),
+        ] {
+            assert!(targets.iter().all(|target| is_target(target) == expected), "{targets:?}");
+        }
+    }
+
+    #[test]
+    fn resources_leave_with_their_last_scope_and_no_other_takes_their_place() {
+        let narrowed = |text: &str, requested: &[&str], authorized: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<String>>();
+            let narrowed = narrow_granted(&scope(text), &owned(requested), &owned(authorized), &catalogue(), ISSUER)?;
+            Ok((narrowed.scope.to_string(), narrowed.audience))
+        };
+        let own = "https://op.example/idp/resources";
+        assert_eq!(narrowed("openid orders.read stock", &[], &[ORDERS]), expected("openid orders.read", &[ORDERS]));
+        assert_eq!(narrowed("openid stock ping", &[], &[ORDERS]), expected("openid ping", &[own]));
+        assert_eq!(narrowed("openid stock", &[], &[]), expected("openid stock", &["stock"]));
+        assert_eq!(narrowed("stock", &[], &[ORDERS]), Err(INVALID));
+        assert_eq!(narrowed("openid", &[ORDERS], &[ORDERS]), Err(INVALID));
+    }
+}

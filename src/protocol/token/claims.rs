@@ -1,0 +1,276 @@
+//! User claims (OpenID Connect Core §5): which go out for which scopes, and in what shape. A claim that has no usable
+//! value is left out; a name that the protocol itself speaks is never taken from a user's attributes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::protocol::words::claim_shape;
+use crate::protocol::words::claim_shape::PROFILE;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::localized_text::LocalizedText;
+use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
+use crate::protocol::words::user::User;
+
+/// Claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClaimNames {
+    pub userinfo: Vec<String>,
+    pub id_token: Vec<String>,
+}
+
+/// What tokens and answers say in their own name.
+const RESERVED: [&str; 38] = [
+    "iss",
+    "sub",
+    "aud",
+    "exp",
+    "iat",
+    "nbf",
+    "jti",
+    "auth_time",
+    "nonce",
+    "acr",
+    "amr",
+    "azp",
+    "at_hash",
+    "c_hash",
+    "s_hash",
+    "sid",
+    "client_id",
+    "scope",
+    "tenant",
+    "idp",
+    "typ",
+    "cnf",
+    "act",
+    "may_act",
+    "events",
+    "active",
+    "token_type",
+    "token_use",
+    "userinfo_claims",
+    "grant_claims",
+    "exchanged_from",
+    "sub_jwk",
+    "_claim_names",
+    "_claim_sources",
+    "resource",
+    "expires_in",
+    "access_token",
+    "id_token",
+];
+
+/// Name, display name, description, claims.
+type BuiltIn = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// OpenID Connect Core §5.4 and §11.
+const BUILT_IN: [BuiltIn; 6] = [
+    (OPENID, "Your identity", "Recognise you when you sign in.", &[]),
+    ("profile", "Your profile", "Name, picture, language and other profile data.", &PROFILE),
+    ("email", "Your email address", "Your email address, and whether it was verified.", &["email", "email_verified"]),
+    ("address", "Your postal address", "Your postal address.", &["address"]),
+    (
+        "phone",
+        "Your phone number",
+        "Your phone number, and whether it was verified.",
+        &["phone_number", "phone_number_verified"],
+    ),
+    (OFFLINE_ACCESS, "Access while you are away", "Keep this access when you are not signed in.", &[]),
+];
+
+/// A registration of the same name replaces one.
+pub fn built_in_scopes() -> Vec<RegisteredScope> {
+    BUILT_IN.iter().map(built_in_scope).collect()
+}
+
+fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> RegisteredScope {
+    RegisteredScope {
+        name: (*name).to_owned(),
+        kind: ScopeKind::Identity,
+        display_name: LocalizedText::from(*display_name),
+        description: LocalizedText::from(*description),
+        claims: claims.iter().map(|claim| (*claim).to_owned()).collect(),
+        renamed: BTreeMap::new(),
+        required: *name == OPENID,
+        emphasize: *name == OFFLINE_ACCESS,
+        show_in_discovery: true,
+        resources: Vec::new(),
+    }
+}
+
+/// Those of OpenID Connect Core §5.1, for which `profile`, `email`, `address` and `phone` stand.
+pub fn is_personal(name: &str) -> bool {
+    BUILT_IN.iter().any(|(_, _, _, claims)| claims.contains(&name))
+}
+
+/// The protocol's own, and never a user's attribute.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// Each name on its way out, and the user's claim that it is filled from.
+pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
+
+/// What the identity scopes release, and what was asked for one by one. Where two scopes fill one name from different
+/// claims, the first does.
+pub fn identity_claims<'a>(scope: &ScopeSet, requested: &'a [String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
+    let mut sources = ClaimSources::new();
+    for registered in scopes_of_kind(scope, ScopeKind::Identity, catalogue) {
+        add_sources(&mut sources, &registered.claims, &registered.renamed);
+    }
+    let identity = || catalogue.scopes.values().filter(|registered| registered.kind == ScopeKind::Identity);
+    for name in requested {
+        let source = identity().find_map(|registered| registered.renamed.get(name)).unwrap_or(name);
+        sources.entry(name).or_insert(source);
+    }
+    sources
+}
+
+/// Those of its resource scopes and of the resources it is meant for.
+pub fn resource_claims<'a>(scope: &ScopeSet, audience: &[String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
+    let mut sources = ClaimSources::new();
+    for registered in scopes_of_kind(scope, ScopeKind::Resource, catalogue) {
+        add_sources(&mut sources, &registered.claims, &registered.renamed);
+    }
+    for resource in catalogue.resources.values().filter(|resource| audience.contains(&resource.name)) {
+        add_sources(&mut sources, &resource.claims, &resource.renamed);
+    }
+    sources
+}
+
+fn add_sources<'a>(sources: &mut ClaimSources<'a>, claims: &'a [String], renamed: &'a BTreeMap<String, String>) {
+    for name in claims {
+        sources.entry(name).or_insert(renamed.get(name).unwrap_or(name));
+    }
+}
+
+fn scopes_of_kind<'a>(
+    scope: &ScopeSet,
+    kind: ScopeKind,
+    catalogue: &'a Catalogue,
+) -> impl Iterator<Item = &'a RegisteredScope> {
+    let granted: Vec<&RegisteredScope> = scope.iter().filter_map(|name| catalogue.scopes.get(name)).collect();
+    granted.into_iter().filter(move |registered| registered.kind == kind)
+}
+
+/// Each in its standard shape; what has none is left out.
+pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
+    let open = sources.iter().filter(|(name, _)| !is_reserved(name));
+    open.filter_map(|(name, source)| Some(((*name).to_owned(), claim_shape::shaped(name, user.claims.get(*source)?)?)))
+        .collect()
+}
+
+/// What was asked for by name, and what the scopes release where this is the only way to say it (OpenID Connect Core
+/// §5.4) or the client wants it there.
+pub fn for_id_token(
+    user: &User,
+    scope: &ScopeSet,
+    requested: &[String],
+    with_scope_claims: bool,
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
+    mapped(user, &identity_claims(&releasing, requested, catalogue))
+}
+
+/// The user's claims for its scopes and resources, and the client's own ones.
+pub fn for_access_token(
+    user: Option<&User>,
+    client: &Client,
+    scope: &ScopeSet,
+    audience: &[String],
+    catalogue: &Catalogue,
+) -> Map<String, Value> {
+    let sources = resource_claims(scope, audience, catalogue);
+    let mut members = user.map(|user| mapped(user, &sources)).unwrap_or_default();
+    let of_client =
+        client.claims.iter().filter_map(|(name, value)| Some((name.clone(), claim_shape::shaped(name, value)?)));
+    add_unreserved(&mut members, of_client);
+    members
+}
+
+/// The members of an object that are there: a null stands for none.
+pub fn present(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(members) => members.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// Neither the protocol's own nor there already.
+pub fn add_unreserved(claims: &mut Map<String, Value>, members: impl IntoIterator<Item = (String, Value)>) {
+    for (name, value) in members {
+        if !is_reserved(&name) && !claims.contains_key(&name) {
+            claims.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::{alice, catalogue, scope, user};
+
+    fn names(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_claim_goes_out_under_the_name_that_scope_and_resource_give_it() {
+        let mut catalogue = catalogue();
+        let renamed = BTreeMap::from([(String::from("dept"), String::from("department"))]);
+        for name in ["roles", "orders.read"] {
+            let scope = catalogue.scopes.get_mut(name).unwrap();
+            (scope.claims, scope.renamed) = (names("dept"), renamed.clone());
+        }
+        let stock = catalogue.resources.get_mut("stock").unwrap();
+        (stock.claims, stock.renamed) =
+            (names("role"), BTreeMap::from([(String::from("role"), String::from("groups"))]));
+        let user = user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
+        let told = |scopes: &str, requested: &str| {
+            Value::Object(for_id_token(&user, &scope(scopes), &names(requested), true, &catalogue))
+        };
+        assert_eq!(told("openid roles", ""), json!({"dept": "it"}));
+        assert_eq!(told("openid", "dept"), json!({"dept": "it"}));
+        assert_eq!(told("openid", "department"), json!({"department": "it"}));
+        let access = |scopes: &str, audience: &str| {
+            let client = samples::client();
+            Value::Object(for_access_token(Some(&user), &client, &scope(scopes), &names(audience), &catalogue))
+        };
+        assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
+        assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
+    }
+
+    #[test]
+    fn attributes_never_speak_for_the_protocol() {
+        let attributes = json!({
+            "sub": "root", "iss": "https://evil.example", "aud": "x", "exp": 9, "iat": 9, "nbf": 9, "jti": "x", "sid": "x",
+            "auth_time": 1, "acr": "9", "amr": ["x"], "client_id": "x", "scope": "admin", "tenant": "x", "idp": "x",
+            "nonce": "x", "at_hash": "x", "c_hash": "x", "azp": "x", "cnf": {"jkt": "x"}, "act": {"sub": "x"},
+            "userinfo_claims": ["x"], "active": true, "events": {"x": {}}, "name": "Alice"
+        });
+        let user = user(attributes);
+        let members = mapped(&user, &user.claims.keys().map(|name| (name.as_str(), name.as_str())).collect());
+        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
+    }
+
+    #[test]
+    fn static_claims_of_a_client_overwrite_nothing() {
+        let mut client = samples::client();
+        client.claims =
+            serde_json::from_value(json!({ "role": "client", "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
+        let audience = names("https://orders.example.com/");
+        let of = |user: Option<&User>| {
+            Value::Object(for_access_token(user, &client, &scope("openid email orders.read"), &audience, &catalogue()))
+        };
+        let for_user = json!({ "role": ["admin"], "email": "alice@example.com", "region": "eu" });
+        assert_eq!(of(Some(&alice())), for_user);
+        assert_eq!(of(None), json!({ "role": ["client"], "region": "eu" }));
+    }
+}

@@ -1,0 +1,207 @@
+//! Client authentication (RFC 6749 §2.3): who the request says it is from, and whether that is proven. Unknown client
+//! and wrong secret answer alike and in like time. An assertion (`private_key_jwt`) is judged here only as far as it
+//! is the client's registered way; the caller, who has the keys, verifies it.
+
+use super::basic_credentials::{self, BasicCredentials};
+use super::client_assertion;
+use super::client_secret::{SecretDigest, matches_any};
+use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::words::client::{Client, ClientAuthenticationMethod};
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretText;
+
+/// RFC 7617 §2
+pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";
+
+/// Not yet judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PresentedClient {
+    pub client_id: ClientId,
+    /// An empty one is none.
+    pub secret: Option<SecretText>,
+    /// Not verified.
+    pub assertion: Option<Box<UnverifiedJws>>,
+    pub header_used: bool,
+    /// The header's pair read without form-decoding, where that differs.
+    raw: Option<BasicCredentials>,
+}
+
+/// `GATEPOST_INVALID_CLIENT_STATUS`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidClientStatus {
+    /// 401 when the Authorization header was used, else 400 (RFC 6749 §5.2).
+    Standard,
+    /// 400 always: older clients take a 401 for a transport error.
+    Always400,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthenticationFailure {
+    /// `invalid_client`, or `invalid_request` where the request contradicts itself.
+    pub error: TokenError,
+    pub header_used: bool,
+}
+
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientVerdict {
+    /// A public client merely says so.
+    Authenticated,
+    /// If this assertion verifies by the client's registered keys.
+    ByAssertion(Box<UnverifiedJws>),
+    Refused(AuthenticationFailure),
+}
+
+impl PresentedClient {
+    /// The one way in which the request names its client.
+    pub fn from_request(
+        authorization: &[&str],
+        parameters: &Parameters,
+    ) -> Result<PresentedClient, AuthenticationFailure> {
+        let header_used = !authorization.is_empty();
+        let named = PresentedClient::named(authorization, parameters);
+        named.map_err(|error| AuthenticationFailure { error, header_used })
+    }
+
+    fn named(authorization: &[&str], parameters: &Parameters) -> Result<PresentedClient, TokenError> {
+        let several = || contradiction(Reason::SeveralAuthenticationMethods);
+        let unreadable =
+            |reason| if reason == Reason::RepeatedParameter { contradiction(reason) } else { invalid_client(reason) };
+        let client_id = parameters.bounded("client_id", lengths::CLIENT_ID).map_err(unreadable)?;
+        let secret = parameters.bounded("client_secret", lengths::CLIENT_SECRET).map_err(unreadable)?;
+        if client_assertion::is_sent(parameters) {
+            if !authorization.is_empty() || secret.is_some() {
+                return Err(several());
+            }
+            let (client_id, jws) = client_assertion::read(parameters, client_id).map_err(unreadable)?;
+            let assertion = Some(Box::new(jws));
+            return Ok(PresentedClient { client_id, secret: None, assertion, header_used: false, raw: None });
+        }
+        let header = match authorization {
+            [] => {
+                let client_id = client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
+                let (client_id, secret) = (ClientId::new(client_id), secret.map(SecretText::new));
+                return Ok(PresentedClient { client_id, secret, assertion: None, header_used: false, raw: None });
+            }
+            [header] => header,
+            [_, _, ..] => return Err(several()),
+        };
+        let readings = basic_credentials::readings(header);
+        let readings = readings.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
+        if secret.is_some() {
+            return Err(several());
+        }
+        let is_named = |pair: &BasicCredentials| client_id.is_none_or(|named| named == pair.client_id.as_str());
+        let mut named = readings.into_iter().filter(is_named);
+        let first = named.next().ok_or_else(|| invalid_client(Reason::ClientIdMismatch))?;
+        Ok(PresentedClient::from_pair(first, named.next()))
+    }
+
+    /// The second and last reading of the same header, for when this one was refused.
+    pub fn retry(&self) -> Option<PresentedClient> {
+        let raw = self.raw.clone()?;
+        Some(PresentedClient::from_pair(raw, None))
+    }
+
+    fn from_pair(pair: BasicCredentials, raw: Option<BasicCredentials>) -> PresentedClient {
+        let secret = Some(pair.secret).filter(|secret| !secret.is_empty());
+        PresentedClient { client_id: pair.client_id, secret, assertion: None, header_used: true, raw }
+    }
+
+    /// `client` and `secrets` are what is registered under `client_id`. Every digest is compared, and an unknown
+    /// client is compared with one that nothing matches.
+    pub fn judge(&self, client: Option<&Client>, secrets: &[SecretDigest], now: Instant) -> ClientVerdict {
+        let matches = matches_any(self.secret.as_ref(), secrets, now);
+        let Some(client) = client else {
+            return self.refused(Reason::UnknownClientAtToken);
+        };
+        match (self.verify(client, matches), &self.assertion) {
+            (Ok(()), Some(assertion)) => ClientVerdict::ByAssertion(assertion.clone()),
+            (Ok(()), None) => ClientVerdict::Authenticated,
+            (Err(reason), _) => self.refused(reason),
+        }
+    }
+
+    /// Resources prove themselves as confidential clients do, at introspection (RFC 7662 §2.1).
+    pub fn judge_resource(&self, secrets: &[SecretDigest], now: Instant) -> Result<(), AuthenticationFailure> {
+        match (matches_any(self.secret.as_ref(), secrets, now), &self.secret) {
+            (true, _) => Ok(()),
+            (false, None) => Err(self.failure(Reason::MissingClientSecret)),
+            (false, Some(_)) => Err(self.failure(Reason::WrongClientSecret)),
+        }
+    }
+
+    fn verify(&self, client: &Client, secret_matches: bool) -> Result<(), Reason> {
+        if !client.enabled {
+            return Err(Reason::DisabledClientAtToken);
+        }
+        if self.assertion.is_some() {
+            let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
+            return if by_key { Ok(()) } else { Err(Reason::WrongAuthenticationMethod) };
+        }
+        let acceptable = match client.authentication {
+            ClientAuthenticationMethod::None if self.secret.is_none() => return Ok(()),
+            ClientAuthenticationMethod::None => return Err(Reason::SecretOfPublicClient),
+            ClientAuthenticationMethod::AnySecret => true,
+            ClientAuthenticationMethod::ClientSecretBasic => self.header_used,
+            ClientAuthenticationMethod::ClientSecretPost => !self.header_used,
+            ClientAuthenticationMethod::PrivateKeyJwt => false,
+        };
+        match (acceptable, &self.secret) {
+            (false, _) => Err(Reason::WrongAuthenticationMethod),
+            (true, None) => Err(Reason::MissingClientSecret),
+            (true, Some(_)) if secret_matches => Ok(()),
+            (true, Some(_)) => Err(Reason::WrongClientSecret),
+        }
+    }
+
+    fn refused(&self, reason: Reason) -> ClientVerdict {
+        ClientVerdict::Refused(self.failure(reason))
+    }
+
+    pub fn failure(&self, reason: Reason) -> AuthenticationFailure {
+        AuthenticationFailure { error: invalid_client(reason), header_used: self.header_used }
+    }
+}
+
+impl AuthenticationFailure {
+    pub fn status(&self, rule: InvalidClientStatus) -> u16 {
+        let unproven = self.error.code == TokenErrorCode::InvalidClient;
+        match rule {
+            InvalidClientStatus::Standard if unproven && self.header_used => 401,
+            InvalidClientStatus::Standard | InvalidClientStatus::Always400 => 400,
+        }
+    }
+
+    /// A 401 must have it, and nothing else.
+    pub fn challenge(&self, rule: InvalidClientStatus) -> Option<&'static str> {
+        (self.status(rule) == 401).then_some(CHALLENGE)
+    }
+
+    /// Where the request is for a protected resource: 401 however the credentials came (RFC 7662 §2.3).
+    #[must_use]
+    pub fn at_introspection(self) -> AuthenticationFailure {
+        AuthenticationFailure { header_used: true, ..self }
+    }
+
+    /// A secret was guessed at: such failures are limited, others are not.
+    pub fn counts_as_guess(&self) -> bool {
+        matches!(self.error.reason, Reason::WrongClientSecret | Reason::UnknownClientAtToken)
+    }
+}
+
+fn invalid_client(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidClient, reason)
+}
+
+fn contradiction(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Who is believed, who is not, and with which answer.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::super::client_secret::DigestAlgorithm;
+use super::*;
+use crate::protocol::keys::jwt;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::samples;
+use crate::protocol::words::samples::NOW;
+use crate::protocol::words::secret::SecretBytes;
+
+fn basic(user_pass: &str) -> String {
+    format!("Basic {}", STANDARD.encode(user_pass))
+}
+
+fn presented(header: Option<&str>, pairs: &[(&str, &str)]) -> Result<PresentedClient, AuthenticationFailure> {
+    PresentedClient::from_request(&header.into_iter().collect::<Vec<_>>(), &Parameters::from_pairs(pairs.to_vec()))
+}
+
+fn refusal(header: Option<&str>, pairs: &[(&str, &str)]) -> (&'static str, Reason, u16) {
+    let failure = presented(header, pairs).unwrap_err();
+    (failure.error.code.as_str(), failure.error.reason, failure.status(InvalidClientStatus::Standard))
+}
+
+fn secret(text: &str) -> SecretDigest {
+    let digest = SecretBytes::new(Sha256::digest(text.as_bytes()).to_vec());
+    SecretDigest { algorithm: DigestAlgorithm::Sha256, digest, expires_at: None }
+}
+
+fn registered(authentication: ClientAuthenticationMethod) -> Client {
+    Client { authentication, ..samples::client() }
+}
+
+fn reason(verdict: ClientVerdict) -> Option<Reason> {
+    match verdict {
+        ClientVerdict::Authenticated => None,
+        ClientVerdict::ByAssertion(_) => panic!("an assertion nobody sent"),
+        ClientVerdict::Refused(failure) => {
+            assert_eq!(failure.error.code, TokenErrorCode::InvalidClient);
+            assert_eq!(failure.error.reason.description(), Reason::WrongClientSecret.description());
+            Some(failure.error.reason)
+        }
+    }
+}
+
+fn judged(presented: &PresentedClient, authentication: ClientAuthenticationMethod) -> Option<Reason> {
+    reason(presented.judge(Some(&registered(authentication)), &[secret("s3cret")], NOW))
+}
+
+#[test]
+fn each_way_names_its_client() {
+    let header = presented(Some(&basic("web:s3cret")), &[("client_id", "web")]).unwrap();
+    assert!(header.header_used && header.client_id.as_str() == "web" && header.secret.is_some());
+    let body = presented(None, &[("client_id", "web"), ("client_secret", "s3cret")]).unwrap();
+    assert!(!body.header_used && body.secret == header.secret);
+    let public = presented(None, &[("client_id", "web"), ("client_secret", "")]).unwrap();
+    assert!(!public.header_used && public.secret.is_none());
+}
+
+#[test]
+fn contradictions_and_nonsense_are_refused() {
+    let (web, other) = (basic("web:s3cret"), basic("other:s3cret"));
+    let long = "x".repeat(257);
+    for (header, pairs, expected) in [
+        (None, &[][..], ("invalid_client", Reason::NoClientAuthentication, 400)),
+        (None, &[("client_id", "")], ("invalid_client", Reason::NoClientAuthentication, 400)),
+        (None, &[("client_secret", "x")], ("invalid_client", Reason::NoClientAuthentication, 400)),
+        (None, &[("client_id", "a"), ("client_id", "a")], ("invalid_request", Reason::RepeatedParameter, 400)),
+        (None, &[("client_id", &long)], ("invalid_client", Reason::OverlongParameter, 400)),
+        (None, &[("client_id", "web"), ("client_secret", &long)], ("invalid_client", Reason::OverlongParameter, 400)),
+        (
+            Some(web.as_str()),
+            &[("client_secret", "s3cret")],
+            ("invalid_request", Reason::SeveralAuthenticationMethods, 400),
+        ),
+        (Some(&other), &[("client_id", "web")], ("invalid_client", Reason::ClientIdMismatch, 401)),
+        (Some("Bearer x"), &[("client_id", "web")], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+        (Some("Basic ##"), &[], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+        (Some("Basic d2Vi"), &[], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+        (Some(""), &[("client_id", "web")], ("invalid_client", Reason::MalformedAuthorizationHeader, 401)),
+    ] {
+        assert_eq!(refusal(header, pairs), expected, "{header:?} {pairs:?}");
+    }
+    let twice = PresentedClient::from_request(&[&web, &web], &Parameters::default()).unwrap_err();
+    assert_eq!(twice.error, contradiction(Reason::SeveralAuthenticationMethods));
+}
+
+#[test]
+fn a_pinned_method_refuses_the_others() {
+    use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
+    let header = presented(Some(&basic("web:s3cret")), &[]).unwrap();
+    let body = presented(None, &[("client_id", "web"), ("client_secret", "s3cret")]).unwrap();
+    let nothing = presented(None, &[("client_id", "web")]).unwrap();
+    let empty = presented(Some(&basic("web:")), &[]).unwrap();
+    let wrong = presented(Some(&basic("web:s3creT")), &[]).unwrap();
+    for (authentication, expected) in [
+        (AnySecret, [None, None, Some(Reason::MissingClientSecret)]),
+        (ClientSecretBasic, [None, Some(Reason::WrongAuthenticationMethod), Some(Reason::WrongAuthenticationMethod)]),
+        (ClientSecretPost, [Some(Reason::WrongAuthenticationMethod), None, Some(Reason::MissingClientSecret)]),
+        (PrivateKeyJwt, [Some(Reason::WrongAuthenticationMethod); 3]),
+        (Public, [Some(Reason::SecretOfPublicClient), Some(Reason::SecretOfPublicClient), None]),
+    ] {
+        let verdicts = [&header, &body, &nothing].map(|presented| judged(presented, authentication));
+        assert_eq!(verdicts, expected, "{authentication:?}");
+    }
+    assert_eq!(judged(&empty, AnySecret), Some(Reason::MissingClientSecret));
+    assert_eq!(judged(&empty, Public), None);
+    assert_eq!(judged(&wrong, AnySecret), Some(Reason::WrongClientSecret));
+}
+
+#[test]
+fn unknown_and_disabled_clients_read_like_a_wrong_secret() {
+    let presented = presented(Some(&basic("web:s3cret")), &[]).unwrap();
+    assert_eq!(reason(presented.judge(None, &[], NOW)), Some(Reason::UnknownClientAtToken));
+    assert_eq!(reason(presented.judge(None, &[secret("s3cret")], NOW)), Some(Reason::UnknownClientAtToken));
+    let disabled = Client { enabled: false, ..samples::client() };
+    let verdict = presented.judge(Some(&disabled), &[secret("s3cret")], NOW);
+    assert_eq!(reason(verdict), Some(Reason::DisabledClientAtToken));
+    let unregistered = presented.judge(Some(&samples::client()), &[], NOW);
+    assert_eq!(reason(unregistered), Some(Reason::WrongClientSecret));
+}
+
+#[test]
+fn the_raw_reading_is_tried_once_and_only_where_it_differs() {
+    let encoded = presented(Some(&basic("web:a%2Bb")), &[]).unwrap();
+    let raw = encoded.retry().unwrap();
+    assert_eq!(encoded.secret, Some(SecretText::new("a+b")));
+    assert_eq!(raw.secret, Some(SecretText::new("a%2Bb")));
+    assert!(raw.retry().is_none() && raw.header_used);
+    assert!(presented(Some(&basic("web:plain")), &[]).unwrap().retry().is_none());
+    assert!(presented(None, &[("client_id", "web"), ("client_secret", "a+b")]).unwrap().retry().is_none());
+}
+
+#[test]
+fn client_id_of_the_body_chooses_the_reading_it_equals() {
+    let header = basic("w%65b:a%2Bb");
+    let decoded = presented(Some(&header), &[("client_id", "web")]).unwrap();
+    assert!(decoded.client_id.as_str() == "web" && decoded.retry().is_none());
+    let raw = presented(Some(&header), &[("client_id", "w%65b")]).unwrap();
+    assert!(raw.client_id.as_str() == "w%65b" && raw.retry().is_none());
+}
+
+#[test]
+fn status_and_challenge_go_together() {
+    let failure = |code, header_used| AuthenticationFailure {
+        error: TokenError::new(code, Reason::WrongClientSecret),
+        header_used,
+    };
+    let (standard, always) = (InvalidClientStatus::Standard, InvalidClientStatus::Always400);
+    let header = failure(TokenErrorCode::InvalidClient, true);
+    assert_eq!((header.status(standard), header.challenge(standard)), (401, Some("Basic realm=\"gatepost\"")));
+    assert_eq!((header.status(always), header.challenge(always)), (400, None));
+    for failure in [failure(TokenErrorCode::InvalidClient, false), failure(TokenErrorCode::InvalidRequest, true)] {
+        assert_eq!((failure.status(standard), failure.challenge(standard)), (400, None));
+    }
+}
+
+#[test]
+fn only_guesses_are_counted() {
+    let wrong = presented(Some(&basic("web:x")), &[]).unwrap();
+    let failure = |verdict| match verdict {
+        ClientVerdict::Refused(failure) => failure,
+        ClientVerdict::Authenticated | ClientVerdict::ByAssertion(_) => panic!("authenticated"),
+    };
+    assert!(failure(wrong.judge(Some(&samples::client()), &[secret("s3cret")], NOW)).counts_as_guess());
+    assert!(failure(wrong.judge(None, &[], NOW)).counts_as_guess());
+    assert!(!presented(Some("Bearer x"), &[]).unwrap_err().counts_as_guess());
+    let public = registered(ClientAuthenticationMethod::None);
+    assert!(!failure(wrong.judge(Some(&public), &[], NOW)).counts_as_guess());
+}
+
+#[test]
+fn an_assertion_is_for_those_who_registered_keys_and_for_nobody_else() {
+    use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
+    let claims = serde_json::json!({ "sub": "web" });
+    let input = jwt::signing_input(SigningAlgorithm::Es256, "k", "JWT", &claims);
+    let assertion = jwt::assemble(&input, b"signature");
+    let kind = ("client_assertion_type", super::super::assertion::CLIENT_ASSERTION_TYPE);
+    let pairs = [("client_assertion", assertion.as_str()), kind];
+    let sent = presented(None, &pairs).unwrap();
+    assert!(sent.client_id.as_str() == "web" && sent.secret.is_none() && !sent.header_used && sent.retry().is_none());
+    for authentication in [AnySecret, ClientSecretBasic, ClientSecretPost, Public] {
+        assert_eq!(judged(&sent, authentication), Some(Reason::WrongAuthenticationMethod), "{authentication:?}");
+    }
+    let verdict = sent.judge(Some(&registered(PrivateKeyJwt)), &[], NOW);
+    assert_eq!(verdict, ClientVerdict::ByAssertion(sent.assertion.clone().unwrap()));
+    let disabled = Client { enabled: false, ..registered(PrivateKeyJwt) };
+    assert_eq!(reason(sent.judge(Some(&disabled), &[], NOW)), Some(Reason::DisabledClientAtToken));
+    assert_eq!(reason(sent.judge(None, &[], NOW)), Some(Reason::UnknownClientAtToken));
+    assert_eq!(sent.judge_resource(&[secret("s3cret")], NOW).unwrap_err().error.reason, Reason::MissingClientSecret);
+
+    let several = ("invalid_request", Reason::SeveralAuthenticationMethods, 400);
+    assert_eq!(refusal(Some(&basic("web:s3cret")), &pairs), several);
+    assert_eq!(refusal(None, &[pairs[0], pairs[1], ("client_secret", "s3cret")]), several);
+    let mismatch = ("invalid_client", Reason::ClientIdMismatch, 400);
+    assert_eq!(refusal(None, &[pairs[0], pairs[1], ("client_id", "other")]), mismatch);
+    let half = ("invalid_client", Reason::MalformedClientAssertion, 400);
+    assert_eq!(refusal(None, &[pairs[0], ("client_id", "web")]), half);
+    assert_eq!(refusal(None, &[pairs[1], ("client_id", "web")]), half);
+    let repeated = ("invalid_request", Reason::RepeatedParameter, 400);
+    assert_eq!(refusal(None, &[pairs[0], pairs[0], pairs[1]]), repeated);
+}

@@ -1,0 +1,173 @@
+//! What an exchanged token says besides (RFC 8693 §4.1): who acts, and which tokens it was made from. It stands no
+//! longer than each of those.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::access_token::{AccessToken, Jti};
+use super::audience::Narrowed;
+use super::claims::present;
+use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::session::SignIn;
+
+/// Actors, and so exchanges.
+pub const DEEPEST: usize = 4;
+
+/// Who acts, for how many hands, and on which tokens that rests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delegation {
+    /// The present actor, then those before; at most [`DEEPEST`].
+    pub actors: Vec<Actor>,
+    /// The first one first; never empty.
+    pub origins: Vec<Origin>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Actor {
+    /// `{"sub": ..}`
+    User(Subject),
+    /// `{"sub": .., "client_id": ..}`, both its name.
+    Client(ClientId),
+}
+
+/// A token that was exchanged, as far as its standing goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    pub jti: Jti,
+    pub client_id: ClientId,
+    pub expires_at: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchanged {
+    pub user: SignIn,
+    pub narrowed: Narrowed,
+    pub delegation: Delegation,
+    /// That an extension grant gave the subject token.
+    pub claims: Map<String, Value>,
+    pub ends_at: Instant,
+}
+
+impl Actor {
+    /// The members that name it; `within` acts for it, or acted before.
+    pub fn to_json(&self, within: Option<Map<String, Value>>) -> Map<String, Value> {
+        present(match self {
+            Actor::User(subject) => json!({ "sub": subject, "act": within }),
+            Actor::Client(client_id) => json!({ "sub": client_id, "client_id": client_id, "act": within }),
+        })
+    }
+
+    fn from_json(members: &Map<String, Value>) -> Option<Actor> {
+        match members.get("client_id") {
+            Some(client_id) => Some(Actor::Client(ClientId::new(client_id.as_str()?))),
+            None => Some(Actor::User(Subject::new(members.get("sub")?.as_str()?))),
+        }
+    }
+}
+
+impl Delegation {
+    /// The present actor, the one before within it, and so on (RFC 8693 §4.1).
+    pub fn act(&self) -> Value {
+        self.actors.iter().rev().fold(None, |within, actor| Some(actor.to_json(within))).unwrap_or_default().into()
+    }
+
+    /// By this we find again what the token stands on.
+    pub fn exchanged_from(&self) -> Value {
+        self.origins.iter().map(Origin::to_json).collect()
+    }
+
+    /// `None` unless they are as we write them.
+    pub fn from_claims(act: &Value, exchanged_from: &Value) -> Option<Delegation> {
+        let mut actors = Vec::new();
+        let mut present = Some(act);
+        while let Some(actor) = present {
+            let members = actor.as_object().filter(|_| actors.len() < DEEPEST)?;
+            actors.push(Actor::from_json(members)?);
+            present = members.get("act");
+        }
+        let origins = exchanged_from.as_array()?.iter().map(Origin::from_json).collect::<Option<Vec<_>>>()?;
+        let sound = (1..=DEEPEST).contains(&origins.len());
+        sound.then_some(Delegation { actors, origins })
+    }
+
+    /// Each exchanged token, as one that stands exactly as long; all else of it is that of `token`.
+    pub fn origins_of(&self, token: &AccessToken) -> Vec<AccessToken> {
+        let mut tokens = Vec::new();
+        for (index, origin) in self.origins.iter().enumerate() {
+            let before: Vec<Origin> = self.origins.iter().take(index).cloned().collect();
+            let delegation = Delegation { actors: self.actors.clone(), origins: before };
+            tokens.push(AccessToken {
+                jti: origin.jti,
+                client_id: origin.client_id.clone(),
+                expires_at: origin.expires_at,
+                delegation: (index > 0).then_some(delegation),
+                ..token.clone()
+            });
+        }
+        tokens
+    }
+}
+
+impl Origin {
+    pub fn of(token: &AccessToken) -> Origin {
+        Origin { jti: token.jti, client_id: token.client_id.clone(), expires_at: token.expires_at }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"jti": self.jti.to_text(), "client_id": self.client_id, "exp": self.expires_at.seconds()})
+    }
+
+    fn from_json(value: &Value) -> Option<Origin> {
+        Some(Origin {
+            jti: Jti::from_text(value.get("jti")?.as_str()?)?,
+            client_id: ClientId::new(value.get("client_id")?.as_str()?),
+            expires_at: Instant::from_seconds(value.get("exp")?.as_i64()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples;
+
+    pub(crate) fn delegation() -> Delegation {
+        let token = samples::access_token();
+        let second = Origin { client_id: ClientId::new("gateway"), ..Origin::of(&token) };
+        Delegation {
+            actors: vec![Actor::Client(ClientId::new("orders")), Actor::User(Subject::new("bob"))],
+            origins: vec![Origin::of(&token), second],
+        }
+    }
+
+    #[test]
+    fn act_nests_from_the_present_actor_to_the_first() {
+        let expected = json!({"sub": "orders", "client_id": "orders", "act": {"sub": "bob"}});
+        assert_eq!(delegation().act(), expected);
+    }
+
+    #[test]
+    fn what_was_written_reads_back_and_nothing_deeper_does() {
+        let delegation = delegation();
+        assert_eq!(Delegation::from_claims(&delegation.act(), &delegation.exchanged_from()), Some(delegation.clone()));
+        let deep = Delegation { actors: vec![Actor::User(Subject::new("x")); 5], ..delegation.clone() };
+        let long = Delegation { origins: vec![delegation.origins[0].clone(); 5], ..delegation.clone() };
+        let none = Delegation { origins: Vec::new(), ..delegation };
+        for broken in [deep, long, none] {
+            assert_eq!(Delegation::from_claims(&broken.act(), &broken.exchanged_from()), None, "{broken:?}");
+        }
+        for act in [json!("x"), json!({}), json!({"sub": 1}), json!({"sub": "a", "act": 1})] {
+            assert_eq!(Delegation::from_claims(&act, &self::delegation().exchanged_from()), None, "{act}");
+        }
+    }
+
+    #[test]
+    fn the_first_origin_is_a_token_of_its_own_and_each_later_one_stands_on_those_before() {
+        let token = AccessToken { delegation: Some(delegation()), ..samples::access_token() };
+        let origins = delegation().origins_of(&token);
+        assert_eq!(origins[0], samples::access_token());
+        assert_eq!(origins[1].client_id, ClientId::new("gateway"));
+        assert_eq!(origins[1].delegation.as_ref().unwrap().origins, delegation().origins[..1]);
+    }
+}

@@ -1,0 +1,324 @@
+//! What an extension grant answers, and the judgement on it: nothing is issued that the registration, the request or
+//! the standards do not allow.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::claims::is_reserved;
+use super::delegation::Exchanged;
+use crate::protocol::upstream::choices::Place;
+use crate::protocol::words::claim_shape;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
+use crate::protocol::words::session::LOCAL;
+use crate::protocol::words::user::User;
+
+/// Claims and further members together, as compact JSON, in bytes.
+pub const LONGEST_ADDITIONS: usize = 2_048;
+/// In characters.
+const LONGEST_DESCRIPTION: usize = 200;
+/// RFC 8693 §4.4: the one reserved claim that may be proposed, since it only restricts.
+pub const MAY_ACT: &str = "may_act";
+
+/// RFC 6749 §5.1, RFC 8693 §2.2.1; so is whatever begins with `error`.
+const STANDARD_MEMBERS: [&str; 8] =
+    ["access_token", "token_type", "expires_in", "refresh_token", "id_token", "scope", "state", "issued_token_type"];
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Issue it, as far as this is allowed.
+    Propose(Box<Proposal>),
+    /// Issue what the built-in token exchange has judged already.
+    Exchange(Box<Exchanged>),
+    Refuse(Refusal),
+}
+
+/// The default proposes a token without user, for all scopes that were asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Proposal {
+    /// None for the client itself.
+    pub subject: Option<Subject>,
+    /// `None` sets no limit of its own.
+    pub scope: Option<ScopeSet>,
+    /// Of this access token and every later one of the grant.
+    pub claims: Map<String, Value>,
+    /// Of this answer.
+    pub parameters: Map<String, Value>,
+    /// `local` by default. The client must allow it.
+    pub identity_provider: Option<String>,
+    /// RFC 8176
+    pub amr: Vec<String>,
+    /// What the tokens stand on, where the handler has read the user itself; otherwise what the user read next has.
+    pub epochs: Option<Epochs>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub error: TokenError,
+    /// In the grant's own words; ours where it has none.
+    pub description: Option<Description>,
+}
+
+/// Fit for `error_description` (RFC 6749 §5.2).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Description(String);
+
+impl Description {
+    /// Printable ASCII without `"` and `\`, at most 200 characters. `None` where nothing is left.
+    pub fn new(text: &str) -> Option<Description> {
+        let fits = |character: &char| (' '..='~').contains(character) && !matches!(character, '"' | '\\');
+        let text: String = text.chars().filter(fits).take(LONGEST_DESCRIPTION).collect();
+        let text = text.trim();
+        (!text.is_empty()).then(|| Description(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Description {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", self.0)
+    }
+}
+
+impl Refusal {
+    /// With our own text.
+    pub fn of(error: TokenError) -> Refusal {
+        Refusal { error, description: None }
+    }
+
+    pub fn invalid_grant(description: &str) -> Refusal {
+        Refusal {
+            error: TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionRefused),
+            description: Description::new(description),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    pub scope: ScopeSet,
+    pub claims: Map<String, Value>,
+    pub parameters: Map<String, Value>,
+    /// Names of claims and members that are not the grant's to give, for the log.
+    pub left_out: Vec<String>,
+}
+
+#[must_use]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Issue(Granted),
+    Refuse(TokenError),
+    /// The grant broke its contract: nothing that the client could mend.
+    Faulty(&'static str),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances<'a> {
+    pub client: &'a Client,
+    pub catalogue: &'a Catalogue,
+    /// Those the request names, if any.
+    pub requested: Option<&'a ScopeSet>,
+    /// What `user_scope::requested_scope` made of them.
+    pub asked: &'a ScopeSet,
+    /// Settled by the request or the client's registration.
+    pub tenant: Option<&'a TenantName>,
+    pub user: Option<&'a User>,
+}
+
+pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict {
+    if !is_allowed_subject(proposal, circumstances) {
+        return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
+    }
+    let scope = match granted_scope(proposal, circumstances) {
+        Ok(scope) => scope,
+        Err(reason) => return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason)),
+    };
+    let size = serialized(&proposal.claims) + serialized(&proposal.parameters);
+    if size > LONGEST_ADDITIONS {
+        return Verdict::Faulty("claims and further members together are longer than 2 KiB");
+    }
+    // A restriction that cannot be read must not become none.
+    if proposal.claims.get(MAY_ACT).is_some_and(|value| !value.is_null() && !value.is_object()) {
+        return Verdict::Faulty("a may_act that is no object");
+    }
+    let claims: Map<String, Value> = proposal.claims.iter().filter_map(open_claim).collect();
+    let is_open = |name: &str| !STANDARD_MEMBERS.contains(&name) && !name.starts_with("error");
+    let parameters = proposal.parameters.iter().filter(|(name, value)| is_open(name) && !value.is_null());
+    let parameters: Map<String, Value> = parameters.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let closed = proposal.parameters.keys().filter(|name| !is_open(name));
+    let reserved = proposal.claims.keys().filter(|name| is_reserved(name) && !claims.contains_key(*name));
+    let left_out = reserved.chain(closed).cloned().collect();
+    Verdict::Issue(Granted { scope, claims, parameters, left_out })
+}
+
+/// Nobody, or a user who is there, enabled, of the settled tenant, and known by a provider that the client allows.
+fn is_allowed_subject(proposal: &Proposal, circumstances: &Circumstances<'_>) -> bool {
+    let Some(subject) = &proposal.subject else { return true };
+    let provider = proposal.identity_provider.as_deref().unwrap_or(LOCAL);
+    let Circumstances { client, tenant, catalogue, .. } = *circumstances;
+    Place { client: Some(client), tenant, catalogue }.allows(provider)
+        && circumstances.user.is_some_and(|user| {
+            let allowed = user.tenant.as_ref().is_none_or(|tenant| circumstances.client.allows_tenant(tenant));
+            user.subject == *subject && user.enabled && allowed && user.tenant.as_ref() == circumstances.tenant
+        })
+}
+
+fn granted_scope(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Result<ScopeSet, Reason> {
+    let is_identity = |name: &str| circumstances.catalogue.kind(name) == Some(ScopeKind::Identity);
+    let without_user = proposal.subject.is_none();
+    if without_user && circumstances.requested.is_some_and(|scope| scope.iter().any(is_identity)) {
+        return Err(Reason::IdentityScopeForClient);
+    }
+    let proposed = |name: &str| proposal.scope.as_ref().is_none_or(|scope| scope.contains(name));
+    let scope = circumstances.asked.retain(|name| proposed(name) && !(without_user && is_identity(name)));
+    if scope.is_empty() { Err(Reason::NoScopeLeft) } else { Ok(scope) }
+}
+
+fn open_claim((name, value): (&String, &Value)) -> Option<(String, Value)> {
+    match name.as_str() {
+        // As it is: an empty one allows nobody.
+        MAY_ACT => Some((name.clone(), value.clone())).filter(|(_, value)| value.is_object()),
+        _ if is_reserved(name) => None,
+        _ => claim_shape::shaped(name, value).map(|value| (name.clone(), value)),
+    }
+}
+
+fn serialized(members: &Map<String, Value>) -> usize {
+    if members.is_empty() { 0 } else { json!(members).to_string().len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::protocol::words::client::GrantType;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::{alice, catalogue, scope};
+    use crate::protocol::words::user_scope::requested_scope;
+
+    fn client() -> Client {
+        let mut client = samples::client();
+        client.grant_types.insert(GrantType::RefreshToken);
+        client
+    }
+
+    fn for_alice() -> Proposal {
+        Proposal { subject: Some(alice().subject), ..Proposal::default() }
+    }
+
+    fn judged(proposal: &Proposal, requested: Option<&str>, change: impl Fn(&mut Client, &mut User)) -> Verdict {
+        let (mut client, mut user, catalogue) = (client(), alice(), catalogue());
+        change(&mut client, &mut user);
+        let requested = requested.map(scope);
+        let asked = match requested_scope(requested.as_ref(), &client, &catalogue) {
+            Ok(asked) => asked,
+            Err(error) => return Verdict::Refuse(error),
+        };
+        let circumstances = Circumstances {
+            client: &client,
+            catalogue: &catalogue,
+            requested: requested.as_ref(),
+            asked: &asked,
+            tenant: None,
+            user: Some(&user),
+        };
+        judge(proposal, &circumstances)
+    }
+
+    fn granted(proposal: &Proposal, requested: Option<&str>) -> Result<String, Reason> {
+        match judged(proposal, requested, |_, _| {}) {
+            Verdict::Issue(granted) => Ok(granted.scope.to_string()),
+            Verdict::Refuse(error) => Err(error.reason),
+            Verdict::Faulty(fault) => panic!("{fault}"),
+        }
+    }
+
+    #[test]
+    fn scopes_are_what_was_asked_and_is_allowed_and_proposed() {
+        let nobody = Proposal::default();
+        let all = "openid profile email offline_access orders.read orders.write stock";
+        assert_eq!(granted(&for_alice(), None), Ok(all.to_owned()));
+        assert_eq!(granted(&nobody, None), Ok(String::from("orders.read orders.write stock")));
+        assert_eq!(granted(&for_alice(), Some("stock openid")), Ok(String::from("stock openid")));
+        let narrow = Proposal { scope: Some(scope("stock roles nope openid")), ..for_alice() };
+        assert_eq!(granted(&narrow, None), Ok(String::from("openid stock")));
+        assert_eq!(granted(&narrow, Some("stock orders.read")), Ok(String::from("stock")));
+        for (proposal, requested, reason) in [
+            (&narrow, Some("orders.read"), Reason::NoScopeLeft),
+            (&nobody, Some("openid stock"), Reason::IdentityScopeForClient),
+            (&nobody, Some("offline_access"), Reason::IdentityScopeForClient),
+            (&nobody, Some("stock nope"), Reason::UnknownScope),
+            (&nobody, Some("roles"), Reason::UnknownScope),
+            (&Proposal { scope: Some(ScopeSet::default()), ..for_alice() }, None, Reason::NoScopeLeft),
+        ] {
+            assert_eq!(granted(proposal, requested), Err(reason), "{requested:?}");
+        }
+    }
+
+    #[test]
+    fn the_subject_is_a_user_whom_the_client_may_have() {
+        let refused = Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
+        let somebody = Proposal { subject: Some(Subject::new("nobody")), ..Proposal::default() };
+        assert_eq!(judged(&somebody, None, |_, _| {}), refused);
+        assert_eq!(judged(&for_alice(), None, |_, user| user.enabled = false), refused);
+        let in_tenant = |_: &mut Client, user: &mut User| user.tenant = Some(TenantName::new("acme"));
+        assert_eq!(judged(&for_alice(), None, in_tenant), refused);
+        let not_local =
+            |client: &mut Client, _: &mut User| client.identity_providers = Some([String::from("corp")].into());
+        assert_eq!(judged(&for_alice(), None, not_local), refused);
+        let of_corp = Proposal { identity_provider: Some(String::from("corp")), ..for_alice() };
+        assert_eq!(judged(&of_corp, None, |_, _| {}), refused, "no such provider");
+        assert!(matches!(judged(&Proposal::default(), None, not_local), Verdict::Issue(_)));
+    }
+
+    #[test]
+    fn what_is_ours_to_say_is_left_out() {
+        let proposal = Proposal {
+            claims: serde_json::from_value(json!({
+                "tier": "gold", "role": "partner", "sub": "root", "iss": "https://evil.example", "scope": "admin", "exp": 9,
+                "auth_time": 1, "act": {"sub": "x"}, "may_act": {"sub": "gateway"}, "nothing": null, "exchanged_from": []
+            }))
+            .unwrap(),
+            parameters: serde_json::from_value(json!({
+                "account": 7, "access_token": "x", "token_type": "mac", "expires_in": 9, "refresh_token": "x", "id_token": "x",
+                "scope": "admin", "error": "x", "error_uri": "x", "errors": [], "issued_token_type": "x", "nothing": null
+            }))
+            .unwrap(),
+            ..for_alice()
+        };
+        let Verdict::Issue(granted) = judged(&proposal, None, |_, _| {}) else { panic!("refused") };
+        let expected = json!({"tier": "gold", "role": ["partner"], "may_act": {"sub": "gateway"}});
+        assert_eq!(Value::Object(granted.claims), expected);
+        assert_eq!(Value::Object(granted.parameters), json!({"account": 7}));
+        assert_eq!(granted.left_out.len(), 7 + 10);
+    }
+
+    #[test]
+    fn a_restriction_of_who_may_act_is_never_lost() {
+        let with = |may_act: Value| {
+            let claims = Map::from_iter([(String::from(MAY_ACT), may_act)]);
+            judged(&Proposal { claims, ..for_alice() }, None, |_, _| {})
+        };
+        let Verdict::Issue(granted) = with(json!({})) else { panic!("refused") };
+        assert_eq!(Value::Object(granted.claims), json!({"may_act": {}}));
+        assert!(matches!(with(json!("gateway")), Verdict::Faulty(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_words_leave_that_may_not(text in any::<String>()) {
+            let description = Description::new(&text).map(|description| description.as_str().to_owned());
+            let fits = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+            prop_assert!(description.is_none_or(|text| text.len() <= 200 && text.bytes().all(fits)));
+        }
+    }
+}

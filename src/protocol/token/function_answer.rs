@@ -1,0 +1,122 @@
+//! What a SQL function that answers an extension grant is told of the client, and how its answer is read.
+//!
+//! ```json
+//! {"subject": "..", "scope": "orders.read", "claims": {"tier": "gold"}, "parameters": {"account": 7}}
+//! {"error": "invalid_grant", "error_description": "This key has expired."}
+//! ```
+//!
+//! Every member may be left out or null. An answer has an `error` or something to issue, never both.
+
+use serde_json::{Map, Value, json};
+
+use super::extension_grant::{Answer, Description, Proposal, Refusal};
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::ScopeSet;
+
+const MEMBERS: [&str; 6] = ["subject", "scope", "claims", "parameters", "error", "error_description"];
+
+/// Its registration without secrets and keys.
+pub fn client_metadata(client: &Client) -> Map<String, Value> {
+    let grant_types: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
+    let tenants: Option<Vec<&str>> =
+        client.tenants.as_ref().map(|tenants| tenants.iter().map(TenantName::as_str).collect());
+    let members = [
+        ("client_id", json!(client.client_id.as_str())),
+        ("client_name", json!(client.client_name.plain)),
+        ("client_uri", json!(client.links.client_uri)),
+        ("redirect_uris", json!(client.redirect_uris)),
+        ("grant_types", json!(grant_types)),
+        ("scope", json!(client.scope.to_string())),
+        ("tenants", json!(tenants)),
+        ("claims", json!(client.claims)),
+    ];
+    let present = members.into_iter().filter(|(_, value)| !value.is_null());
+    present.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The error is for the log; it shows nothing of the answer but members' names.
+pub fn read(answer: &Value) -> Result<Answer, String> {
+    let members = answer.as_object().ok_or("something else than an object")?;
+    if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+        return Err(format!("an unknown member {unknown:?}"));
+    }
+    match text(members, "error")? {
+        Some(error) => refusal(members, error).map(Answer::Refuse),
+        None => proposal(members).map(|proposal| Answer::Propose(Box::new(proposal))),
+    }
+}
+
+fn refusal(members: &Map<String, Value>, error: &str) -> Result<Refusal, String> {
+    if ["subject", "scope", "claims", "parameters"].iter().any(|name| present(members, name).is_some()) {
+        return Err(String::from("an error and something to issue"));
+    }
+    let known = [
+        TokenErrorCode::InvalidRequest,
+        TokenErrorCode::InvalidGrant,
+        TokenErrorCode::UnauthorizedClient,
+        TokenErrorCode::InvalidScope,
+        TokenErrorCode::InvalidTarget,
+    ];
+    let code = known.into_iter().find(|code| code.as_str() == error).ok_or("an error that no grant can have")?;
+    let description = text(members, "error_description")?.and_then(Description::new);
+    Ok(Refusal { error: TokenError::new(code, Reason::ExtensionRefused), description })
+}
+
+fn proposal(members: &Map<String, Value>) -> Result<Proposal, String> {
+    if present(members, "error_description").is_some() {
+        return Err(String::from("an error_description without error"));
+    }
+    let scope =
+        text(members, "scope")?.map(|scope| ScopeSet::parse(scope).ok_or("a scope that is none")).transpose()?;
+    Ok(Proposal {
+        subject: text(members, "subject")?.map(Subject::new),
+        scope,
+        claims: object(members, "claims")?,
+        parameters: object(members, "parameters")?,
+        ..Proposal::default()
+    })
+}
+
+fn present<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    members.get(name).filter(|value| !value.is_null())
+}
+
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
+    let value = present(members, name);
+    value.map(|value| value.as_str().ok_or_else(|| format!("a {name} that is no text"))).transpose()
+}
+
+fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, String> {
+    let value = present(members, name);
+    let object = value.map(|value| value.as_object().cloned().ok_or_else(|| format!("{name} that are no object")));
+    Ok(object.transpose()?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_the_contract_is_named() {
+        for (answer, fault) in [
+            (json!([]), "something else than an object"),
+            (json!("alice"), "something else than an object"),
+            (json!({"sub": "alice"}), "an unknown member \"sub\""),
+            (json!({"subject": 7}), "a subject that is no text"),
+            (json!({"scope": ["a"]}), "a scope that is no text"),
+            (json!({"scope": "a\"b"}), "a scope that is none"),
+            (json!({"claims": []}), "claims that are no object"),
+            (json!({"parameters": "x"}), "parameters that are no object"),
+            (json!({"error": true}), "a error that is no text"),
+            (json!({"error": "invalid_client"}), "an error that no grant can have"),
+            (json!({"error": "unsupported_grant_type"}), "an error that no grant can have"),
+            (json!({"error": "invalid_grant", "subject": "alice"}), "an error and something to issue"),
+            (json!({"error_description": "x"}), "an error_description without error"),
+        ] {
+            assert_eq!(read(&answer), Err(fault.to_owned()), "{answer}");
+        }
+    }
+}

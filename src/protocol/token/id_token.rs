@@ -1,0 +1,141 @@
+//! The identity token's claims (OpenID Connect Core §2, §3.1.3.6, §3.3.2.11).
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::claims;
+use crate::protocol::keys::jwt::half_hash;
+use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::session::SignIn;
+
+/// What one id_token is made of.
+#[derive(Clone, Debug)]
+pub struct IdToken<'a> {
+    /// `iss`
+    pub issuer: &'a str,
+    /// `aud`
+    pub client_id: &'a ClientId,
+    /// Who signed in, and how.
+    pub user: &'a SignIn,
+    /// `nonce`, as sent; none in a refreshed one.
+    pub nonce: Option<&'a str>,
+    /// The access token beside it, for `at_hash`.
+    pub access_token: Option<&'a str>,
+    /// The code beside it, for `c_hash`; none at the token endpoint.
+    pub code: Option<&'a str>,
+    /// Mapped user claims; they never overwrite the token's own.
+    pub user_claims: Map<String, Value>,
+    /// `iat`
+    pub issued_at: Instant,
+    /// How long it is good for.
+    pub lifetime: Duration,
+}
+
+impl IdToken<'_> {
+    /// The claims to sign with `alg`, whose hash the half hashes follow.
+    pub fn claims(self, alg: SigningAlgorithm) -> Map<String, Value> {
+        let user = self.user;
+        let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
+        let mut claims = claims::present(json!({
+            "iss": self.issuer,
+            "sub": user.subject,
+            "aud": self.client_id,
+            "exp": self.issued_at.plus(self.lifetime).seconds(),
+            "iat": self.issued_at.seconds(),
+            "auth_time": user.auth_time.seconds(),
+            "amr": user.amr,
+            "acr": user.acr,
+            "sid": user.sid,
+            "tenant": user.tenant,
+            "idp": user.identity_provider,
+            "nonce": self.nonce,
+            "at_hash": half(self.access_token),
+            "c_hash": half(self.code),
+        }));
+        claims::add_unreserved(&mut claims, self.user_claims);
+        claims
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::NOW;
+
+    fn id_token<'a>(client_id: &'a ClientId, user: &'a SignIn) -> IdToken<'a> {
+        IdToken {
+            issuer: "https://op.example",
+            client_id,
+            user,
+            nonce: None,
+            access_token: None,
+            code: None,
+            user_claims: Map::new(),
+            issued_at: NOW,
+            lifetime: Duration::from_secs(300),
+        }
+    }
+
+    #[test]
+    fn the_plain_token_says_this_and_nothing_else() {
+        let seconds = NOW.seconds();
+        let expected = json!({
+            "iss": "https://op.example", "sub": "alice-subject", "aud": "web", "exp": seconds + 300, "iat": seconds,
+            "auth_time": seconds - 10, "amr": ["pwd"], "acr": "1", "sid": "sid-1", "tenant": "acme"
+        });
+        let claims = id_token(&ClientId::new("web"), &samples::sign_in()).claims(SigningAlgorithm::Rs256);
+        assert_eq!(Value::Object(claims), expected);
+    }
+
+    #[test]
+    fn the_nonce_comes_back_as_it_was_sent() {
+        let nonce = "\u{e9}\"\\ \u{1f600}".repeat(200);
+        let (client_id, user) = (ClientId::new("web"), samples::sign_in());
+        let claims = IdToken { nonce: Some(&nonce), ..id_token(&client_id, &user) }.claims(SigningAlgorithm::Rs256);
+        assert_eq!(claims.get("nonce"), Some(&json!(nonce)));
+    }
+
+    #[test]
+    fn half_hashes_follow_what_travels_along_and_the_algorithm() {
+        let (client_id, user) = (ClientId::new("web"), samples::sign_in());
+        let id_token = IdToken {
+            access_token: Some("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y"),
+            code: Some("Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk"),
+            ..id_token(&client_id, &user)
+        };
+        let rsa = Value::Object(id_token.clone().claims(SigningAlgorithm::Rs256));
+        assert_eq!(rsa["at_hash"], json!("77QmUPtjPfzWtF2AnpK9RQ"));
+        assert_eq!(rsa["c_hash"], json!("LDktKdoQak3Pk0cnXxCltA"));
+        let ed = Value::Object(id_token.claims(SigningAlgorithm::EdDsa));
+        assert!(ed["at_hash"].as_str().unwrap().len() == 43 && ed["c_hash"].as_str().unwrap().len() == 43);
+    }
+
+    #[test]
+    fn user_claims_overwrite_nothing() {
+        let (client_id, user) = (ClientId::new("web"), samples::sign_in());
+        let further = json!({ "sub": "root", "aud": "other", "nonce": "forged", "idp": "x", "name": "Alice" });
+        let user_claims = further.as_object().unwrap().clone();
+        let claims = IdToken { user_claims, ..id_token(&client_id, &user) }.claims(SigningAlgorithm::Rs256);
+        assert_eq!((claims.get("sub"), claims.get("aud")), (Some(&json!("alice-subject")), Some(&json!("web"))));
+        assert_eq!((claims.get("nonce"), claims.get("idp")), (None, None));
+        assert_eq!(claims.get("name"), Some(&json!("Alice")));
+    }
+
+    #[test]
+    fn without_session_tenant_or_provider_none_is_named() {
+        let user = SignIn { sid: None, tenant: None, ..samples::sign_in() };
+        let claims = id_token(&ClientId::new("web"), &user).claims(SigningAlgorithm::Es256);
+        assert!(["sid", "tenant", "idp"].iter().all(|name| !claims.contains_key(*name)));
+    }
+
+    #[test]
+    fn a_provider_that_the_request_named_is_named() {
+        let user = SignIn { identity_provider: Some(String::from("corp")), ..samples::sign_in() };
+        let claims = id_token(&ClientId::new("web"), &user).claims(SigningAlgorithm::Rs256);
+        assert_eq!(claims.get("idp"), Some(&json!("corp")));
+    }
+}

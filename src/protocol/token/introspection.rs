@@ -1,0 +1,160 @@
+//! Introspection (RFC 7662): what a resource, or a client of its own tokens, is told. Whoever a token is not for learns
+//! only that it is not active, as of a token that never was.
+
+use serde_json::{Map, Value, json};
+
+use super::access_token::{AccessToken, JwtForm, ScopeClaim};
+use super::claims;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::scope::Catalogue;
+use crate::protocol::words::user::User;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller<'a> {
+    /// A client.
+    Client(&'a ClientId),
+    /// The resource of that name.
+    Resource(&'a str),
+}
+
+/// The token as far as it is the caller's business: a client sees all of its own, a resource its own scopes where the token
+/// is meant for it. `None` when that is nothing.
+pub fn seen_by(caller: Caller<'_>, token: &AccessToken, catalogue: &Catalogue) -> Option<AccessToken> {
+    match caller {
+        Caller::Client(client_id) => (*client_id == token.client_id).then(|| token.clone()),
+        Caller::Resource(name) => {
+            let stands_behind = |scope: &str| {
+                let registered = catalogue.scopes.get(scope);
+                registered.is_some_and(|scope| scope.resources.iter().any(|resource| resource == name))
+            };
+            let meant_for_it = token.audience.iter().any(|audience| audience == name);
+            let scope = token.scope.retain(stands_behind);
+            let seen = || AccessToken { audience: vec![name.to_owned()], scope: scope.clone(), ..token.clone() };
+            (meant_for_it && !scope.is_empty()).then(seen)
+        }
+    }
+}
+
+/// The answer about a live access token (RFC 7662 §2.2): what its JWT form says, but for what is between us and its client.
+pub fn access_token_response(
+    seen: &AccessToken,
+    (client, user): (&Client, Option<&User>),
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Map<String, Value> {
+    let mut answer = seen.jwt_claims(JwtForm {
+        issuer,
+        scope_claim: ScopeClaim::Text,
+        client_as_subject: client.client_credentials_sub,
+        further_claims: claims::for_access_token(user, client, &seen.scope, &seen.audience, catalogue),
+    });
+    for withheld in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
+        answer.remove(withheld);
+    }
+    answer.extend(claims::present(json!({ "active": true, "token_type": "Bearer" })));
+    answer
+}
+
+/// The answer about a live refresh token, to its client.
+pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Value {
+    json!({
+        "active": true, "scope": grant.scope.to_string(), "exp": ends_at.seconds(), "sub": grant.user.subject
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::{NOW, scope};
+
+    const ISSUER: &str = "https://op.example";
+    const ORDERS: &str = "https://orders.example.com/";
+
+    fn token(text: &str, audience: &[&str]) -> AccessToken {
+        let audience = audience.iter().map(|name| name.to_string()).collect();
+        AccessToken { scope: scope(text), audience, ..samples::access_token() }
+    }
+
+    fn resource_sees(name: &str, token: &AccessToken) -> Option<String> {
+        seen_by(Caller::Resource(name), token, &samples::catalogue()).map(|seen| seen.scope.to_string())
+    }
+
+    fn answer(caller: Caller<'_>, token: &AccessToken, client: &Client, user: Option<&User>) -> Value {
+        let catalogue = samples::catalogue();
+        let seen = seen_by(caller, token, &catalogue).unwrap();
+        Value::Object(access_token_response(&seen, (client, user), &catalogue, ISSUER))
+    }
+
+    #[test]
+    fn a_resource_sees_its_own_scopes_and_nobody_elses() {
+        let both = token("openid orders.read stock ping", &[ORDERS, "stock"]);
+        assert_eq!(resource_sees(ORDERS, &both).as_deref(), Some("orders.read"));
+        assert_eq!(resource_sees("stock", &both).as_deref(), Some("stock"));
+        for (name, token) in [
+            ("nobody", &both),
+            ("", &both),
+            ("web", &both),
+            ("STOCK", &both),
+            ("stock", &token("openid orders.read", &[ORDERS])),
+            ("stock", &token("openid stock", &[ORDERS])), // it has the scope, but is not meant for it
+            ("stock", &token("openid", &["stock"])),
+            ("https://op.example/resources", &token("openid ping", &["https://op.example/resources"])),
+        ] {
+            assert_eq!(resource_sees(name, token), None, "{name} {token:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_sees_all_of_its_own_tokens_and_nothing_of_others() {
+        let token = token("openid orders.read stock", &[ORDERS, "stock"]);
+        let seen = seen_by(Caller::Client(&ClientId::new("web")), &token, &samples::catalogue()).unwrap();
+        assert_eq!((seen.scope, seen.audience), (token.scope.clone(), token.audience.clone()));
+        for name in ["other", "WEB", ORDERS, ""] {
+            assert_eq!(seen_by(Caller::Client(&ClientId::new(name)), &token, &samples::catalogue()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_answer_names_what_the_caller_may_know() {
+        let token = token("openid orders.read stock", &[ORDERS, "stock"]);
+        let (client, alice) = (samples::client(), samples::alice());
+        let to_orders = answer(Caller::Resource(ORDERS), &token, &client, Some(&alice));
+        let expected = json!({
+            "active": true, "scope": "orders.read", "client_id": "web", "token_type": "Bearer", "exp": NOW.seconds() + 3600,
+            "iat": NOW.seconds(), "nbf": NOW.seconds(), "sub": "alice-subject", "aud": ORDERS, "iss": ISSUER,
+            "jti": token.jti.to_text(), "sid": "sid-1", "auth_time": NOW.seconds() - 10, "acr": "1", "tenant": "acme", "role": ["admin"], "email": "alice@example.com"
+        });
+        assert_eq!(to_orders, expected);
+        let to_stock = answer(Caller::Resource("stock"), &token, &client, Some(&alice));
+        assert_eq!((&to_stock["scope"], to_stock.get("role"), to_stock.get("email")), (&json!("stock"), None, None));
+        let to_client = answer(Caller::Client(&client.client_id), &token, &client, Some(&alice));
+        assert_eq!(to_client["scope"], "openid orders.read stock");
+        assert_eq!(to_client["aud"], json!([ORDERS, "stock"]));
+    }
+
+    #[test]
+    fn no_claim_overwrites_a_member_of_the_answer() {
+        let mut client = samples::client();
+        for name in ["active", "scope", "exp", "sub", "client_id", "token_type", "tenant"] {
+            client.claims.insert(name.to_owned(), json!("forged"));
+        }
+        client.claims.insert(String::from("plan"), json!("gold"));
+        let answer = answer(Caller::Resource("stock"), &token("stock", &["stock"]), &client, None);
+        assert_eq!((&answer["plan"], &answer["active"]), (&json!("gold"), &json!(true)));
+        assert!(!answer.to_string().contains("forged"), "{answer}");
+    }
+
+    #[test]
+    fn the_subject_of_a_clients_token_is_the_client_unless_its_registration_says_otherwise() {
+        let mut client = samples::client();
+        let of_client = AccessToken { user: None, ..token("stock", &["stock"]) };
+        assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None)["sub"], "web");
+        client.client_credentials_sub = false;
+        assert_eq!(answer(Caller::Resource("stock"), &of_client, &client, None).get("sub"), None);
+    }
+}

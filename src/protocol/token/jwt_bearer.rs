@@ -1,0 +1,157 @@
+//! The JWT bearer grant (RFC 7523 §2.1): what a request shows, whose assertion it is, and how far it reaches.
+
+use super::assertion::{AssertionProblem, is_grant_assertion_typ};
+use super::token_request::ExtensionRequest;
+use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::registration::assertion_issuer::AssertionIssuer;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::lengths;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
+
+/// Takes the assertion apart and finds its issuer, if this client may redeem assertions of it. Nothing is proven yet.
+pub fn read<'a>(
+    request: &ExtensionRequest,
+    client_id: &ClientId,
+    catalogue: &'a Catalogue,
+) -> Result<(UnverifiedJws, &'a AssertionIssuer), TokenError> {
+    let missing = TokenError::new(TokenErrorCode::InvalidRequest, Reason::MissingAssertion);
+    let assertion = request.parameter("assertion").ok_or(missing)?;
+    let jws = UnverifiedJws::parse(assertion).filter(|jws| is_grant_assertion_typ(jws.typ.as_deref()));
+    let found = jws.and_then(|jws| {
+        let claims = jws.unverified_claims()?;
+        let issuer = catalogue.assertion_issuers.get(claims.get("iss")?.as_str()?)?;
+        issuer.clients.contains(client_id.as_str()).then_some((jws, issuer))
+    });
+    found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
+}
+
+/// Nothing that outlives the assertion, so no refresh token. `invalid_scope` when more is asked for by name.
+pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&ScopeSet>) -> Result<ScopeSet, TokenError> {
+    let reach = issuer.scope.as_ref().unwrap_or(&client.scope).retain(|name| name != OFFLINE_ACCESS);
+    match requested {
+        Some(scope) if !scope.iter().all(|name| reach.contains(name)) => {
+            Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondAssertion))
+        }
+        Some(_) | None => Ok(reach),
+    }
+}
+
+/// What is longer, or holds what no name can, is nobody's.
+pub fn is_possible_subject(subject: &str) -> bool {
+    subject.chars().nth(lengths::USERNAME).is_none() && !subject.contains(char::is_control)
+}
+
+/// Whatever is wrong; the reason is for the log.
+pub fn refused(problem: AssertionProblem) -> TokenError {
+    invalid_grant(match problem {
+        AssertionProblem::Malformed => Reason::UnknownAssertionIssuer,
+        AssertionProblem::Algorithm | AssertionProblem::Key => Reason::AssertionKey,
+        AssertionProblem::KeysUnavailable => Reason::AssertionKeysUnavailable,
+        AssertionProblem::Signature => Reason::AssertionSignature,
+        AssertionProblem::Parties | AssertionProblem::Audience | AssertionProblem::Times | AssertionProblem::Jti => {
+            Reason::AssertionClaims
+        }
+        AssertionProblem::Replayed => Reason::AssertionReplayed,
+    })
+}
+
+pub fn invalid_grant(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidGrant, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::token_request::TokenRequest;
+    use super::*;
+    use crate::protocol::keys::jwt::{assemble, signing_input};
+    use crate::protocol::registration::assertion_issuer::AssertionSubject;
+    use crate::protocol::words::client::{GrantType, SigningAlgorithm};
+    use crate::protocol::words::parameters::Parameters;
+    use crate::protocol::words::samples::{client, scope};
+
+    const ISSUER: &str = "https://idp.example";
+
+    fn issuer(clients: &[&str]) -> AssertionIssuer {
+        AssertionIssuer {
+            issuer: String::from(ISSUER),
+            jwks: None,
+            jwks_uri: None,
+            algs: [SigningAlgorithm::Rs256].into(),
+            clients: clients.iter().map(|client| String::from(*client)).collect(),
+            scope: Some(scope("openid orders.read offline_access")),
+            tenant: None,
+            subject: AssertionSubject::Link,
+        }
+    }
+
+    fn assertion(typ: &str, iss: Value) -> String {
+        let claims = json!({ "iss": iss });
+        assemble(&signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
+    }
+
+    fn read_as(assertion: &str, clients: &[&str]) -> Result<String, TokenError> {
+        let mut client = client();
+        client.grant_types.insert(GrantType::JwtBearer);
+        let form = [("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", assertion)];
+        let request = TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false).unwrap();
+        let TokenRequest::Extension(request) = request else { panic!("{request:?}") };
+        let issuers = [(String::from(ISSUER), issuer(clients))].into();
+        let catalogue = Catalogue { assertion_issuers: issuers, ..Catalogue::default() };
+        read(&request, &client.client_id, &catalogue).map(|(_, issuer)| issuer.issuer.clone())
+    }
+
+    #[test]
+    fn an_assertion_is_its_issuers_and_for_the_clients_that_are_named() {
+        let good = assertion("JWT", json!(ISSUER));
+        assert_eq!(read_as(&good, &["other", "web"]), Ok(String::from(ISSUER)));
+        let unknown = Err(invalid_grant(Reason::UnknownAssertionIssuer));
+        assert_eq!(read_as(&good, &["other"]), unknown);
+        assert_eq!(read_as(&good, &[]), unknown);
+        for iss in
+            [json!("https://idp.example/"), json!("HTTPS://IDP.EXAMPLE"), json!([ISSUER]), json!(null), json!("")]
+        {
+            assert_eq!(read_as(&assertion("JWT", iss.clone()), &["web"]), unknown, "{iss}");
+        }
+        for typ in ["at+jwt", "logout+jwt", "client-authentication+jwt"] {
+            assert_eq!(read_as(&assertion(typ, json!(ISSUER)), &["web"]), unknown, "{typ}");
+        }
+        assert_eq!(read_as("no.jwt.at all", &["web"]), unknown);
+        assert_eq!(read_as("", &["web"]).unwrap_err().reason, Reason::MissingAssertion);
+    }
+
+    #[test]
+    fn an_assertion_reaches_as_far_as_its_issuer_and_never_offline() {
+        let reach = |requested: Option<&ScopeSet>| reach(&issuer(&[]), &client(), requested);
+        assert_eq!(reach(None).unwrap().to_string(), "openid orders.read");
+        assert!(reach(Some(&scope("orders.read"))).is_ok());
+        for beyond in ["orders.write", "openid orders.write", "offline_access", "openid offline_access"] {
+            let refused = reach(Some(&scope(beyond))).unwrap_err();
+            assert_eq!(
+                refused,
+                TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondAssertion),
+                "{beyond}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_issuer_without_a_scope_of_its_own_leaves_it_to_the_client() {
+        let without = AssertionIssuer { scope: None, ..issuer(&[]) };
+        let expected = "openid profile email orders.read orders.write stock";
+        assert_eq!(reach(&without, &client(), None).unwrap().to_string(), expected);
+        assert!(reach(&without, &client(), Some(&scope("offline_access"))).is_err());
+    }
+
+    #[test]
+    fn subjects_that_no_column_can_hold_are_nobodys() {
+        assert!(is_possible_subject("248289761001") && is_possible_subject("alice@example.com"));
+        for subject in ["a\0b", "a\nb", "\u{7f}", &"x".repeat(257)] {
+            assert!(!is_possible_subject(subject));
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! The refresh token (RFC 6749 §6, RFC 9700 §4.14): a handle that names a grant and one generation of it, and the verdict
+//! on an attempt to use it. Whether a generation is current only the statement that moves it can tell.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::audience::{Narrowed, narrow_granted};
+use super::token_request::RefreshTokenRequest;
+use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::GrantId;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::words::secret::SecretText;
+
+/// Handles start with this, so that secret scanners find them.
+pub const PREFIX: &str = "gpr_";
+
+/// What a refresh token names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefreshHandle {
+    /// The grant.
+    pub grant: GrantId,
+    /// Which of the grant's tokens, in order; never negative.
+    pub generation: i32,
+}
+
+impl RefreshHandle {
+    /// The bytes that are authenticated: the grant's 20, then four of the generation.
+    pub fn encode(self) -> Vec<u8> {
+        [&self.grant.to_bytes()[..], &self.generation.to_be_bytes()].concat()
+    }
+
+    /// The token: prefix, and in base64url the handle and its tag.
+    pub fn to_text(self, tag: &[u8; 32]) -> SecretText {
+        SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode([&self.encode(), &tag[..]].concat())))
+    }
+
+    /// Takes a token apart. The handle means nothing before its tag is verified.
+    pub fn parse(text: &str) -> Option<(RefreshHandle, [u8; 32])> {
+        let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?;
+        let (rest, tag) = bytes.split_last_chunk()?;
+        let (grant, generation) = rest.split_last_chunk()?;
+        let handle = RefreshHandle { grant: GrantId::from_bytes(grant)?, generation: i32::from_be_bytes(*generation) };
+        (handle.generation >= 0).then_some((handle, *tag))
+    }
+}
+
+/// Whether a grant of that scope comes with a refresh token. That it has a user goes without saying: grants have.
+pub fn is_issued(scope: &ScopeSet, client: &Client) -> bool {
+    scope.contains(OFFLINE_ACCESS) && client.allows_grant(&GrantType::RefreshToken)
+}
+
+/// When the grant can no longer be refreshed: its absolute end, or its last use and the idle time after it.
+pub fn ends_at(grant: &Grant, client: &Client) -> Instant {
+    grant.expires_at.min(grant.last_used_at.plus(client.lifetimes.refresh_token_idle))
+}
+
+/// What to do with an attempt to refresh.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefreshVerdict {
+    /// Move the grant on, and issue this; grant and next refresh token keep the whole.
+    Refresh(Narrowed),
+    /// An older token: an answer that was lost, or a replay. The statement tells, whatever the request asks for; only
+    /// then what it asks for is looked at.
+    OldToken(Result<Narrowed, TokenError>),
+    /// Refuse and write nothing.
+    Refuse(TokenError),
+}
+
+/// Judges an attempt of the grant's own client.
+pub fn judge(
+    grant: &Grant,
+    handle: RefreshHandle,
+    request: &RefreshTokenRequest,
+    client: &Client,
+    (catalogue, issuer): (&Catalogue, &str),
+    now: Instant,
+) -> RefreshVerdict {
+    if let Err(reason) = check_token(grant, handle, client) {
+        return RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason));
+    }
+    let standing = check_standing(grant, client, catalogue, now);
+    let standing = standing.map_err(|reason| TokenError::new(TokenErrorCode::InvalidGrant, reason));
+    // What the registration has lost since, or time has ended, does not hide a replay.
+    match standing.and_then(|()| narrowed(grant, request, catalogue, issuer)) {
+        narrowed if handle.generation < grant.generation => RefreshVerdict::OldToken(narrowed),
+        Ok(narrowed) => RefreshVerdict::Refresh(narrowed),
+        Err(error) => RefreshVerdict::Refuse(error),
+    }
+}
+
+/// Whether this very token would refresh, as far as the grant's own row and the registration tell.
+pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: &Catalogue, now: Instant) -> bool {
+    client.allows_grant(&GrantType::RefreshToken)
+        && handle.generation == grant.generation
+        && check_token(grant, handle, client).is_ok()
+        && check_standing(grant, client, catalogue, now).is_ok()
+}
+
+/// Whether the token is one of a grant of this client that lives.
+fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
+    // A generation ahead of the row: the database was restored from before it.
+    if grant.client_id != client.client_id || !grant.offline || handle.generation > grant.generation {
+        return Err(Reason::UnknownRefreshToken);
+    }
+    if grant.revoked_at.is_some() { Err(Reason::GrantRevoked) } else { Ok(()) }
+}
+
+/// Whether time and the registration still let the grant be refreshed.
+fn check_standing(grant: &Grant, client: &Client, catalogue: &Catalogue, now: Instant) -> Result<(), Reason> {
+    if now >= ends_at(grant, client) {
+        return Err(Reason::RefreshTokenExpired);
+    }
+    let registered =
+        grant.scope.is_within(&client.scope) && grant.scope.iter().all(|name| catalogue.kind(name).is_some());
+    if registered && tenant_stands(grant.user.tenant.as_ref(), client, catalogue) {
+        Ok(())
+    } else {
+        Err(Reason::GrantNoLongerStands)
+    }
+}
+
+/// What the request asks for, within the grant (RFC 6749 §6, RFC 8707 §2.2).
+fn narrowed(
+    grant: &Grant,
+    request: &RefreshTokenRequest,
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Result<Narrowed, TokenError> {
+    let asked = request.scope.as_ref().unwrap_or(&grant.scope);
+    if !asked.is_within(&grant.scope) {
+        return Err(TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant));
+    }
+    narrow_granted(asked, &request.resources, &grant.resources, catalogue, issuer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::protocol::words::samples;
+    use crate::protocol::words::samples::{NOW, scope};
+    use crate::protocol::words::scope::ScopeKind;
+
+    const ISSUER: &str = "https://op.example";
+    const ORDERS: &str = "https://orders.example.com/";
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn grant() -> Grant {
+        Grant {
+            id: samples::grant(),
+            client_id: samples::client().client_id,
+            user: samples::sign_in(),
+            scope: scope("openid offline_access orders.read stock"),
+            resources: Vec::new(),
+            claims: samples::claim_names(),
+            token_claims: serde_json::Map::new(),
+            offline: true,
+            generation: 3,
+            issued_at: NOW,
+            last_used_at: NOW.plus(HOUR),
+            expires_at: NOW.plus(HOUR * 24 * 30),
+            revoked_at: None,
+        }
+    }
+
+    fn request(scope: Option<&str>, resources: &[&str]) -> RefreshTokenRequest {
+        RefreshTokenRequest {
+            refresh_token: SecretText::new("gpr_x"),
+            scope: scope.map(samples::scope),
+            resources: resources.iter().map(|resource| resource.to_string()).collect(),
+        }
+    }
+
+    fn verdict(grant: &Grant, generation: i32, asked: &RefreshTokenRequest, now: Instant) -> RefreshVerdict {
+        let handle = RefreshHandle { grant: grant.id, generation };
+        judge(grant, handle, asked, &samples::client(), (&samples::catalogue(), ISSUER), now)
+    }
+
+    fn refused(grant: &Grant, generation: i32, now: Instant) -> Reason {
+        match verdict(grant, generation, &request(None, &[]), now) {
+            RefreshVerdict::Refuse(error) if error.code == TokenErrorCode::InvalidGrant => error.reason,
+            RefreshVerdict::Refuse(error) => panic!("{error:?}"),
+            RefreshVerdict::Refresh(_) | RefreshVerdict::OldToken(_) => panic!("not refused"),
+        }
+    }
+
+    /// Scope and audience of an answer, or the error.
+    fn narrowing(grant: &Grant, asked: &RefreshTokenRequest) -> Result<(String, Vec<String>), &'static str> {
+        match verdict(grant, 3, asked, NOW.plus(HOUR)) {
+            RefreshVerdict::Refresh(narrowing) => Ok((narrowing.scope.to_string(), narrowing.audience)),
+            RefreshVerdict::Refuse(error) => Err(error.code.as_str()),
+            RefreshVerdict::OldToken(_) => panic!("the current generation"),
+        }
+    }
+
+    #[test]
+    fn the_current_token_refreshes_and_an_older_one_is_for_the_statement_to_tell() {
+        let whole = Narrowed { scope: grant().scope, audience: vec![ORDERS.to_owned(), String::from("stock")] };
+        let now = NOW.plus(HOUR);
+        assert_eq!(verdict(&grant(), 3, &request(None, &[]), now), RefreshVerdict::Refresh(whole.clone()));
+        for generation in [0, 1, 2] {
+            assert_eq!(
+                verdict(&grant(), generation, &request(None, &[]), now),
+                RefreshVerdict::OldToken(Ok(whole.clone()))
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_request_does_not_hide_a_replay() {
+        let wider = request(Some("orders.write"), &[]);
+        let error = TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondGrant);
+        assert_eq!(verdict(&grant(), 2, &wider, NOW.plus(HOUR)), RefreshVerdict::OldToken(Err(error.clone())));
+        assert_eq!(verdict(&grant(), 3, &wider, NOW.plus(HOUR)), RefreshVerdict::Refuse(error));
+    }
+
+    #[test]
+    fn neither_a_narrowed_registration_nor_the_end_hides_a_replay() {
+        let invalid = |reason| TokenError::new(TokenErrorCode::InvalidGrant, reason);
+        let beyond = Grant { scope: scope("openid phone"), ..grant() };
+        let gone = invalid(Reason::GrantNoLongerStands);
+        let now = NOW.plus(HOUR);
+        assert_eq!(verdict(&beyond, 2, &request(None, &[]), now), RefreshVerdict::OldToken(Err(gone.clone())));
+        assert_eq!(verdict(&beyond, 3, &request(None, &[]), now), RefreshVerdict::Refuse(gone));
+        let over = RefreshVerdict::OldToken(Err(invalid(Reason::RefreshTokenExpired)));
+        assert_eq!(verdict(&grant(), 2, &request(None, &[]), grant().expires_at), over);
+        let revoked = Grant { revoked_at: Some(NOW), ..grant() };
+        let dead = RefreshVerdict::Refuse(invalid(Reason::GrantRevoked));
+        assert_eq!(verdict(&revoked, 2, &request(None, &[]), now), dead);
+    }
+
+    #[test]
+    fn a_generation_that_the_row_has_not_reached_is_refused() {
+        assert_eq!(refused(&grant(), 4, NOW.plus(HOUR)), Reason::UnknownRefreshToken);
+        assert_eq!(refused(&grant(), i32::MAX, NOW.plus(HOUR)), Reason::UnknownRefreshToken);
+    }
+
+    #[test]
+    fn both_ends_end_it_to_the_microsecond() {
+        let tick = Duration::from_micros(1);
+        let idle = samples::client().lifetimes.refresh_token_idle;
+        let idle_end = grant().last_used_at.plus(idle);
+        assert!(matches!(verdict(&grant(), 3, &request(None, &[]), idle_end.minus(tick)), RefreshVerdict::Refresh(_)));
+        assert_eq!(refused(&grant(), 3, idle_end), Reason::RefreshTokenExpired);
+        let used = Grant { last_used_at: grant().expires_at.minus(HOUR), ..grant() };
+        let end = used.expires_at;
+        assert!(matches!(verdict(&used, 3, &request(None, &[]), end.minus(tick)), RefreshVerdict::Refresh(_)));
+        assert_eq!(refused(&used, 3, end), Reason::RefreshTokenExpired);
+        assert_eq!((ends_at(&grant(), &samples::client()), ends_at(&used, &samples::client())), (idle_end, end));
+    }
+
+    #[test]
+    fn what_was_withdrawn_since_ends_it() {
+        let now = NOW.plus(HOUR);
+        let of_other = Grant { client_id: crate::protocol::words::identifiers::ClientId::new("other"), ..grant() };
+        assert_eq!(refused(&of_other, 3, now), Reason::UnknownRefreshToken);
+        assert_eq!(refused(&Grant { offline: false, ..grant() }, 3, now), Reason::UnknownRefreshToken);
+        assert_eq!(refused(&Grant { revoked_at: Some(NOW), ..grant() }, 3, now), Reason::GrantRevoked);
+        assert_eq!(refused(&Grant { scope: scope("openid phone"), ..grant() }, 3, now), Reason::GrantNoLongerStands);
+        let mut client = samples::client();
+        client.tenants = Some([crate::protocol::words::identifiers::TenantName::new("other")].into());
+        let handle = RefreshHandle { grant: grant().id, generation: 3 };
+        let context = (&samples::catalogue(), ISSUER);
+        let gone = RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands));
+        assert_eq!(judge(&grant(), handle, &request(None, &[]), &client, context, now), gone);
+        let mut catalogue = samples::catalogue();
+        catalogue.scopes.remove("stock");
+        assert_eq!(judge(&grant(), handle, &request(None, &[]), &samples::client(), (&catalogue, ISSUER), now), gone);
+    }
+
+    #[test]
+    fn a_scope_may_be_narrower_and_never_wider() {
+        for (asked, expected) in [
+            ("openid", Ok("openid")),
+            ("stock openid", Ok("stock openid")),
+            ("openid offline_access orders.read stock", Ok("openid offline_access orders.read stock")),
+            ("orders.write", Err("invalid_scope")),
+            ("openid email", Err("invalid_scope")),
+            ("OPENID", Err("invalid_scope")),
+        ] {
+            let answer = narrowing(&grant(), &request(Some(asked), &[])).map(|(scope, _)| scope);
+            assert_eq!(answer, expected.map(str::to_owned), "{asked}");
+        }
+    }
+
+    #[test]
+    fn an_authorized_resource_stays_the_only_one_however_the_scope_is_narrowed() {
+        let grant = Grant { resources: vec![ORDERS.to_owned()], ..grant() };
+        let answer = |scope: Option<&str>, resources: &[&str]| narrowing(&grant, &request(scope, resources));
+        let orders = vec![ORDERS.to_owned()];
+        assert_eq!(answer(None, &[]), Ok((String::from("openid offline_access orders.read"), orders.clone())));
+        assert_eq!(answer(Some("orders.read"), &[ORDERS]), Ok((String::from("orders.read"), orders)));
+        let own = vec![format!("{ISSUER}/resources")];
+        assert_eq!(answer(Some("openid"), &[]), Ok((String::from("openid"), own.clone())));
+        assert_eq!(answer(Some("openid stock"), &[]), Ok((String::from("openid"), own)));
+        assert_eq!(answer(Some("stock"), &[]), Err("invalid_target"));
+        assert_eq!(answer(Some("openid"), &[ORDERS]), Err("invalid_target"));
+        assert_eq!(answer(None, &["https://other.example/"]), Err("invalid_target"));
+    }
+
+    #[test]
+    fn a_refresh_token_needs_offline_access_and_the_grant_type() {
+        let mut client = samples::client();
+        client.grant_types.remove(&GrantType::RefreshToken);
+        assert!(!is_issued(&scope("openid offline_access"), &client));
+        client.grant_types.insert(GrantType::RefreshToken);
+        assert!(is_issued(&scope("openid offline_access"), &client));
+        assert!(!is_issued(&scope("openid"), &client));
+        assert_eq!(samples::catalogue().kind(OFFLINE_ACCESS), Some(ScopeKind::Identity));
+    }
+
+    #[test]
+    fn a_token_is_one_word_of_75_characters_behind_its_prefix() {
+        let handle = RefreshHandle { grant: samples::grant(), generation: i32::MAX };
+        let token = handle.to_text(&[0xff; 32]);
+        let text = token.expose();
+        assert_eq!(text.len(), PREFIX.len() + 75);
+        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{text}");
+        assert_eq!(RefreshHandle::parse(text), Some((handle, [0xff; 32])));
+    }
+
+    #[test]
+    fn another_form_of_a_token_is_no_token() {
+        let handle = RefreshHandle { grant: samples::grant(), generation: 1 };
+        let token = handle.to_text(&[1; 32]).expose().to_owned();
+        let negative = RefreshHandle { generation: -1, ..handle }.to_text(&[1; 32]).expose().to_owned();
+        // 56 bytes leave two bits of the last character unused.
+        let loose = format!("{}{}", &token[..token.len() - 1], 'F');
+        for text in [
+            "",
+            "gpr_",
+            &token[..token.len() - 1],
+            &format!("{token}A"),
+            &format!("{token}="),
+            &format!(" {token}"),
+            &token.replace("gpr_", "gpa_"),
+            &token.replace("gpr_", "GPR_"),
+            &negative,
+            &loose,
+        ] {
+            assert_eq!(RefreshHandle::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(day in any::<i32>(), random in any::<[u8; 16]>(), generation in 0..=i32::MAX, tag in any::<[u8; 32]>()) {
+            let grant = GrantId { day: crate::protocol::words::instant::Day(day), random };
+            let handle = RefreshHandle { grant, generation };
+            prop_assert_eq!(RefreshHandle::parse(handle.to_text(&tag).expose()), Some((handle, tag)));
+        }
+
+        #[test]
+        fn no_text_makes_parsing_panic(text in "(gpr_)?[A-Za-z0-9_-]{0,90}") {
+            let _ = RefreshHandle::parse(&text);
+        }
+    }
+}

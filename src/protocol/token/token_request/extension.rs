@@ -1,0 +1,136 @@
+//! The request of an extension grant (RFC 6749 §4.5).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::{invalid_request, resources, scope, targets};
+use crate::protocol::words::client::GrantType;
+use crate::protocol::words::errors::TokenError;
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::ScopeSet;
+
+/// What proves the client is nobody else's business.
+const CLIENT_PROOF: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct ExtensionRequest {
+    pub grant_type: String,
+    pub scope: Option<ScopeSet>,
+    pub resources: Vec<String>,
+    /// RFC 8693 §2.1, each one once; of token exchange alone.
+    pub audiences: Vec<String>,
+    /// Every other one that was sent with a value, less the client's proof.
+    parameters: BTreeMap<String, String>,
+}
+
+impl ExtensionRequest {
+    /// Absent and empty are the same.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// Each parameter a text, but `resource` an array.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut members: Map<String, Value> =
+            self.parameters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        members.insert(String::from("grant_type"), json!(self.grant_type));
+        if let Some(scope) = &self.scope {
+            members.insert(String::from("scope"), json!(scope.to_string()));
+        }
+        if !self.resources.is_empty() {
+            members.insert(String::from("resource"), json!(self.resources));
+        }
+        members
+    }
+}
+
+/// Parameters of an extension grant are credentials as likely as not.
+impl fmt::Debug for ExtensionRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.parameters.keys().collect();
+        formatter.debug_struct("ExtensionRequest").field("grant_type", &self.grant_type).field("names", &names).finish()
+    }
+}
+
+/// Nothing may be repeated, known or not: which of two values counts would be anybody's guess.
+pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<ExtensionRequest, TokenError> {
+    let exchange = *grant_type == GrantType::TokenExchange;
+    let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
+    let (mut seen, mut own) = (BTreeSet::new(), BTreeMap::new());
+    // Looked at one by one: thousands of them must not be compared with each other.
+    for (name, value) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
+        if !seen.insert(name) {
+            return Err(invalid_request(Reason::RepeatedParameter));
+        }
+        if value.chars().nth(longest(name)).is_some() {
+            return Err(invalid_request(Reason::OverlongParameter));
+        }
+        if !value.is_empty() && !CLIENT_PROOF.contains(&name) && !matches!(name, "grant_type" | "scope") {
+            own.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    if own.keys().any(|name| name.chars().nth(lengths::OTHER).is_some()) {
+        return Err(invalid_request(Reason::OverlongParameter));
+    }
+    Ok(ExtensionRequest {
+        grant_type: grant_type.as_str().to_owned(),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+        audiences: if exchange { targets(parameters, "audience")? } else { Vec::new() },
+        parameters: own,
+    })
+}
+
+fn longest(name: &str) -> usize {
+    match name {
+        "scope" => lengths::SCOPE,
+        "assertion" | "client_assertion" => lengths::ASSERTION,
+        "subject_token" | "actor_token" => lengths::HANDLE,
+        _ => lengths::OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "urn:example:legacy-key";
+
+    fn extension(pairs: &[(&str, &str)]) -> Result<ExtensionRequest, Reason> {
+        let grant_type = GrantType::Extension(String::from(NAME));
+        read(&Parameters::from_pairs(pairs.iter().copied()), &grant_type).map_err(|error| error.reason)
+    }
+
+    #[test]
+    fn what_was_sent_is_not_printed_and_what_proves_the_client_is_not_seen() {
+        let pairs = [("grant_type", NAME), ("client_secret", "s3cret"), ("api_key", "k-1"), ("empty", "")];
+        let request = extension(&pairs).unwrap();
+        let seen = ["api_key", "empty", "client_secret"].map(|name| request.parameter(name));
+        assert_eq!(seen, [Some("k-1"), None, None]);
+        assert_eq!(Value::Object(request.to_json()), json!({"grant_type": NAME, "api_key": "k-1"}));
+        assert!(!format!("{request:?}").contains("k-1"));
+    }
+
+    #[test]
+    fn thousands_of_parameters_are_read_and_none_of_them_twice() {
+        let names: Vec<String> = (0..20_000).map(|number| format!("p{number}")).collect();
+        let mut pairs: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
+        assert_eq!(extension(&pairs).unwrap().parameters.len(), 20_000);
+        pairs.push(("p7", ""));
+        assert_eq!(extension(&pairs), Err(Reason::RepeatedParameter));
+    }
+
+    #[test]
+    fn everything_has_a_bound() {
+        let (long, longer, longest) = ("x".repeat(301), "x".repeat(8_193), "x".repeat(16_385));
+        for (name, value) in [("api_key", &long), ("subject_token", &longer), ("assertion", &longest), (&long, &long)] {
+            assert_eq!(extension(&[(name, value)]), Err(Reason::OverlongParameter), "{name}");
+        }
+        assert_eq!(extension(&[(&long, "x")]), Err(Reason::OverlongParameter));
+        assert!(extension(&[("assertion", &longer), ("subject_token", &longer[1..]), ("api_key", &long[1..])]).is_ok());
+    }
+}

@@ -1,0 +1,267 @@
+//! The token request (RFC 6749 §4): the form, read once into a typed value. A grant never sees the form.
+
+mod extension;
+
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::lengths;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::LOCAL;
+
+pub use extension::ExtensionRequest;
+
+/// Every parameter that some grant reads: none of them may stand in the URL.
+pub const PARAMETERS: [&str; 22] = [
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "scope",
+    "username",
+    "password",
+    "acr_values",
+    "device_code",
+    "assertion",
+    "subject_token",
+    "subject_token_type",
+    "actor_token",
+    "actor_token_type",
+    "requested_token_type",
+    "resource",
+    "audience",
+];
+
+/// All but the last two, also where the grant at hand does not read them.
+pub const SINGLE_PARAMETERS: &[&str] = PARAMETERS.split_at(PARAMETERS.len() - 2).0;
+
+/// In the order of the metadata.
+pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
+    GrantType::AuthorizationCode,
+    GrantType::RefreshToken,
+    GrantType::ClientCredentials,
+    GrantType::Password,
+    GrantType::DeviceCode,
+    GrantType::TokenExchange,
+    GrantType::JwtBearer,
+];
+
+/// Of an authenticated client, for a grant it may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenRequest {
+    AuthorizationCode(AuthorizationCodeRequest),
+    RefreshToken(RefreshTokenRequest),
+    ClientCredentials(ClientCredentialsRequest),
+    Password(PasswordRequest),
+    DeviceCode(DeviceCodeRequest),
+    /// Token exchange, JWT bearer, and what operators add.
+    Extension(ExtensionRequest),
+}
+
+/// RFC 6749 §4.1.3. A `scope` sent along is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthorizationCodeRequest {
+    pub code: SecretText,
+    pub redirect_uri: String,
+    pub code_verifier: PresentedVerifier,
+    pub resources: Vec<String>,
+}
+
+/// Empty is not absent: that is how PKCE was once switched off from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PresentedVerifier {
+    Absent,
+    Empty,
+    Sent(SecretText),
+}
+
+/// RFC 6749 §4.4.2
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCredentialsRequest {
+    /// `None` asks for all the client may have.
+    pub scope: Option<ScopeSet>,
+    pub resources: Vec<String>,
+}
+
+/// RFC 6749 §6
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshTokenRequest {
+    pub refresh_token: SecretText,
+    /// For the tokens of this answer; `None` asks for all that was granted.
+    pub scope: Option<ScopeSet>,
+    pub resources: Vec<String>,
+}
+
+/// RFC 6749 §4.3.2
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordRequest {
+    pub username: String,
+    pub password: SecretText,
+    pub acr_values: Option<String>,
+    pub scope: Option<ScopeSet>,
+    pub resources: Vec<String>,
+}
+
+/// RFC 8628 §3.4. A `scope` sent along is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceCodeRequest {
+    pub device_code: SecretText,
+    pub resources: Vec<String>,
+}
+
+impl TokenRequest {
+    /// `grant_type` missing, unknown, not the client's; then its parameters. `is_extension` knows the grants that this
+    /// installation adds.
+    pub fn from_form(
+        parameters: &Parameters,
+        client: &Client,
+        is_extension: impl Fn(&str) -> bool,
+    ) -> Result<TokenRequest, TokenError> {
+        let grant_type = served_grant_type(parameters, is_extension)?;
+        if !client.allows_grant(&grant_type) {
+            return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType));
+        }
+        match grant_type {
+            GrantType::AuthorizationCode => authorization_code(parameters).map(TokenRequest::AuthorizationCode),
+            GrantType::ClientCredentials => client_credentials(parameters, client).map(TokenRequest::ClientCredentials),
+            GrantType::RefreshToken => refresh_token(parameters).map(TokenRequest::RefreshToken),
+            GrantType::TokenExchange | GrantType::JwtBearer | GrantType::Extension(_) => {
+                extension::read(parameters, &grant_type).map(TokenRequest::Extension)
+            }
+            GrantType::Password => password(parameters, client).map(TokenRequest::Password),
+            GrantType::DeviceCode => device_code(parameters).map(TokenRequest::DeviceCode),
+            GrantType::Implicit => Err(unsupported()),
+        }
+    }
+}
+
+/// It would land in logs and histories.
+pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
+    query.iter().any(|(name, _)| known.contains(&name))
+}
+
+fn served_grant_type(parameters: &Parameters, is_extension: impl Fn(&str) -> bool) -> Result<GrantType, TokenError> {
+    let name = parameters.bounded("grant_type", lengths::OTHER).map_err(invalid_request)?;
+    let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
+    let grant_type = GrantType::from_name(name);
+    let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
+    if added || SERVED_GRANT_TYPES.contains(&grant_type) { Ok(grant_type) } else { Err(unsupported()) }
+}
+
+fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
+    let code = handle(parameters, "code", Reason::UnknownCode)?;
+    let redirect_uri = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(invalid_request)?;
+    Ok(AuthorizationCodeRequest {
+        code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
+        redirect_uri: redirect_uri.ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?.to_owned(),
+        code_verifier: code_verifier(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenError> {
+    let refresh_token = handle(parameters, "refresh_token", Reason::UnknownRefreshToken)?;
+    Ok(RefreshTokenRequest {
+        refresh_token: SecretText::new(refresh_token.ok_or_else(|| invalid_request(Reason::MissingRefreshToken))?),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+/// Longer than any that we hand out, it is none of ours.
+fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
+    parameters.bounded(name, lengths::HANDLE).map_err(|reason| {
+        let overlong = reason == Reason::OverlongParameter;
+        if overlong { TokenError::new(TokenErrorCode::InvalidGrant, unknown) } else { invalid_request(reason) }
+    })
+}
+
+/// The length is left to the comparison: one that is too long spends the code like any other wrong one.
+fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenError> {
+    Ok(match parameters.single("code_verifier").map_err(invalid_request)? {
+        Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
+        None if parameters.was_sent("code_verifier") => PresentedVerifier::Empty,
+        None => PresentedVerifier::Absent,
+    })
+}
+
+fn client_credentials(parameters: &Parameters, client: &Client) -> Result<ClientCredentialsRequest, TokenError> {
+    if !client.is_confidential() {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::PublicClientCredentials));
+    }
+    Ok(ClientCredentialsRequest { scope: scope(parameters)?, resources: resources(parameters)? })
+}
+
+fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest, TokenError> {
+    if !client.allows_identity_provider(LOCAL) {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::NoPasswordSignIn));
+    }
+    let username = parameters.bounded("username", lengths::USERNAME).map_err(invalid_request)?;
+    let password = parameters.single("password").map_err(invalid_request)?;
+    if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
+        return Err(invalid_request(Reason::OverlongParameter));
+    }
+    let acr_values = parameters.bounded("acr_values", lengths::OTHER).map_err(invalid_request)?;
+    Ok(PasswordRequest {
+        username: username.ok_or_else(|| invalid_request(Reason::MissingUsername))?.to_owned(),
+        password: SecretText::new(password.ok_or_else(|| invalid_request(Reason::MissingPassword))?),
+        acr_values: acr_values.map(str::to_owned),
+        scope: scope(parameters)?,
+        resources: resources(parameters)?,
+    })
+}
+
+fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError> {
+    let device_code = handle(parameters, "device_code", Reason::UnknownDeviceCode)?;
+    Ok(DeviceCodeRequest {
+        device_code: SecretText::new(device_code.ok_or_else(|| invalid_request(Reason::MissingDeviceCode))?),
+        resources: resources(parameters)?,
+    })
+}
+
+/// `None` when the request leaves the choice to us.
+pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
+    let Some(text) = parameters.bounded("scope", lengths::SCOPE).map_err(invalid_request)? else {
+        return Ok(None);
+    };
+    let scope = ScopeSet::parse(text).filter(|scope| !scope.is_empty());
+    let invalid = || TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope);
+    scope.map(Some).ok_or_else(invalid)
+}
+
+/// May be repeated (RFC 8707 §2), at most ten times.
+pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenError> {
+    targets(parameters, "resource")
+}
+
+/// Each one once.
+fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
+    let mut targets: Vec<String> = Vec::new();
+    for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
+        if sent == lengths::RESOURCES || target.chars().nth(lengths::RESOURCE).is_some() {
+            return Err(invalid_request(Reason::OverlongParameter));
+        }
+        if !targets.iter().any(|known| known == target) {
+            targets.push(target.to_owned());
+        }
+    }
+    Ok(targets)
+}
+
+fn invalid_request(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+fn unsupported() -> TokenError {
+    TokenError::new(TokenErrorCode::UnsupportedGrantType, Reason::UnsupportedGrantType)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! A registered client: what it may do, with every default already filled in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::identifiers::{ClientId, TenantName};
+use super::localized_text::LocalizedText;
+use super::named::named;
+use super::response_mode::ResponseMode;
+use super::response_type::ResponseType;
+use super::scope::ScopeSet;
+use crate::protocol::keys::jwt;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Client {
+    pub client_id: ClientId,
+    /// The `client_id` where none was registered.
+    pub client_name: LocalizedText,
+    pub links: ClientLinks,
+    pub enabled: bool,
+    /// Each checked by `redirect_uri::check_registered`.
+    pub redirect_uris: Vec<String>,
+    pub post_logout_redirect_uris: Vec<String>,
+    pub response_types: BTreeSet<ResponseType>,
+    pub grant_types: BTreeSet<GrantType>,
+    /// The most this client may ask for.
+    pub scope: ScopeSet,
+    pub application_type: ApplicationType,
+    pub authentication: ClientAuthenticationMethod,
+    pub token_endpoint_auth_signing_alg: Option<SigningAlgorithm>,
+    pub jwks: Option<Value>,
+    pub jwks_uri: Option<String>,
+    pub id_token_signed_response_alg: SigningAlgorithm,
+    /// Seconds.
+    pub default_max_age: Option<u64>,
+    pub frontchannel_logout: Option<LogoutUri>,
+    pub backchannel_logout: Option<LogoutUri>,
+    /// Absent means every one; `local` is the password login.
+    pub identity_providers: Option<BTreeSet<String>>,
+    pub tenants: Option<BTreeSet<TenantName>>,
+    pub require_consent: Option<bool>,
+    pub allow_remember_consent: Option<bool>,
+    /// `None` is without end.
+    pub consent_lifetime: Option<Duration>,
+    pub require_pkce: Option<bool>,
+    pub allow_plain_pkce: bool,
+    pub allow_access_tokens_via_browser: bool,
+    pub iss_on_error: bool,
+    pub default_response_mode: Option<ResponseMode>,
+    pub access_token_type: AccessTokenType,
+    pub access_token_typ: AccessTokenTyp,
+    pub access_token_signed_response_alg: SigningAlgorithm,
+    pub always_include_user_claims_in_id_token: bool,
+    pub client_credentials_sub: bool,
+    pub allowed_cors_origins: BTreeSet<String>,
+    /// Static claims for its access tokens.
+    pub claims: BTreeMap<String, Value>,
+    pub lifetimes: Lifetimes,
+    pub refresh_token_usage: RefreshTokenUsage,
+    pub device_interval: Duration,
+    /// As registered.
+    pub token_exchange: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientLinks {
+    pub client_uri: Option<String>,
+    pub logo_uri: Option<String>,
+    pub policy_uri: Option<String>,
+    pub tos_uri: Option<String>,
+}
+
+/// Good for so long; all greater than zero. The defaults are beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// 60 s; at most 600 s (RFC 6749 §4.1.2).
+    pub authorization_code: Duration,
+    /// 300 s
+    pub id_token: Duration,
+    /// 3600 s
+    pub access_token: Duration,
+    /// 2592000 s, from the grant's beginning.
+    pub refresh_token: Duration,
+    /// 1296000 s, from the last use.
+    pub refresh_token_idle: Duration,
+    /// 30 s; public clients 10 s; 0 allowed.
+    pub refresh_token_retry_window: Duration,
+    /// 600 s
+    pub device_code: Duration,
+}
+
+/// Where and how a client hears of a sign-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogoutUri {
+    pub uri: String,
+    /// Whether `iss` and `sid` go along.
+    pub session_required: bool,
+}
+
+/// The order of variants is the order in metadata.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GrantType {
+    AuthorizationCode,
+    Implicit,
+    RefreshToken,
+    ClientCredentials,
+    Password,
+    DeviceCode,
+    TokenExchange,
+    JwtBearer,
+    Extension(String),
+}
+
+impl GrantType {
+    pub fn as_str(&self) -> &str {
+        match self {
+            GrantType::AuthorizationCode => "authorization_code",
+            GrantType::Implicit => "implicit",
+            GrantType::RefreshToken => "refresh_token",
+            GrantType::ClientCredentials => "client_credentials",
+            GrantType::Password => "password",
+            GrantType::DeviceCode => "urn:ietf:params:oauth:grant-type:device_code",
+            GrantType::TokenExchange => "urn:ietf:params:oauth:grant-type:token-exchange",
+            GrantType::JwtBearer => "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            GrantType::Extension(name) => name,
+        }
+    }
+
+    pub const BUILT_IN: [GrantType; 8] = [
+        GrantType::AuthorizationCode,
+        GrantType::Implicit,
+        GrantType::RefreshToken,
+        GrantType::ClientCredentials,
+        GrantType::Password,
+        GrantType::DeviceCode,
+        GrantType::TokenExchange,
+        GrantType::JwtBearer,
+    ];
+
+    /// The built-in grant of that name, or an extension so called.
+    pub fn from_name(name: &str) -> GrantType {
+        let built_in = GrantType::BUILT_IN.into_iter().find(|grant_type| grant_type.as_str() == name);
+        built_in.unwrap_or_else(|| GrantType::Extension(name.to_owned()))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplicationType {
+    Web,
+    Native,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuthenticationMethod {
+    /// `none`: a public client; it has nothing to prove with.
+    None,
+    /// No method registered, but secrets are: header or body.
+    AnySecret,
+    /// `client_secret_basic`: header only.
+    ClientSecretBasic,
+    /// `client_secret_post`: body only.
+    ClientSecretPost,
+    PrivateKeyJwt,
+}
+
+impl ClientAuthenticationMethod {
+    pub fn is_confidential(self) -> bool {
+        match self {
+            ClientAuthenticationMethod::None => false,
+            ClientAuthenticationMethod::AnySecret
+            | ClientAuthenticationMethod::ClientSecretBasic
+            | ClientAuthenticationMethod::ClientSecretPost
+            | ClientAuthenticationMethod::PrivateKeyJwt => true,
+        }
+    }
+}
+
+/// What must tie an authorization code to the request it answers (RFC 9700 §2.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeBinding {
+    /// A `code_challenge`: always of public clients, and of any with `require_pkce` true.
+    Pkce,
+    /// A `code_challenge`, or in an OpenID request a `nonce`: of confidential clients that do not say.
+    PkceOrNonce,
+    Neither,
+}
+
+named! {
+    /// JWS algorithms we sign with (RFC 7518 §3.1, RFC 8037 §3.1).
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum SigningAlgorithm {
+        Rs256 = "RS256",
+        Es256 = "ES256",
+        EdDsa = "EdDSA",
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessTokenType {
+    Jwt,
+    /// A sealed handle that only our endpoints can read.
+    Reference,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessTokenTyp {
+    AtJwt,
+    /// For resources whose libraries take no other. Its `client_id` still tells it from an ID token.
+    Jwt,
+}
+
+impl AccessTokenTyp {
+    /// With their names in registrations and headers.
+    pub const NAMED: [(&str, AccessTokenTyp); 2] =
+        [(jwt::ACCESS_TOKEN_TYP, AccessTokenTyp::AtJwt), (jwt::ID_TOKEN_TYP, AccessTokenTyp::Jwt)];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AccessTokenTyp::AtJwt => jwt::ACCESS_TOKEN_TYP,
+            AccessTokenTyp::Jwt => jwt::ID_TOKEN_TYP,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefreshTokenUsage {
+    Rotate,
+    /// Confidential clients only.
+    Reuse,
+}
+
+impl Client {
+    /// Whether the client can keep a secret (RFC 6749 §2.1).
+    pub fn is_confidential(&self) -> bool {
+        self.authentication.is_confidential()
+    }
+
+    /// What its authorization requests must hold so that a code stolen from them is of no use.
+    pub fn code_binding(&self) -> CodeBinding {
+        match (self.is_confidential(), self.require_pkce) {
+            (false, _) | (true, Some(true)) => CodeBinding::Pkce,
+            (true, None) => CodeBinding::PkceOrNonce,
+            (true, Some(false)) => CodeBinding::Neither,
+        }
+    }
+
+    /// The registered `token_endpoint_auth_signing_alg`, or else whatever its registered keys are for.
+    pub fn assertion_algorithms(&self) -> Vec<SigningAlgorithm> {
+        self.token_endpoint_auth_signing_alg.map_or_else(|| SigningAlgorithm::ALL.to_vec(), |alg| vec![alg])
+    }
+
+    pub fn allows_grant(&self, grant_type: &GrantType) -> bool {
+        self.grant_types.contains(grant_type)
+    }
+
+    /// `local` is the password login.
+    pub fn allows_identity_provider(&self, name: &str) -> bool {
+        self.identity_providers.as_ref().is_none_or(|allowed| allowed.contains(name))
+    }
+
+    pub fn allows_tenant(&self, tenant: &TenantName) -> bool {
+        self.tenants.as_ref().is_none_or(|allowed| allowed.contains(tenant))
+    }
+}

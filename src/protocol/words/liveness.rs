@@ -1,0 +1,237 @@
+//! Whether what was issued still stands: the one rule for userinfo, introspection and every later use of a token. What a
+//! token names and the database does not have is dead.
+
+use super::epochs::{Epochs, SessionEpochs};
+use super::instant::Instant;
+use super::user::User;
+use crate::protocol::token::access_token::{AccessToken, StandsOn};
+
+/// What the database says about everything a token stands on; one read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivenessFacts {
+    /// Whether this very token was revoked.
+    pub token_revoked: bool,
+    /// The grant its `jti` names; `None` when there is no such row (or the token names none).
+    pub grant: Option<GrantFacts>,
+    /// The session its `sid` names; `None` when there is no such row (or the token names none).
+    pub session: Option<SessionFacts>,
+    /// Whether the client is there, and enabled.
+    pub client_enabled: bool,
+    /// As they are now.
+    pub epochs: Epochs,
+}
+
+/// A grant's row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrantFacts {
+    /// Revoked, or burnt.
+    pub revoked: bool,
+    /// `offline_access` was granted: it outlives its session.
+    pub offline: bool,
+    /// Its absolute expiry.
+    pub expires_at: Instant,
+    pub epochs: Epochs,
+}
+
+/// A session's row. Its natural end does not end tokens, signing out does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Signed out, or ended by an operator.
+    pub ended: bool,
+}
+
+/// What a browser session stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionFooting {
+    /// Signed out, or ended by an operator.
+    pub ended: bool,
+    /// Its natural end.
+    pub expires_at: Instant,
+    /// Those it carries.
+    pub epochs: SessionEpochs,
+    /// Those of now; `None` when there is no such user any more, or they are disabled.
+    pub epochs_now: Option<SessionEpochs>,
+}
+
+impl SessionFooting {
+    /// Whether somebody is signed in by it: not ended, not run out, its user there and enabled, and nothing revoked that it
+    /// stands on.
+    pub fn stands(&self, now: Instant) -> bool {
+        !self.ended && now < self.expires_at && self.epochs_now == Some(self.epochs)
+    }
+}
+
+/// Whether the token and all it stands on are alive. `user` is the row of the token's subject. Of an exchanged token this
+/// is said of itself alone: the tokens it was made from must stand as well ([`Delegation::origins_of`]).
+///
+/// [`Delegation::origins_of`]: crate::protocol::token::delegation::Delegation::origins_of
+pub fn stands(token: &AccessToken, user: Option<&User>, facts: &LivenessFacts, now: Instant) -> bool {
+    let epochs_stand = match token.jti.stands_on {
+        StandsOn::Grant(_) => {
+            facts.grant.is_some_and(|grant| !grant.revoked && now < grant.expires_at && grant.epochs == facts.epochs)
+        }
+        StandsOn::User(epochs) => epochs == facts.epochs,
+        StandsOn::Client { installation, client } => {
+            token.user.is_none() && (installation, client) == (facts.epochs.installation, facts.epochs.client)
+        }
+    };
+    let user_stands =
+        token.user.as_ref().is_none_or(|named| user.is_some_and(|user| user.enabled && user.subject == named.subject));
+    let stands = epochs_stand && user_stands && facts.client_enabled && !facts.token_revoked;
+    stands && !token.is_expired(now) && session_stands(token, facts)
+}
+
+/// An exchanged token has its session through the token it was made from, whose grant may be offline.
+fn session_stands(token: &AccessToken, facts: &LivenessFacts) -> bool {
+    let in_session = token.delegation.is_none() && token.user.as_ref().is_some_and(|user| user.sid.is_some());
+    let offline = matches!(token.jti.stands_on, StandsOn::Grant(_)) && facts.grant.is_some_and(|grant| grant.offline);
+    !in_session || offline || facts.session.is_some_and(|session| !session.ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::identifiers::Subject;
+    use super::super::samples::{self, EPOCHS, NOW};
+    use super::*;
+    use crate::protocol::token::access_token::Jti;
+
+    const LATER: Instant = Instant::from_seconds(NOW.seconds() + 60);
+
+    fn standing() -> LivenessFacts {
+        let grant_end = NOW.plus(Duration::from_secs(86_400));
+        LivenessFacts {
+            token_revoked: false,
+            grant: Some(GrantFacts { revoked: false, offline: false, expires_at: grant_end, epochs: EPOCHS }),
+            session: Some(SessionFacts { ended: false }),
+            client_enabled: true,
+            epochs: EPOCHS,
+        }
+    }
+
+    fn lives(token: &AccessToken, change: impl FnOnce(&mut LivenessFacts)) -> bool {
+        let mut facts = standing();
+        change(&mut facts);
+        stands(token, Some(&samples::alice()), &facts, LATER)
+    }
+
+    fn grant(facts: &mut LivenessFacts) -> &mut GrantFacts {
+        facts.grant.as_mut().unwrap()
+    }
+
+    fn standing_on(stands_on: StandsOn) -> AccessToken {
+        AccessToken { jti: Jti { stands_on, random: [1; 12] }, ..samples::access_token() }
+    }
+
+    fn of_client() -> AccessToken {
+        AccessToken { user: None, ..standing_on(StandsOn::Client { installation: 1, client: 2 }) }
+    }
+
+    type Revocation = fn(&mut Epochs);
+    const REVOKED: [(&str, Revocation); 4] = [
+        ("installation", |epochs| epochs.installation = 9),
+        ("client", |epochs| epochs.client = 9),
+        ("user", |epochs| epochs.user = 9),
+        ("consent", |epochs| epochs.consent = 9),
+    ];
+
+    #[test]
+    fn a_session_stands_only_on_everything_at_once() {
+        let epochs = SessionEpochs { installation: 1, user: 3 };
+        let expires_at = NOW.plus(Duration::from_secs(50));
+        let session = SessionFooting { ended: false, expires_at, epochs, epochs_now: Some(epochs) };
+        assert!(session.stands(NOW));
+        let dead = [
+            SessionFooting { ended: true, ..session },
+            SessionFooting { expires_at: NOW, ..session },
+            SessionFooting { epochs_now: None, ..session },
+            SessionFooting { epochs_now: Some(SessionEpochs { user: 4, ..epochs }), ..session },
+            SessionFooting { epochs_now: Some(SessionEpochs { installation: 4, ..epochs }), ..session },
+        ];
+        for session in dead {
+            assert!(!session.stands(NOW), "{session:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_lives_while_all_it_stands_on_does() {
+        let token = samples::access_token();
+        assert!(lives(&token, |_| {}));
+        for (what, change) in [
+            ("revoked token", (|facts| facts.token_revoked = true) as fn(&mut LivenessFacts)),
+            ("absent grant", |facts| facts.grant = None),
+            ("revoked grant", |facts| grant(facts).revoked = true),
+            ("expired grant", |facts| grant(facts).expires_at = LATER),
+            ("absent session", |facts| facts.session = None),
+            ("ended session", |facts| facts.session = Some(SessionFacts { ended: true })),
+            ("absent or disabled client", |facts| facts.client_enabled = false),
+        ] {
+            assert!(!lives(&token, change), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_users_token_ends_with_each_epoch_whoever_carries_it() {
+        let (of_grant, alone) = (samples::access_token(), standing_on(StandsOn::User(EPOCHS)));
+        assert!(lives(&alone, |facts| facts.grant = None));
+        for (what, revoke) in REVOKED {
+            assert!(!lives(&of_grant, |facts| revoke(&mut facts.epochs)), "{what}");
+            assert!(!lives(&of_grant, |facts| revoke(&mut grant(facts).epochs)), "{what}");
+            assert!(!lives(&alone, |facts| revoke(&mut facts.epochs)), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_clients_token_ends_with_its_own_epochs_and_needs_neither_grant_nor_session_nor_user() {
+        let facts = LivenessFacts { grant: None, session: None, ..standing() };
+        assert!(stands(&of_client(), None, &facts, LATER));
+        assert!(!stands(&of_client(), None, &LivenessFacts { client_enabled: false, ..facts.clone() }, LATER));
+        for (what, revoke) in REVOKED {
+            let mut facts = facts.clone();
+            revoke(&mut facts.epochs);
+            assert_eq!(stands(&of_client(), None, &facts, LATER), matches!(what, "user" | "consent"), "{what}");
+        }
+        let of_nobodys_user = AccessToken { user: samples::access_token().user, ..of_client() };
+        assert!(!lives(&of_nobodys_user, |_| {}));
+    }
+
+    #[test]
+    fn an_offline_grant_outlives_its_session_but_not_its_revocation() {
+        let token = samples::access_token();
+        assert!(lives(&token, |facts| {
+            grant(facts).offline = true;
+            facts.session = None;
+        }));
+        assert!(!lives(&token, |facts| {
+            grant(facts).offline = true;
+            grant(facts).revoked = true;
+        }));
+    }
+
+    #[test]
+    fn a_token_without_grant_is_not_kept_alive_by_somebody_elses() {
+        assert!(!lives(&standing_on(StandsOn::User(EPOCHS)), |facts| {
+            grant(facts).offline = true;
+            facts.session = None;
+        }));
+    }
+
+    #[test]
+    fn the_user_must_be_there_and_be_the_one() {
+        let token = samples::access_token();
+        let with = |user: Option<&User>| stands(&token, user, &standing(), LATER);
+        assert!(with(Some(&samples::alice())));
+        assert!(!with(None));
+        assert!(!with(Some(&User { enabled: false, ..samples::alice() })));
+        assert!(!with(Some(&User { subject: Subject::new("bob"), ..samples::alice() })));
+    }
+
+    #[test]
+    fn the_end_of_its_time_is_exact() {
+        let token = samples::access_token();
+        let at = |now: Instant| stands(&token, Some(&samples::alice()), &standing(), now);
+        assert!(at(token.expires_at.minus(Duration::from_micros(1))));
+        assert!(!at(token.expires_at));
+    }
+}

@@ -1,0 +1,262 @@
+//! One registered client, user and catalogue that the tests of the core vary.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
+use serde_json::{Value, json};
+
+use super::client::{
+    AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
+    Lifetimes, RefreshTokenUsage, SigningAlgorithm,
+};
+use super::epochs::Epochs;
+use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use super::instant::{Day, Instant};
+use super::response_type::ResponseType;
+use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
+use super::secret::SecretText;
+use super::session::{Session, SignIn};
+use super::user::User;
+use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
+use crate::protocol::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
+use crate::protocol::keys::jwks::PublicKey;
+use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn};
+use crate::protocol::token::claims::{ClaimNames, built_in_scopes};
+use crate::protocol::upstream::round_trip::RoundTrip;
+
+/// 2026-11-20T00:00:00Z
+pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);
+
+/// The public key of that private number.
+pub(crate) fn p256(number: u8) -> PublicKey {
+    let mut private = [0; 32];
+    private[31] = number;
+    let point = PrivateKey::from_private_key(&ECDH_P256, &private).unwrap().compute_public_key().unwrap();
+    let (x, y) = point.as_ref()[1..].split_at(32);
+    PublicKey::P256 { x: x.try_into().unwrap(), y: y.try_into().unwrap() }
+}
+
+pub(crate) fn scope(text: &str) -> ScopeSet {
+    ScopeSet::parse(text).unwrap()
+}
+
+/// A JSON object with other members; `null` takes one away.
+pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        if value.is_null() {
+            object.as_object_mut().unwrap().remove(name);
+        } else {
+            object[name] = value.clone();
+        }
+    }
+    object
+}
+
+/// By the password, just now.
+pub(crate) fn session() -> Session {
+    Session {
+        subject: Subject::new("alice-subject"),
+        sid: Sid::new("sid-1"),
+        auth_time: NOW,
+        amr: vec![String::from("pwd")],
+        acr: String::from("1"),
+        tenant: None,
+        identity_provider: None,
+        upstream_issuer: None,
+        expires_at: NOW,
+    }
+}
+
+/// Its code_verifier is that of RFC 7636 appendix B.
+pub(crate) fn round_trip() -> RoundTrip {
+    RoundTrip {
+        linking: None,
+        provider: String::from("corp"),
+        issuer: String::from("https://up.example"),
+        flow: [7; 8],
+        cookie_hash: [9; 32],
+        nonce: String::from("n-0S6_WzA2Mj"),
+        code_verifier: SecretText::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+        begun_at: NOW,
+        max_age: Some(0),
+        request: Some(String::from("r")),
+    }
+}
+
+pub(crate) fn client() -> Client {
+    Client {
+        client_id: ClientId::new("web"),
+        client_name: "Web shop".into(),
+        links: ClientLinks::default(),
+        enabled: true,
+        redirect_uris: vec![String::from("https://shop.example.com/cb")],
+        post_logout_redirect_uris: Vec::new(),
+        response_types: [ResponseType::CODE].into(),
+        grant_types: [GrantType::AuthorizationCode, GrantType::ClientCredentials].into(),
+        scope: scope("openid profile email offline_access orders.read orders.write stock"),
+        application_type: ApplicationType::Web,
+        authentication: ClientAuthenticationMethod::AnySecret,
+        token_endpoint_auth_signing_alg: None,
+        jwks: None,
+        jwks_uri: None,
+        id_token_signed_response_alg: SigningAlgorithm::Rs256,
+        default_max_age: None,
+        frontchannel_logout: None,
+        backchannel_logout: None,
+        identity_providers: None,
+        tenants: None,
+        require_consent: None,
+        allow_remember_consent: None,
+        consent_lifetime: None,
+        require_pkce: None,
+        allow_plain_pkce: false,
+        allow_access_tokens_via_browser: false,
+        iss_on_error: true,
+        default_response_mode: None,
+        access_token_type: AccessTokenType::Jwt,
+        access_token_typ: AccessTokenTyp::AtJwt,
+        access_token_signed_response_alg: SigningAlgorithm::Rs256,
+        always_include_user_claims_in_id_token: false,
+        client_credentials_sub: true,
+        allowed_cors_origins: [].into(),
+        claims: BTreeMap::new(),
+        lifetimes: lifetimes(),
+        refresh_token_usage: RefreshTokenUsage::Rotate,
+        device_interval: Duration::from_secs(5),
+        token_exchange: None,
+    }
+}
+
+fn lifetimes() -> Lifetimes {
+    Lifetimes {
+        authorization_code: Duration::from_secs(60),
+        id_token: Duration::from_secs(300),
+        access_token: Duration::from_secs(3_600),
+        refresh_token: Duration::from_secs(2_592_000),
+        refresh_token_idle: Duration::from_secs(1_296_000),
+        refresh_token_retry_window: Duration::from_secs(30),
+        device_code: Duration::from_secs(600),
+    }
+}
+
+/// The built-in scopes, `roles`, and three resource scopes over two resources and none.
+fn tenant(name: &str) -> RegisteredTenant {
+    RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() }
+}
+
+pub(crate) fn catalogue() -> Catalogue {
+    let mut scopes = built_in_scopes();
+    scopes.push(registered_scope("roles", ScopeKind::Identity, &["role"], &[]));
+    scopes.push(registered_scope("orders.read", ScopeKind::Resource, &["role"], &["https://orders.example.com/"]));
+    scopes.push(registered_scope("orders.write", ScopeKind::Resource, &[], &["https://orders.example.com/"]));
+    scopes.push(registered_scope("stock", ScopeKind::Resource, &[], &["stock"]));
+    scopes.push(registered_scope("ping", ScopeKind::Resource, &[], &[]));
+    let resources = [resource("https://orders.example.com/", &["email"]), resource("stock", &[])];
+    Catalogue {
+        scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
+        resources: resources.into_iter().map(|resource| (resource.name.clone(), resource)).collect(),
+        tenants: BTreeMap::from([(String::from("acme"), tenant("acme"))]),
+        ..Catalogue::default()
+    }
+}
+
+pub(crate) fn registered_scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> RegisteredScope {
+    RegisteredScope {
+        name: name.to_owned(),
+        kind,
+        display_name: name.into(),
+        description: "".into(),
+        claims: claims.iter().map(|claim| claim.to_string()).collect(),
+        renamed: BTreeMap::new(),
+        required: false,
+        emphasize: false,
+        show_in_discovery: true,
+        resources: resources.iter().map(|resource| resource.to_string()).collect(),
+    }
+}
+
+fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
+    RegisteredResource {
+        name: name.to_owned(),
+        display_name: name.to_owned(),
+        claims: claims.iter().map(|claim| claim.to_string()).collect(),
+        renamed: BTreeMap::new(),
+    }
+}
+
+pub(crate) fn user(claims: Value) -> User {
+    User {
+        subject: Subject::new("alice-subject"),
+        username: Some(String::from("alice")),
+        tenant: None,
+        enabled: true,
+        claims: serde_json::from_value(claims).unwrap(),
+        epoch: EPOCHS.user,
+    }
+}
+
+pub(crate) fn alice() -> User {
+    user(json!({ "name": "Alice Smith", "email": "alice@example.com", "email_verified": true, "role": ["admin"] }))
+}
+
+pub(crate) const EPOCHS: Epochs = Epochs { installation: 1, client: 2, user: 3, consent: 0 };
+
+pub(crate) fn grant() -> GrantId {
+    GrantId { day: Day(20_777), random: [7; 16] }
+}
+
+pub(crate) fn sign_in() -> SignIn {
+    SignIn {
+        subject: Subject::new("alice-subject"),
+        sid: Some(Sid::new("sid-1")),
+        tenant: Some(TenantName::new("acme")),
+        identity_provider: None,
+        auth_time: NOW.minus(Duration::from_secs(10)),
+        amr: vec![String::from("pwd")],
+        acr: String::from("1"),
+    }
+}
+
+pub(crate) fn claim_names() -> ClaimNames {
+    ClaimNames { userinfo: vec![String::from("name")], id_token: vec![String::from("email")] }
+}
+
+pub(crate) fn access_token() -> AccessToken {
+    AccessToken {
+        jti: Jti { stands_on: StandsOn::Grant(grant()), random: [9; 12] },
+        client_id: ClientId::new("web"),
+        user: Some(sign_in()),
+        scope: scope("openid orders.read"),
+        audience: vec![String::from("https://orders.example.com/")],
+        userinfo_claims: vec![String::from("name")],
+        claims: serde_json::Map::new(),
+        delegation: None,
+        issued_at: NOW,
+        expires_at: NOW.plus(Duration::from_secs(3_600)),
+    }
+}
+
+/// `code_verifier` of [`authorization_code`], whose challenge is plain.
+pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+/// `redirect_uri` of [`authorization_code`].
+pub(crate) const REDIRECT_URI: &str = "https://shop.example.com/cb";
+
+pub(crate) fn authorization_code() -> AuthorizationCode {
+    AuthorizationCode {
+        grant: grant(),
+        client_id: ClientId::new("web"),
+        redirect_uri_hash: redirect_uri_hash(REDIRECT_URI),
+        challenge: Some(CodeChallenge::parse(VERIFIER, CodeChallengeMethod::Plain).unwrap().digest()),
+        nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
+        scope: scope("openid profile orders.read"),
+        resources: vec![String::from("https://orders.example.com/")],
+        claims: claim_names(),
+        user: sign_in(),
+        epochs: EPOCHS,
+        response_type: ResponseType::CODE,
+        issued_at: NOW,
+        expires_at: NOW.plus(Duration::from_secs(60)),
+        grant_expires_at: NOW.plus(Duration::from_secs(2_592_000)),
+    }
+}

@@ -1,0 +1,157 @@
+//! Scopes: names, sets of names, and the catalogue of what is registered under each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::localized_text::LocalizedText;
+use crate::protocol::registration::assertion_issuer::AssertionIssuer;
+use crate::protocol::registration::extension_grant::ExtensionGrant;
+use crate::protocol::registration::provider::IdentityProvider;
+
+/// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
+pub const OPENID: &str = "openid";
+/// Asks for a refresh token (OpenID Connect Core §11).
+pub const OFFLINE_ACCESS: &str = "offline_access";
+
+/// A set of scope names that keeps the order in which they were asked for and folds duplicates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeSet(Vec<String>);
+
+impl ScopeSet {
+    /// RFC 6749 §3.3; `None` when a character is not allowed in a scope token.
+    pub fn parse(text: &str) -> Option<ScopeSet> {
+        let allowed = |byte: u8| byte == 0x21 || (0x23..=0x5b).contains(&byte) || (0x5d..=0x7e).contains(&byte);
+        let names: Vec<&str> = text.split(' ').filter(|name| !name.is_empty()).collect();
+        if names.iter().any(|name| !name.bytes().all(allowed)) {
+            return None;
+        }
+        Some(names.into_iter().collect())
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|scope| scope == name)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub fn is_within(&self, other: &ScopeSet) -> bool {
+        self.0.iter().all(|name| other.contains(name))
+    }
+
+    #[must_use]
+    pub fn retain(&self, keep: impl Fn(&str) -> bool) -> ScopeSet {
+        ScopeSet(self.0.iter().filter(|name| keep(name)).cloned().collect())
+    }
+}
+
+impl<'a> FromIterator<&'a str> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(names: I) -> ScopeSet {
+        let mut seen = BTreeSet::new();
+        ScopeSet(names.into_iter().filter(|name| seen.insert(*name)).map(str::to_owned).collect())
+    }
+}
+
+impl fmt::Display for ScopeSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join(" "))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeKind {
+    Identity,
+    Resource,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredScope {
+    pub name: String,
+    pub kind: ScopeKind,
+    /// `display_name`; the name where none was registered.
+    pub display_name: LocalizedText,
+    pub description: LocalizedText,
+    /// Names of user claims it releases, as they go out.
+    pub claims: Vec<String>,
+    /// Those that have another name among the user's claims: that name by theirs.
+    pub renamed: BTreeMap<String, String>,
+    /// Cannot be unticked on the consent page.
+    pub required: bool,
+    /// Shown as sensitive on the consent page.
+    pub emphasize: bool,
+    pub show_in_discovery: bool,
+    /// The APIs behind a resource scope: audiences of its tokens.
+    pub resources: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredResource {
+    /// Its audience value, and its name at introspection.
+    pub name: String,
+    pub display_name: String,
+    /// Names of user claims its access tokens carry, as they go out.
+    pub claims: Vec<String>,
+    pub renamed: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredTenant {
+    pub name: String,
+    pub display_name: String,
+}
+
+/// Everything registered that is not a client or a user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    pub scopes: BTreeMap<String, RegisteredScope>,
+    pub resources: BTreeMap<String, RegisteredResource>,
+    pub tenants: BTreeMap<String, RegisteredTenant>,
+    /// `local` is not among them.
+    pub identity_providers: BTreeMap<String, IdentityProvider>,
+    /// No enabled client allows them: no sign-in by one leads anywhere.
+    pub idle_identity_providers: BTreeSet<String>,
+    pub extension_grants: BTreeMap<String, ExtensionGrant>,
+    /// By issuer.
+    pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
+    /// Some client may use the `plain` PKCE method: discovery tells.
+    pub plain_pkce: bool,
+}
+
+impl Catalogue {
+    pub fn kind(&self, scope: &str) -> Option<ScopeKind> {
+        self.scopes.get(scope).map(|registered| registered.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_are_folded_and_order_is_kept() {
+        let scope = ScopeSet::parse("openid  profile openid").unwrap();
+        assert_eq!(scope.to_string(), "openid profile");
+    }
+
+    #[test]
+    fn characters_outside_the_grammar_are_refused() {
+        for text in ["a\"b", "a\\b", "é", "a\tb", "a\u{0}b", "a\u{7f}"] {
+            assert_eq!(ScopeSet::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn narrowing_compares_names_only() {
+        let wide = ScopeSet::parse("a b c").unwrap();
+        assert!(ScopeSet::parse("c a").unwrap().is_within(&wide));
+        assert!(!ScopeSet::parse("c d").unwrap().is_within(&wide));
+        assert_eq!(wide.retain(|name| name != "b").to_string(), "a c");
+    }
+}
