@@ -82,7 +82,6 @@ pub enum AccountProblem {
     /// They were sent to sign in anew, and the provider says that they did so before.
     SignInTooOld,
     LinkCancelled,
-    /// The provider is not to be had, for now or at all.
     ProviderUnavailable,
 }
 

@@ -10,7 +10,6 @@ pub struct UserCodeView<'a> {
     pub chrome: Chrome<'a>,
     pub action: &'a str,
     pub form_token: &'a str,
-    /// What the field starts with; empty for nothing.
     pub user_code: &'a str,
     /// The code came with the address: it must be held against the device.
     pub to_be_compared: bool,

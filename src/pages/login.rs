@@ -48,7 +48,6 @@ pub enum LoginProblem {
     /// They cancelled with the other service, or were refused there.
     UpstreamCancelled,
     UpstreamUnavailable,
-    /// The other service cannot sign them in as asked.
     UpstreamLoginRequired,
 }
 
@@ -146,7 +145,6 @@ fn context(view: &LoginView<'_>) -> Markup {
     }
 }
 
-/// What to mend, with a link to the field where there is one.
 fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
     let username = html! { a href="#username" { (texts.username_missing) } };
     let password = html! { a href="#password" { (texts.password_missing) } };
