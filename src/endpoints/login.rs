@@ -9,6 +9,7 @@ use super::cookies;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
+use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::form_tokens;
 use crate::endpoints::authorize::form_tokens::Form;
 use crate::endpoints::authorize::present_session::PresentSession;
@@ -128,14 +129,9 @@ impl<'a> LoginPage<'a> {
             (Some("continue"), Some(present)) if of_chooser => {
                 match visit.next(app, request, Some(present), Step::AfterAccountChosen)? {
                     // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-                    Next::Consent { may_remember } => Ok(crate::endpoints::authorize::consent::draw(
-                        app,
-                        request,
-                        visit,
-                        present,
-                        may_remember,
-                        false,
-                    )),
+                    Next::Consent { may_remember } => {
+                        Ok(consent::draw(app, request, visit, present, may_remember, false))
+                    }
                     Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
                     Next::Answer(response) => Ok(response),
                 }
