@@ -13,14 +13,11 @@ use crate::config::Config;
 use crate::deadline;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::consent;
-use crate::endpoints::device::device_authorization;
-use crate::endpoints::logout::{check_session, end_session};
-use crate::endpoints::token::{introspection, revocation, userinfo};
-use crate::endpoints::{
-    account, authorize, client_view, device, discovery, health, home, jwks, login, logout, static_files, token,
-    upstream,
-};
+use crate::endpoints::authorize::{self, consent};
+use crate::endpoints::device::{self, device_authorization};
+use crate::endpoints::logout::{self, check_session, end_session};
+use crate::endpoints::token::{self, introspection, revocation, userinfo};
+use crate::endpoints::{account, client_view, discovery, health, home, jwks, login, static_files, upstream};
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;

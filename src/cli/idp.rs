@@ -4,9 +4,8 @@ mod checkup;
 
 use serde_json::{Value, json};
 
-use crate::protocol::registration;
-use crate::protocol::registration::Kind;
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
+use crate::protocol::registration::{self, Kind};
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::nearest::hint;
 use crate::store::catalogue::{self, CatalogueRow};

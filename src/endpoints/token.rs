@@ -13,8 +13,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
-use crate::protocol::token::token_request;
-use crate::protocol::token::token_request::TokenRequest;
+use crate::protocol::token::token_request::{self, TokenRequest};
 use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::parameters::Parameters;
 

@@ -22,9 +22,9 @@ use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
-use crate::store::clients::LongestLifetimes;
-use crate::store::installation::InstallationReading;
-use crate::store::{Store, StoreError, catalogue, clients, installation, signing_keys, weak_settings};
+use crate::store::clients::{self, LongestLifetimes};
+use crate::store::installation::{self, InstallationReading};
+use crate::store::{Store, StoreError, catalogue, signing_keys, weak_settings};
 
 use client_cache::ClientCache;
 pub use key_ring::KeyRing;

@@ -18,8 +18,8 @@ use crate::protocol::words::client::{Client, ClientAuthenticationMethod, GrantTy
 use crate::protocol::words::finding::Finding;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
-use crate::store::clients::ClientRow;
-use crate::store::{clients, signing_keys};
+use crate::store::clients::{self, ClientRow};
+use crate::store::signing_keys;
 
 pub(in crate::cli) const TEST: Command = Command {
     name: "client test",

@@ -6,8 +6,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::scope_view;
-use crate::endpoints::authorize::form_tokens;
-use crate::endpoints::authorize::form_tokens::Form;
+use crate::endpoints::authorize::form_tokens::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::client_view::{client_view, logo_address};
 use crate::http::{Request, Response};
@@ -23,8 +22,8 @@ use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::session::LOCAL;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::linked_identities::LinkedIdentity;
-use crate::store::sessions::SessionRow;
-use crate::store::{consents, grants, sessions};
+use crate::store::sessions::{self, SessionRow};
+use crate::store::{consents, grants};
 
 use super::linked;
 

@@ -2,8 +2,7 @@
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::cookies;
-use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::Request;
 use crate::pages::frame::Account;
 use crate::protocol::words::acr_values::AcrValues;

@@ -4,13 +4,11 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::answers;
-use crate::endpoints::answers::Presentation;
+use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{Next, Visit};
-use crate::endpoints::cookies;
-use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::upstream;
 use crate::http::{Request, Response};
 use crate::keys::random;

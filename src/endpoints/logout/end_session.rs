@@ -6,15 +6,12 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::answers;
-use crate::endpoints::answers::Presentation;
+use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::id_token_hint;
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
-use crate::endpoints::authorize::sealed_address::Opened;
+use crate::endpoints::authorize::sealed_address::{self, Opened};
 use crate::endpoints::client_view::client_view;
-use crate::endpoints::cookies;
-use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
 use crate::endpoints::upstream::sign_out::{Onward, UpstreamSignOut};
 use crate::http::{Method, Request, Response};
@@ -32,8 +29,8 @@ use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::origin_of;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
-use crate::store::sessions::SessionRow;
-use crate::store::{session_clients, sessions};
+use crate::store::session_clients;
+use crate::store::sessions::{self, SessionRow};
 
 /// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or disabled.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {

@@ -69,8 +69,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{NOW, scope};
+    use crate::protocol::words::samples::{self, NOW, scope};
 
     const HOUR: Duration = Duration::from_secs(3_600);
 

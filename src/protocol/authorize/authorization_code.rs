@@ -125,8 +125,7 @@ fn is_still_allowed(code: &AuthorizationCode, client: &Client, catalogue: &Catal
 mod tests {
     use super::*;
     use crate::protocol::words::identifiers::TenantName;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{NOW, REDIRECT_URI, VERIFIER, authorization_code as code, scope};
+    use crate::protocol::words::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code, scope};
     use crate::protocol::words::secret::SecretText;
 
     fn sent(code_verifier: &str) -> PresentedVerifier {

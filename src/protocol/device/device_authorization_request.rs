@@ -50,8 +50,7 @@ fn invalid_request(reason: Reason) -> TokenError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::catalogue;
+    use crate::protocol::words::samples::{self, catalogue};
 
     fn asked(pairs: &[(&str, &str)]) -> Result<DeviceAuthorizationRequest, (&'static str, Reason)> {
         let parameters = Parameters::from_pairs(pairs.iter().copied());

@@ -136,8 +136,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::NOW;
+    use crate::protocol::words::samples::{self, NOW};
 
     const ISSUER: &str = "https://login.example.com";
     const TOKEN_URL: &str = "https://login.example.com/connect/token";

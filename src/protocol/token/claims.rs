@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::words::claim_shape;
-use crate::protocol::words::claim_shape::PROFILE;
+use crate::protocol::words::claim_shape::{self, PROFILE};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::localized_text::LocalizedText;
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
@@ -214,8 +213,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{alice, catalogue, scope, user};
+    use crate::protocol::words::samples::{self, alice, catalogue, scope, user};
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

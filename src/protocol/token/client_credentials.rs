@@ -39,8 +39,7 @@ fn invalid_scope(reason: Reason) -> TokenError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{catalogue, scope};
+    use crate::protocol::words::samples::{self, catalogue, scope};
 
     fn granted(requested: Option<&str>, allowed: &str) -> Result<String, (TokenErrorCode, Reason)> {
         let client = Client { scope: scope(allowed), ..samples::client() };

@@ -201,8 +201,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::words::client::GrantType;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{alice, catalogue, scope};
+    use crate::protocol::words::samples::{self, alice, catalogue, scope};
     use crate::protocol::words::user_scope::requested_scope;
 
     fn client() -> Client {

@@ -63,8 +63,7 @@ impl IdToken<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::NOW;
+    use crate::protocol::words::samples::{self, NOW};
 
     fn id_token<'a>(client_id: &'a ClientId, user: &'a SignIn) -> IdToken<'a> {
         IdToken {

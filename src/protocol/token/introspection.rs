@@ -69,8 +69,7 @@ pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{NOW, scope};
+    use crate::protocol::words::samples::{self, NOW, scope};
 
     const ISSUER: &str = "https://op.example";
     const ORDERS: &str = "https://orders.example.com/";

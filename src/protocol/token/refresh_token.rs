@@ -146,8 +146,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{NOW, scope};
+    use crate::protocol::words::samples::{self, NOW, scope};
     use crate::protocol::words::scope::ScopeKind;
 
     const ISSUER: &str = "https://op.example";

@@ -6,8 +6,7 @@ use super::access_token::AccessToken;
 use super::claims;
 use crate::protocol::words::bearer::BearerFailure;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::liveness;
-use crate::protocol::words::liveness::LivenessFacts;
+use crate::protocol::words::liveness::{self, LivenessFacts};
 use crate::protocol::words::scope::{Catalogue, OPENID};
 use crate::protocol::words::user::User;
 
@@ -52,8 +51,7 @@ mod tests {
     use super::super::access_token::{Jti, StandsOn};
     use super::*;
     use crate::protocol::words::liveness::{GrantFacts, SessionFacts};
-    use crate::protocol::words::samples;
-    use crate::protocol::words::samples::{EPOCHS, NOW, catalogue, scope};
+    use crate::protocol::words::samples::{self, EPOCHS, NOW, catalogue, scope};
 
     fn facts() -> LivenessFacts {
         let expires_at = NOW.plus(Duration::from_secs(86_400));

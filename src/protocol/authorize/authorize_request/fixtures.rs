@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{AuthorizeError, AuthorizeRequest, validate};
-use crate::protocol::registration::provider;
-use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::registration::provider::{self, IdentityProvider};
 use crate::protocol::words::client::*;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;

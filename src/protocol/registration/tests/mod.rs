@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::words::client::*;
 use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::samples;
-use crate::protocol::words::samples::changed;
+use crate::protocol::words::samples::{self, changed};
 
 use super::client::from_json as client_from_json;
 use super::client_secret::SecretMaterial;

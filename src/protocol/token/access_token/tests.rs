@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::words::samples;
-use crate::protocol::words::samples::{EPOCHS, NOW, scope};
+use crate::protocol::words::samples::{self, EPOCHS, NOW, scope};
 
 const ISSUER: &str = "https://op.example";
 

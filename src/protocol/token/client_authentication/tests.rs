@@ -8,8 +8,7 @@ use super::super::client_secret::DigestAlgorithm;
 use super::*;
 use crate::protocol::keys::jwt;
 use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::samples;
-use crate::protocol::words::samples::NOW;
+use crate::protocol::words::samples::{self, NOW};
 use crate::protocol::words::secret::SecretBytes;
 
 fn basic(user_pass: &str) -> String {

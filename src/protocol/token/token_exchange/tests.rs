@@ -7,8 +7,7 @@ use super::*;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::samples;
-use crate::protocol::words::samples::scope;
+use crate::protocol::words::samples::{self, scope};
 use crate::protocol::words::session::SignIn;
 
 const ISSUER: &str = "https://op.example";
