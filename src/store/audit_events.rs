@@ -44,6 +44,11 @@ impl<'a> AuditEvent<'a> {
             ..AuditEvent::default()
         }
     }
+
+    /// The same, caused by that request.
+    pub fn by(self, source: IpAddr, request_id: &'a str) -> AuditEvent<'a> {
+        AuditEvent { source: Some(source), request_id: Some(request_id), ..self }
+    }
 }
 
 const INSERT: &str = "

@@ -12,11 +12,11 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
-use super::values::{column, sign_in, tenant_text};
+use super::values::{column, epochs, sign_in, tenant_text};
 use crate::protocol::device::device_code::{DeviceDecision, PollFacts};
-use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{ClientId, GrantId};
-use crate::protocol::words::instant::Instant;
+use crate::protocol::words::epochs::{Epochs, SessionEpochs};
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
@@ -207,10 +207,10 @@ pub struct PolledDevice {
 pub struct GrantedDevice {
     /// Who granted it.
     pub user: SignIn,
-    /// The scopes.
     pub scope: ScopeSet,
     /// Resources asked for.
     pub resources: Vec<String>,
+    pub epochs: Epochs,
 }
 
 /// The one statement of a poll: the row it leaves says whether it came too early, and until when the next one will.
@@ -222,7 +222,8 @@ SET polled_at = clock_timestamp(),
                          THEN least(poll_interval + 5, 86400) ELSE poll_interval END
 WHERE device_code_hash = ANY($1::bytea[]) AND client_id = $2::text
 RETURNING redeemed_by IS NOT NULL AS redeemed, expires_at <= clock_timestamp() AS expired, allowed, polled_early,
-          sub, NULL::text AS sid, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr";
+          sub, NULL::text AS sid, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr,
+          installation_epoch, client_epoch, user_epoch, consent_epoch";
 
 /// Polls as this client; somebody else's device counts as absent.
 pub fn poll(
@@ -253,22 +254,8 @@ fn granted(row: &Row) -> Result<GrantedDevice, StoreError> {
         user: sign_in(row)?,
         scope: column::<Vec<&str>>(row, "granted_scopes")?.into_iter().collect(),
         resources: column(row, "resources")?,
+        epochs: epochs(row)?,
     })
-}
-
-/// The grant that a redemption makes.
-#[derive(Clone, Copy, Debug)]
-pub struct NewDeviceGrant<'a> {
-    /// Drawn for it.
-    pub id: GrantId,
-    /// 16 random bytes of this redemption: tells its own commit from another's.
-    pub attempt: [u8; 16],
-    /// Who redeems.
-    pub client_id: &'a ClientId,
-    /// Whether it comes with refresh tokens.
-    pub offline: bool,
-    /// Its absolute end.
-    pub expires_at: Instant,
 }
 
 /// Of all that redeem at once one finds the row unspent; the others wait for it and then find it spent. The statement's own
@@ -328,7 +315,8 @@ pub enum DeviceRedemption {
 pub fn redeem(
     store: &Store,
     device_code_hashes: &[[u8; 32]],
-    new: &NewDeviceGrant<'_>,
+    new: &Grant,
+    attempt: [u8; 16],
     audit: &AuditEvent<'_>,
 ) -> Result<DeviceRedemption, StoreError> {
     let hashes = slices(device_code_hashes);
@@ -336,7 +324,7 @@ pub fn redeem(
     let events = ["device_code_redeemed", "grant_refused"].map(|event| AuditEvent { event, ..own.clone() });
     let client_id = new.client_id.as_str();
     let values: [&(dyn ToSql + Sync); 7] =
-        [&hashes, &client_id, &&new.attempt[..], &new.id.day, &&new.id.random[..], &new.expires_at, &new.offline];
+        [&hashes, &client_id, &&attempt[..], &new.id.day, &&new.id.random[..], &new.expires_at, &new.is_offline()];
     let rows =
         store.write_once_more(|connection| connection.audited(REDEEM, &values, &events, Together::Alternatives))?;
     let row = rows.into_iter().next();

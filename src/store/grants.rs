@@ -12,41 +12,11 @@ use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
-use super::values::{client_id, column, id, sign_in, tenant_text};
+use super::values::{client_id, column, epochs, id, sign_in, tenant_text};
 use crate::protocol::token::claims::ClaimNames;
-use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Subject};
-use crate::protocol::words::instant::{Day, Instant};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
-use crate::protocol::words::session::SignIn;
-
-/// A grant to be, as the code carried it.
-#[derive(Clone, Debug)]
-pub struct NewGrant {
-    /// Fixed when the code was sealed.
-    pub id: GrantId,
-    /// 16 random bytes of this redemption: tells its own commit from another's.
-    pub attempt: [u8; 16],
-    /// Who redeems.
-    pub client_id: ClientId,
-    /// For whom; of a browser session where `sid` is there.
-    pub sign_in: SignIn,
-    /// With `offline_access` it outlives its session.
-    pub scope: ScopeSet,
-    /// Authorized resources (RFC 8707).
-    pub resources: Vec<String>,
-    /// Claims asked for by name.
-    pub claims: ClaimNames,
-    /// Claims of its access tokens that an extension grant gave.
-    pub token_claims: Map<String, Value>,
-    /// What it stands on.
-    pub epochs: Epochs,
-    /// When the code was issued: a consent must not have lapsed since.
-    pub issued_at: Instant,
-    /// Its absolute end.
-    pub expires_at: Instant,
-}
+use crate::protocol::words::instant::Day;
 
 /// What became of a redemption.
 #[must_use]
@@ -108,8 +78,8 @@ FROM standing LEFT JOIN redeemed ON true";
 /// Redeems a code: at most one caller ever gets `Issued` for one grant id. When the connection breaks before the answer,
 /// the same attempt is made once more. The event's client, user and session are the statement's own, and so is its name,
 /// unless the grant begins without a code and brings one.
-pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
-    let row = enter(store, new, false, audit)?;
+pub fn redeem(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
+    let row = enter(store, new, attempt, false, audit)?;
     let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
     match (column(&row, "own")?, is_issued(&row)?) {
         (Some(true), true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
@@ -123,8 +93,13 @@ pub fn redeem(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<R
 
 /// Enters a grant that no code promised, under an id drawn for it just now. `None` when user, client or consent do not
 /// stand: then nothing may be issued. The event has the name it is given, unless nothing is issued.
-pub fn begin(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<Option<Box<UserRow>>, StoreError> {
-    let row = enter(store, new, false, audit)?;
+pub fn begin(
+    store: &Store,
+    new: &Grant,
+    attempt: [u8; 16],
+    audit: &AuditEvent<'_>,
+) -> Result<Option<Box<UserRow>>, StoreError> {
+    let row = enter(store, new, attempt, false, audit)?;
     if is_issued(&row)? { Ok(Some(Box::new(user(&row)?))) } else { Ok(None) }
 }
 
@@ -135,15 +110,15 @@ fn is_issued(row: &Row) -> Result<bool, StoreError> {
 /// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
 /// gave is revoked. The same statement as [`redeem`], so neither can slip past the other. `false` when there was nothing to
 /// spend or revoke any more, and so nothing told.
-pub fn burn(store: &Store, new: &NewGrant, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    Ok(column::<Option<bool>>(&enter(store, new, true, audit)?, "own")?.is_some())
+pub fn burn(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    Ok(column::<Option<bool>>(&enter(store, new, attempt, true, audit)?, "own")?.is_some())
 }
 
-fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
+fn enter(store: &Store, new: &Grant, attempt: [u8; 16], burn: bool, audit: &AuditEvent<'_>) -> Result<Row, StoreError> {
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() { &of_code[..] } else { &named[..] };
-    let sign_in = &new.sign_in;
+    let sign_in = &new.user;
     let session = sign_in.sid.as_ref().and_then(|sid| Some((sid.day()?, sid)));
     let own = AuditEvent {
         client_id: Some(&new.client_id),
@@ -156,7 +131,7 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
     let values: [&(dyn ToSql + Sync); 24] = [
         &new.id.day,
         &&new.id.random[..],
-        &&new.attempt[..],
+        &&attempt[..],
         &new.client_id.as_str(),
         &sign_in.subject.as_str(),
         &new.scope.iter().collect::<Vec<_>>(),
@@ -169,7 +144,7 @@ fn enter(store: &Store, new: &NewGrant, burn: bool, audit: &AuditEvent<'_>) -> R
         &sign_in.acr,
         &new.issued_at,
         &new.expires_at,
-        &new.scope.contains(OFFLINE_ACCESS),
+        &new.is_offline(),
         &Json(&new.claims),
         &sign_in.identity_provider,
         &burn,
@@ -229,10 +204,20 @@ pub fn revoke_replayed(
     rows.first().map_or(Ok(false), |row| column(row, "ended"))
 }
 
-const FIND: &str = "
-SELECT day, id, client_id, sub, scopes, resources, claims, token_claims, sid, tenant, identity_provider, auth_time, amr, acr, offline,
-       generation, issued_at, coalesce(used_at, moved_at, redeemed_at) AS last_used_at, expires_at, revoked_at
-FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
+/// What [`grant`] reads, of `grants g`.
+macro_rules! columns {
+    () => {
+        "
+SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
+       g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch,
+       g.consent_epoch, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
+       g.expires_at, g.revoked_at
+FROM grants g"
+    };
+}
+
+const FIND: &str =
+    concat!(columns!(), " WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)");
 
 /// Reads a grant of this client; somebody else's counts as absent.
 pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<Grant>, StoreError> {
@@ -250,11 +235,9 @@ fn find_of(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<O
     found.as_ref().map(grant).transpose()
 }
 
-const LIST_OFFLINE_OF_USER: &str = "
-SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
-       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at,
-       coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at
-FROM grants g
+const LIST_OFFLINE_OF_USER: &str = concat!(
+    columns!(),
+    "
 JOIN installation i ON i.epoch = g.installation_epoch
 JOIN users u ON u.sub = g.sub AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.epoch = g.client_epoch
@@ -262,7 +245,8 @@ LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
 WHERE g.offline AND g.sub = $1::text
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND coalesce(k.epoch, 0) = g.consent_epoch
-ORDER BY g.issued_at DESC LIMIT $2::int8";
+ORDER BY g.issued_at DESC LIMIT $2::int8"
+);
 
 /// Grants of one user that outlive their sessions and live, the latest first, at most `limit`. Whether they were left unused
 /// for too long is for the core to judge.
@@ -271,11 +255,9 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
     rows.iter().map(grant).collect()
 }
 
-const LIST: &str = "
-SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
-       g.identity_provider, g.auth_time, g.amr, g.acr, g.offline, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
-       g.expires_at, g.revoked_at
-FROM grants g
+const LIST: &str = concat!(
+    columns!(),
+    "
 JOIN installation i ON i.epoch = g.installation_epoch
 JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
@@ -286,7 +268,8 @@ WHERE (g.day, g.id) > ($1::int4, $2::bytea)
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
   AND coalesce(k.epoch, 0) = g.consent_epoch
-ORDER BY g.day, g.id LIMIT $5::int8";
+ORDER BY g.day, g.id LIMIT $5::int8"
+);
 
 /// Grants that live, by id, at most `limit` behind `after`; of one user, of one client, or all.
 pub fn list(
@@ -313,7 +296,7 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         resources: column(row, "resources")?,
         claims: column::<Json<ClaimNames>>(row, "claims")?.0,
         token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
-        offline: column(row, "offline")?,
+        epochs: epochs(row)?,
         generation: column(row, "generation")?,
         issued_at: column(row, "issued_at")?,
         last_used_at: column(row, "last_used_at")?,

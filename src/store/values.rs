@@ -7,6 +7,7 @@ use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use super::error::StoreError;
+use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::session::SignIn;
@@ -56,6 +57,15 @@ impl ToSql for Day {
 /// Reads a column, naming it when it does not fit.
 pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T, StoreError> {
     row.try_get(name).map_err(|_| StoreError::Corrupt(format!("column {name}")))
+}
+
+pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
+    Ok(Epochs {
+        installation: column(row, "installation_epoch")?,
+        client: column(row, "client_epoch")?,
+        user: column(row, "user_epoch")?,
+        consent: column(row, "consent_epoch")?,
+    })
 }
 
 pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16], StoreError> {

@@ -8,20 +8,24 @@ use gatepost::protocol::token::claims::ClaimNames;
 use gatepost::protocol::token::refresh_token::RefreshHandle;
 use gatepost::protocol::words::client::RefreshTokenUsage;
 use gatepost::protocol::words::epochs::{Epochs, SessionEpochs};
+use gatepost::protocol::words::grant::Grant;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::words::instant::Day;
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::SignIn;
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice, NewDeviceGrant};
+use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice};
 use gatepost::store::grant_refresh::{self, NewRefresh, Refreshed};
-use gatepost::store::grants::{self, NewGrant, Redemption};
+use gatepost::store::grants::{self, Redemption};
 use gatepost::store::sessions::{self, SessionRow};
 use gatepost::store::users::{self, NewUser};
 use gatepost::store::{Store, StoreError, clients, consents};
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
+
+/// Of one redemption, also when it is sent again.
+const ATTEMPT: [u8; 16] = [7; 16];
 
 /// A client, a user who signed in a second ago, and the store.
 struct Scene {
@@ -83,35 +87,37 @@ fn epochs(store: &Store) -> (SessionEpochs, Epochs) {
 
 impl Scene {
     /// A grant as a code issued now would carry it.
-    fn grant(&self) -> NewGrant {
+    fn grant(&self) -> Grant {
         let now = self.database.now();
         let expires_at = now.plus(Duration::from_secs(30 * 86_400));
-        NewGrant {
+        let sign_in = SignIn {
+            subject: alice(),
+            sid: Some(self.sid.clone()),
+            tenant: None,
+            identity_provider: None,
+            auth_time: now,
+            amr: vec![String::from("pwd")],
+            acr: String::from("1"),
+        };
+        Grant {
             id: GrantId { day: expires_at.day(), random: random::bytes() },
-            attempt: random::bytes(),
             client_id: client_id(),
-            sign_in: SignIn {
-                subject: alice(),
-                sid: Some(self.sid.clone()),
-                tenant: None,
-                identity_provider: None,
-                auth_time: now,
-                amr: vec![String::from("pwd")],
-                acr: String::from("1"),
-            },
+            user: sign_in,
             scope: ScopeSet::parse("openid").unwrap(),
             resources: Vec::new(),
             claims: ClaimNames::default(),
             token_claims: serde_json::Map::new(),
             epochs: epochs(&self.store).1,
+            generation: 0,
             issued_at: now,
+            last_used_at: now,
             expires_at,
+            revoked_at: None,
         }
     }
 
-    fn redeem(&self, grant: &NewGrant) -> Redemption {
-        let fresh = NewGrant { attempt: random::bytes(), ..grant.clone() };
-        grants::redeem(&self.store, &fresh, &AuditEvent::default()).unwrap()
+    fn redeem(&self, grant: &Grant) -> Redemption {
+        grants::redeem(&self.store, grant, random::bytes(), &AuditEvent::default()).unwrap()
     }
 
     /// Rows and those among them that still live.
@@ -181,11 +187,11 @@ fn a_second_redemption_revokes_what_the_first_gave() {
 fn the_same_attempt_twice_is_one_redemption() {
     let scene = scene();
     let grant = scene.grant();
-    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
-    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()));
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()));
     assert_eq!((scene.rows(), scene.events("code_redeemed")), ((1, 1), 1));
     assert_eq!(scene.redeem(&grant), Redemption::Replayed);
-    assert_eq!(grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap(), Redemption::Replayed);
+    assert_eq!(grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap(), Redemption::Replayed);
     assert_eq!((scene.events("code_redeemed"), scene.events("code_replayed")), (1, 1));
 }
 
@@ -194,10 +200,10 @@ fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
     let scene = scene();
     let without_session = || {
         let grant = scene.grant();
-        NewGrant { sign_in: SignIn { sid: None, ..grant.sign_in.clone() }, ..grant }
+        Grant { user: SignIn { sid: None, ..grant.user.clone() }, ..grant }
     };
     let grant = without_session();
-    let begin = |grant: &NewGrant| grants::begin(&scene.store, grant, &named("password_granted")).unwrap();
+    let begin = |grant: &Grant| grants::begin(&scene.store, grant, ATTEMPT, &named("password_granted")).unwrap();
     assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
     assert!(begin(&grant).is_some(), "the same attempt, after its answer was lost");
     assert_eq!((scene.rows(), scene.events("password_granted")), ((1, 1), 1));
@@ -223,7 +229,7 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
     assert_eq!(device_authorizations::insert(&scene.store, &new).unwrap(), Entered::Waiting);
     let again = NewDevice { device_code_hash: random::bytes(), ..new.clone() };
     assert_eq!(device_authorizations::insert(&scene.store, &again).unwrap(), Entered::CodeTaken);
-    let user = SignIn { sid: None, ..scene.grant().sign_in };
+    let user = SignIn { sid: None, ..scene.grant().user };
     let decision = NewDecision {
         decision: DeviceDecision::Allowed,
         user: &user,
@@ -241,14 +247,11 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
 fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
     let scene = scene();
     let hash = allowed_device(&scene);
-    let client_id = client_id();
-    let new = || {
-        let NewGrant { id, attempt, expires_at, .. } = scene.grant();
-        NewDeviceGrant { id, attempt, client_id: &client_id, offline: false, expires_at }
-    };
-    let redeem = |new: &NewDeviceGrant<'_>| {
+    let new = || (scene.grant(), random::bytes());
+    let redeem = |(grant, attempt): &(Grant, [u8; 16])| {
         // Under whichever line of the master secret it was entered.
-        match device_authorizations::redeem(&scene.store, &[[0; 32], hash], new, &AuditEvent::default()).unwrap() {
+        let (hashes, event) = ([[0; 32], hash], AuditEvent::default());
+        match device_authorizations::redeem(&scene.store, &hashes, grant, *attempt, &event).unwrap() {
             DeviceRedemption::Issued(user) => Some(user.sub),
             DeviceRedemption::Spent => None,
             DeviceRedemption::NoLongerStands => panic!("nothing was withdrawn"),
@@ -263,8 +266,8 @@ fn the_same_attempt_twice_redeems_a_device_once_and_another_never() {
 #[test]
 fn the_same_attempt_twice_is_one_refresh() {
     let scene = scene();
-    let grant = NewGrant { scope: ScopeSet::parse("openid offline_access").unwrap(), ..scene.grant() };
-    assert!(is_issued(&grants::redeem(&scene.store, &grant, &AuditEvent::default()).unwrap()));
+    let grant = Grant { scope: ScopeSet::parse("openid offline_access").unwrap(), ..scene.grant() };
+    assert!(is_issued(&grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default()).unwrap()));
     let handle = RefreshHandle { grant: grant.id, generation: 0 };
     let client_id = client_id();
     let new = |usage| NewRefresh {
@@ -288,11 +291,10 @@ fn the_same_attempt_twice_is_one_refresh() {
 fn a_burnt_code_is_never_redeemed() {
     let scene = scene();
     let grant = scene.grant();
-    assert!(grants::burn(&scene.store, &grant, &AuditEvent::default()).unwrap());
+    assert!(grants::burn(&scene.store, &grant, random::bytes(), &AuditEvent::default()).unwrap());
     assert_eq!(scene.rows(), (1, 0));
     assert_eq!(scene.redeem(&grant), Redemption::ReplayedAgain);
-    let again = NewGrant { attempt: random::bytes(), ..grant };
-    assert!(!grants::burn(&scene.store, &again, &AuditEvent::default()).unwrap());
+    assert!(!grants::burn(&scene.store, &grant, random::bytes(), &AuditEvent::default()).unwrap());
     assert_eq!((scene.events("code_refused"), scene.events("code_replayed")), (1, 0));
 }
 
@@ -301,8 +303,7 @@ fn burning_a_redeemed_code_revokes_what_it_gave() {
     let scene = scene();
     let grant = scene.grant();
     assert!(is_issued(&scene.redeem(&grant)));
-    let burning = NewGrant { attempt: random::bytes(), ..grant };
-    assert!(grants::burn(&scene.store, &burning, &AuditEvent::default()).unwrap());
+    assert!(grants::burn(&scene.store, &grant, random::bytes(), &AuditEvent::default()).unwrap());
     assert_eq!((scene.rows(), scene.events("code_replayed")), ((1, 0), 1));
 }
 
@@ -400,7 +401,7 @@ fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
 #[test]
 fn a_redemption_is_one_transaction() {
     let scene = scene();
-    assert!(is_issued(&grants::redeem(&scene.store, &scene.grant(), &named("code_redeemed")).unwrap()));
+    assert!(is_issued(&grants::redeem(&scene.store, &scene.grant(), ATTEMPT, &named("code_redeemed")).unwrap()));
     let told = "audit_events WHERE event = 'code_redeemed'";
     assert_eq!((scene.database.count("grants"), scene.database.count(told)), (1, 1));
     let transactions = format!("(SELECT xmin::text FROM grants UNION SELECT xmin::text FROM {told}) transactions");
@@ -412,6 +413,6 @@ fn an_unmigrated_installation_is_an_error_not_an_issue() {
     let scene = scene();
     let grant = scene.grant();
     scene.database.run("DELETE FROM installation");
-    let answer = grants::redeem(&scene.store, &grant, &AuditEvent::default());
+    let answer = grants::redeem(&scene.store, &grant, ATTEMPT, &AuditEvent::default());
     assert!(matches!(answer, Err(StoreError::Corrupt(_))), "{answer:?}");
 }

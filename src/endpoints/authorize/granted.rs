@@ -18,9 +18,9 @@ use crate::protocol::token::audience::narrow;
 use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::errors::AuthorizeErrorCode;
-use crate::protocol::words::identifiers::GrantId;
+use crate::protocol::words::grant::Grant;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 use crate::registry::RegisteredClient;
 use crate::store::session_clients;
@@ -108,28 +108,17 @@ impl Granted<'_> {
     fn authorization_code(&self, sign_in: &SignIn, claims: &ClaimNames, now: Instant) -> AuthorizationCode {
         let Granted { client, path, scope, epochs, .. } = *self;
         let (request, lifetimes) = (&self.visit.request, &client.client.lifetimes);
-        let expires_at = now.plus(lifetimes.authorization_code);
-        // Fixed now, because the grant's id carries the day of its end: what hangs on a session alone needs no more than
-        // one access token's life after the last moment of redemption.
-        let grant_expires_at = match scope.contains(OFFLINE_ACCESS) {
-            true => now.plus(lifetimes.refresh_token),
-            false => expires_at.plus(lifetimes.access_token),
-        };
+        let (random, scope) = (random::bytes(), scope.clone());
+        // Its end is fixed now, because the grant's id carries the day of it.
+        let grant =
+            Grant::given(random, &client.client, sign_in.clone(), scope, epochs, now, lifetimes.authorization_code);
         AuthorizationCode {
-            grant: GrantId { day: grant_expires_at.day(), random: random::bytes() },
-            client_id: client.client.client_id.clone(),
+            grant: Grant { resources: request.resources.clone(), claims: claims.clone(), ..grant },
             redirect_uri_hash: redirect_uri_hash(path.to.uri()),
             challenge: request.code_challenge.as_ref().map(|challenge| challenge.digest()),
             nonce: request.nonce.clone(),
-            scope: scope.clone(),
-            resources: request.resources.clone(),
-            claims: claims.clone(),
-            user: sign_in.clone(),
-            epochs,
             response_type: request.response_type,
-            issued_at: now,
-            expires_at,
-            grant_expires_at,
+            expires_at: now.plus(lifetimes.authorization_code),
         }
     }
 }

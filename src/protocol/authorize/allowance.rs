@@ -36,7 +36,7 @@ impl Allowance {
 
     /// For as long as its refresh token can be used; `None` when that is over.
     pub fn of_grant(grant: &Grant, client: &Client, now: Instant) -> Option<Allowance> {
-        let stands = grant.offline && grant.revoked_at.is_none() && now < refresh_token::ends_at(grant, client);
+        let stands = grant.is_offline() && grant.revoked_at.is_none() && now < refresh_token::ends_at(grant, client);
         stands.then(|| Allowance {
             client_id: client.client_id.clone(),
             scope: grant.scope.clone(),
@@ -78,21 +78,7 @@ mod tests {
     }
 
     fn grant() -> Grant {
-        Grant {
-            id: samples::grant(),
-            client_id: samples::client().client_id,
-            user: samples::sign_in(),
-            scope: scope("openid offline_access"),
-            resources: Vec::new(),
-            claims: samples::claim_names(),
-            token_claims: serde_json::Map::new(),
-            offline: true,
-            generation: 0,
-            issued_at: NOW,
-            last_used_at: NOW,
-            expires_at: NOW.plus(HOUR * 24 * 30),
-            revoked_at: None,
-        }
+        samples::given("openid offline_access")
     }
 
     #[test]
@@ -113,7 +99,7 @@ mod tests {
         let counts = |grant: &Grant, now| Allowance::of_grant(grant, &samples::client(), now).is_some();
         assert!(counts(&grant(), NOW));
         assert!(!counts(&Grant { revoked_at: Some(NOW), ..grant() }, NOW));
-        assert!(!counts(&Grant { offline: false, ..grant() }, NOW));
+        assert!(!counts(&samples::given("openid"), NOW));
         assert!(!counts(&Grant { expires_at: NOW, ..grant() }, NOW));
         let idle = samples::client().lifetimes.refresh_token_idle;
         assert!(!counts(&grant(), NOW.plus(idle)));

@@ -7,17 +7,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::pkce::{self, CodeChallengeDigest};
-use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
 use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::grant::Grant;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{Catalogue, ScopeSet};
-use crate::protocol::words::session::SignIn;
+use crate::protocol::words::scope::Catalogue;
 
 /// How long after its issue a code that comes again still ends what its first redemption gave.
 const REPLAY_WATCH: Duration = Duration::from_secs(600);
@@ -25,34 +22,18 @@ const REPLAY_WATCH: Duration = Duration::from_secs(600);
 /// Everything the authorization endpoint decided, for the token endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
-    /// The grant that its redemption will create; its day is that of `grant_expires_at`.
-    pub grant: GrantId,
-    /// Whom it was issued to.
-    pub client_id: ClientId,
+    /// The grant that its redemption will enter.
+    pub grant: Grant,
     /// SHA-256 of the authorization request's redirect_uri; see [`redirect_uri_hash`].
     pub redirect_uri_hash: [u8; 32],
     /// The PKCE challenge, where one was sent.
     pub challenge: Option<CodeChallengeDigest>,
     /// `nonce`, for the id_token.
     pub nonce: Option<String>,
-    /// The granted scope.
-    pub scope: ScopeSet,
-    /// `resource` (RFC 8707); empty when the request named none.
-    pub resources: Vec<String>,
-    /// Names of claims asked for by the `claims` parameter.
-    pub claims: ClaimNames,
-    /// Who signed in, and how.
-    pub user: SignIn,
-    /// What it stands on.
-    pub epochs: Epochs,
     /// What the authorization request asked for.
     pub response_type: ResponseType,
-    /// When it was sealed.
-    pub issued_at: Instant,
     /// From here on it is expired.
     pub expires_at: Instant,
-    /// The absolute expiry of the grant.
-    pub grant_expires_at: Instant,
 }
 
 /// What to do with an attempt to redeem a code. Replay is found out by the statement that enacts this.
@@ -76,7 +57,7 @@ pub fn redeem(
     (client, catalogue): (&Client, &Catalogue),
     now: Instant,
 ) -> Redemption {
-    if code.client_id != client.client_id {
+    if code.grant.client_id != client.client_id {
         return Redemption::Reject(Reason::CodeOfAnotherClient);
     }
     if now >= code.expires_at {
@@ -100,7 +81,7 @@ pub fn redirect_uri_hash(redirect_uri: &str) -> [u8; 32] {
 }
 
 fn judge_expired(code: &AuthorizationCode, now: Instant) -> Redemption {
-    if now < code.issued_at.plus(REPLAY_WATCH) {
+    if now < code.grant.issued_at.plus(REPLAY_WATCH) {
         Redemption::ReplayOnly(Reason::CodeExpired)
     } else {
         Redemption::Reject(Reason::CodeExpired)
@@ -118,12 +99,13 @@ fn verify_challenge(challenge: Option<&CodeChallengeDigest>, verifier: &Presente
 }
 
 fn is_still_allowed(code: &AuthorizationCode, client: &Client, catalogue: &Catalogue) -> bool {
-    code.scope.is_within(&client.scope) && tenant_stands(code.user.tenant.as_ref(), client, catalogue)
+    code.grant.scope.is_within(&client.scope) && tenant_stands(code.grant.user.tenant.as_ref(), client, catalogue)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::words::identifiers::ClientId;
     use crate::protocol::words::identifiers::TenantName;
     use crate::protocol::words::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code, scope};
     use crate::protocol::words::secret::SecretText;

@@ -260,7 +260,7 @@ fn seconds(value: &Value) -> Option<Instant> {
 }
 
 /// Under the seal no byte says what comes next, which JSON would have to be told: claims lie there as text.
-mod json_text {
+pub(crate) mod json_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use serde_json::{Map, Value};
 

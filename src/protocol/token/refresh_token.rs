@@ -105,7 +105,7 @@ pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: 
 /// Whether the token is one of a grant of this client that lives.
 fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
     // A generation ahead of the row: the database was restored from before it.
-    if grant.client_id != client.client_id || !grant.offline || handle.generation > grant.generation {
+    if grant.client_id != client.client_id || !grant.is_offline() || handle.generation > grant.generation {
         return Err(Reason::UnknownRefreshToken);
     }
     if grant.revoked_at.is_some() { Err(Reason::GrantRevoked) } else { Ok(()) }
@@ -155,19 +155,9 @@ mod tests {
 
     fn grant() -> Grant {
         Grant {
-            id: samples::grant(),
-            client_id: samples::client().client_id,
-            user: samples::sign_in(),
-            scope: scope("openid offline_access orders.read stock"),
-            resources: Vec::new(),
-            claims: samples::claim_names(),
-            token_claims: serde_json::Map::new(),
-            offline: true,
             generation: 3,
-            issued_at: NOW,
             last_used_at: NOW.plus(HOUR),
-            expires_at: NOW.plus(HOUR * 24 * 30),
-            revoked_at: None,
+            ..samples::given("openid offline_access orders.read stock")
         }
     }
 
@@ -225,7 +215,7 @@ mod tests {
     #[test]
     fn neither_a_narrowed_registration_nor_the_end_hides_a_replay() {
         let invalid = |reason| TokenError::new(TokenErrorCode::InvalidGrant, reason);
-        let beyond = Grant { scope: scope("openid phone"), ..grant() };
+        let beyond = Grant { scope: scope("openid offline_access phone"), ..grant() };
         let gone = invalid(Reason::GrantNoLongerStands);
         let now = NOW.plus(HOUR);
         assert_eq!(verdict(&beyond, 2, &request(None, &[]), now), RefreshVerdict::OldToken(Err(gone.clone())));
@@ -262,9 +252,9 @@ mod tests {
         let now = NOW.plus(HOUR);
         let of_other = Grant { client_id: crate::protocol::words::identifiers::ClientId::new("other"), ..grant() };
         assert_eq!(refused(&of_other, 3, now), Reason::UnknownRefreshToken);
-        assert_eq!(refused(&Grant { offline: false, ..grant() }, 3, now), Reason::UnknownRefreshToken);
+        assert_eq!(refused(&Grant { scope: scope("openid"), ..grant() }, 3, now), Reason::UnknownRefreshToken);
         assert_eq!(refused(&Grant { revoked_at: Some(NOW), ..grant() }, 3, now), Reason::GrantRevoked);
-        assert_eq!(refused(&Grant { scope: scope("openid phone"), ..grant() }, 3, now), Reason::GrantNoLongerStands);
+        assert_eq!(refused(&Grant { scope: scope("openid offline_access phone"), ..grant() }, 3, now), Reason::GrantNoLongerStands);
         let mut client = samples::client();
         client.tenants = Some([crate::protocol::words::identifiers::TenantName::new("other")].into());
         let handle = RefreshHandle { grant: grant().id, generation: 3 };

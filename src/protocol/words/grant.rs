@@ -1,22 +1,25 @@
-//! A grant: what a user allowed a client at one sign-in, as its row remembers it.
+//! A grant: what a user allowed a client at one sign-in. Until it is redeemed it lies in the code that promises it; from
+//! then on its row remembers it.
 
-use super::identifiers::{ClientId, GrantId};
-use super::instant::Instant;
-use super::scope::ScopeSet;
-use super::session::SignIn;
-use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn};
-use crate::protocol::token::claims::ClaimNames;
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One grant's row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use super::client::Client;
+use super::epochs::Epochs;
+use super::identifiers::{ClientId, GrantId};
+use super::instant::Instant;
+use super::scope::{OFFLINE_ACCESS, ScopeSet};
+use super::session::SignIn;
+use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn, json_text};
+use crate::protocol::token::claims::ClaimNames;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Its name.
+    /// Its day is that of `expires_at`.
     pub id: GrantId,
-    /// Whose it is.
     pub client_id: ClientId,
-    /// Who signed in, and how.
     pub user: SignIn,
     /// What was granted; narrower answers do not change it.
     pub scope: ScopeSet,
@@ -25,9 +28,9 @@ pub struct Grant {
     /// Names of claims asked for by the `claims` parameter.
     pub claims: ClaimNames,
     /// Claims of its access tokens that an extension grant gave.
+    #[serde(with = "json_text")]
     pub token_claims: Map<String, Value>,
-    /// `offline_access` was granted: it outlives its session.
-    pub offline: bool,
+    pub epochs: Epochs,
     /// How often its refresh token has moved on.
     pub generation: i32,
     /// When the authorization was given.
@@ -41,6 +44,43 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// A grant given now, that waits `redeemable` long to be redeemed. It ends for good with its refresh tokens, or
+    /// without any with the one access token of its last moment.
+    pub fn given(
+        random: [u8; 16],
+        client: &Client,
+        user: SignIn,
+        scope: ScopeSet,
+        epochs: Epochs,
+        now: Instant,
+        redeemable: Duration,
+    ) -> Grant {
+        let expires_at = match scope.contains(OFFLINE_ACCESS) {
+            true => now.plus(client.lifetimes.refresh_token),
+            false => now.plus(redeemable).plus(client.lifetimes.access_token),
+        };
+        Grant {
+            id: GrantId { day: expires_at.day(), random },
+            client_id: client.client_id.clone(),
+            user,
+            scope,
+            resources: Vec::new(),
+            claims: ClaimNames::default(),
+            token_claims: Map::new(),
+            epochs,
+            generation: 0,
+            issued_at: now,
+            last_used_at: now,
+            expires_at,
+            revoked_at: None,
+        }
+    }
+
+    /// With `offline_access` it outlives its session.
+    pub fn is_offline(&self) -> bool {
+        self.scope.contains(OFFLINE_ACCESS)
+    }
+
     /// An access token that would stand exactly as long as the grant does: for all of it, issued and ending with it.
     pub fn as_access_token(&self) -> AccessToken {
         AccessToken {

@@ -1,5 +1,6 @@
 //! One registered client, user and catalogue that the tests of the core vary.
 
+use crate::protocol::words::grant::Grant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -242,21 +243,27 @@ pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 /// `redirect_uri` of [`authorization_code`].
 pub(crate) const REDIRECT_URI: &str = "https://shop.example.com/cb";
 
+/// A grant of that scope, given now.
+pub(crate) fn given(names: &str) -> Grant {
+    Grant {
+        id: grant(),
+        claims: claim_names(),
+        expires_at: NOW.plus(Duration::from_secs(2_592_000)),
+        ..Grant::given([9; 16], &client(), sign_in(), scope(names), EPOCHS, NOW, Duration::ZERO)
+    }
+}
+
 pub(crate) fn authorization_code() -> AuthorizationCode {
     AuthorizationCode {
-        grant: grant(),
-        client_id: ClientId::new("web"),
+        grant: Grant {
+            scope: scope("openid profile orders.read"),
+            resources: vec![String::from("https://orders.example.com/")],
+            ..given("openid")
+        },
         redirect_uri_hash: redirect_uri_hash(REDIRECT_URI),
         challenge: Some(CodeChallenge::parse(VERIFIER, CodeChallengeMethod::Plain).unwrap().digest()),
         nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
-        scope: scope("openid profile orders.read"),
-        resources: vec![String::from("https://orders.example.com/")],
-        claims: claim_names(),
-        user: sign_in(),
-        epochs: EPOCHS,
         response_type: ResponseType::CODE,
-        issued_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(60)),
-        grant_expires_at: NOW.plus(Duration::from_secs(2_592_000)),
     }
 }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::acr_values::SIGNED_IN;
 use super::identifiers::{Sid, Subject, TenantName};
 use super::instant::Instant;
+use super::user::User;
 
 /// The identity provider's name of the password login.
 pub const LOCAL: &str = "local";
@@ -25,6 +27,21 @@ pub struct SignIn {
     /// RFC 8176
     pub amr: Vec<String>,
     pub acr: String,
+}
+
+impl SignIn {
+    /// Of a user whom no browser session speaks for.
+    pub fn without_session(user: &User, amr: Vec<String>, auth_time: Instant) -> SignIn {
+        SignIn {
+            subject: user.subject.clone(),
+            sid: None,
+            tenant: user.tenant.clone(),
+            identity_provider: None,
+            auth_time,
+            amr,
+            acr: String::from(SIGNED_IN),
+        }
+    }
 }
 
 /// Someone signed in with this browser.

@@ -1,7 +1,7 @@
 //! `grant_type=client_credentials` (RFC 6749 §4.4): a client speaks for itself. Nothing is written.
 
 use super::GrantContext;
-use super::issue::{self, Issue};
+use super::issue::{self, Additions, Issue};
 use crate::app::failure::Failure;
 use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::narrow;
@@ -22,5 +22,5 @@ pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> 
     let narrowed = narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
     let stands_on = StandsOn::Client { installation: client.installation_epoch, client: client.epoch };
     let issue = Issue { client: &client.client, scope: &scope, user: None, stands_on, now };
-    issue::tokens(app, &snapshot, narrowed, &issue)
+    issue::tokens(app, &snapshot, narrowed, &issue, Additions::default())
 }

@@ -5,30 +5,30 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::issue::{self, Additions, Issue, IssueGrant, IssueUser};
-use super::{GrantContext, jwt_bearer, sql_function, token_exchange, user_grant};
+use super::issue::{self, Additions, Issue, IssueUser};
+use super::{GrantContext, invalid_grant, jwt_bearer, sql_function, token_exchange};
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
+use crate::keys::random;
 use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::{Narrowed, narrow};
-use crate::protocol::token::claims::ClaimNames;
-use crate::protocol::token::extension_grant::{Answer, Circumstances, Granted, Proposal, Refusal, Verdict, judge};
+use crate::protocol::token::extension_grant::{Answer, Circumstances, Granted, Refusal, Verdict, judge};
 use crate::protocol::token::refresh_token;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::token::token_response::TokenResponse;
-use crate::protocol::words::acr_values::{SIGNED_IN, settle_tenant};
+use crate::protocol::words::acr_values::settle_tenant;
 use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
-use crate::protocol::words::identifiers::{ClientId, TenantName};
+use crate::protocol::words::errors::TokenErrorCode;
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 use crate::protocol::words::user::User;
 use crate::protocol::words::user_scope::requested_scope;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
-use crate::store::grants::{self, NewGrant};
+use crate::store::grants;
 use crate::store::users;
 
 /// Extension grants of the standards, in the one table.
@@ -47,14 +47,37 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     let words = request.parameter("acr_values").unwrap_or_default().split(' ');
     let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
     let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue).map_err(Failure::bad_request)?;
-    match handler(context, request)(context, request)? {
-        Answer::Refuse(refusal) => Err(refused(context, refusal)),
-        Answer::Exchange(exchanged) => token_exchange::issue(context, &snapshot, *exchanged),
-        Answer::Propose(proposal) => {
-            let (proposal, asked) = (&*proposal, &asked);
-            issue_proposed(context, &snapshot, request, &Proposed { proposal, asked, tenant: tenant.as_ref() })
+    let proposal = match handler(context, request)(context, request)? {
+        Answer::Refuse(refusal) => return Err(refused(context, refusal)),
+        Answer::Exchange(exchanged) => return token_exchange::issue(context, &snapshot, *exchanged),
+        Answer::Propose(proposal) => *proposal,
+    };
+    let find = |subject| users::find_for_client(&app.store, subject, &client.client.client_id);
+    let found = proposal.subject.as_ref().map(find).transpose()?.flatten();
+    let user = found.as_ref().map(|found| found.user.to_core());
+    let circumstances = Circumstances {
+        client: &client.client,
+        catalogue: &snapshot.catalogue,
+        requested: request.scope.as_ref(),
+        asked: &asked,
+        tenant: tenant.as_ref(),
+        user: user.as_ref(),
+    };
+    let granted = match judge(&proposal, &circumstances) {
+        Verdict::Issue(granted) => granted,
+        Verdict::Refuse(error) => return Err(refused(context, Refusal::of(error))),
+        Verdict::Faulty(fault) => {
+            return Err(Failure::Internal(format!("extension grant {}: {fault}", request.grant_type)));
         }
+    };
+    if !granted.left_out.is_empty() {
+        let names = granted.left_out.join(", ");
+        log::warn!("extension grant {}: not its to give: {}", request.grant_type, names.escape_debug());
     }
+    let narrowed = narrow(&granted.scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
+    let epochs = proposal.epochs.or_else(|| found.map(|found| found.epochs(client.epoch)));
+    let user = user.as_ref().zip(epochs);
+    issue_granted(context, &snapshot, (granted, narrowed), request, user, proposal.amr)
 }
 
 /// Names in the tables go before registered ones, which `apply` refuses to give them.
@@ -90,121 +113,45 @@ fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
     (context.client.client.client_id.clone(), Source::of(context.request.source))
 }
 
-/// A proposal and what it was made to.
-struct Proposed<'a> {
-    proposal: &'a Proposal,
-    asked: &'a ScopeSet,
-    tenant: Option<&'a TenantName>,
-}
-
-fn issue_proposed(
-    context: GrantContext<'_>,
-    snapshot: &Snapshot,
-    request: &ExtensionRequest,
-    proposed: &Proposed<'_>,
-) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, .. } = context;
-    let subject = proposed.proposal.subject.as_ref();
-    let find = |subject| users::find_for_client(&app.store, subject, &client.client.client_id);
-    let found = subject.map(find).transpose()?.flatten();
-    let user = found.as_ref().map(|found| found.user.to_core());
-    let epochs = proposed.proposal.epochs.or_else(|| found.map(|found| found.epochs(client.epoch)));
-    let verdict = judge(
-        proposed.proposal,
-        &Circumstances {
-            client: &client.client,
-            catalogue: &snapshot.catalogue,
-            requested: request.scope.as_ref(),
-            asked: proposed.asked,
-            tenant: proposed.tenant,
-            user: user.as_ref(),
-        },
-    );
-    match verdict {
-        Verdict::Issue(granted) => {
-            note_left_out(&request.grant_type, &granted);
-            let narrowed = narrow(&granted.scope, &request.resources, &[], &snapshot.catalogue, app.issuer())?;
-            let user = user.as_ref().zip(epochs).map(|(user, epochs)| ForUser {
-                user,
-                sign_in: sign_in(context, proposed, user),
-                epochs,
-            });
-            issue_granted(context, snapshot, (granted, narrowed), request, user.as_ref())
-        }
-        Verdict::Refuse(error) => Err(refused(context, Refusal::of(error))),
-        Verdict::Faulty(fault) => Err(Failure::Internal(format!("extension grant {}: {fault}", request.grant_type))),
-    }
-}
-
-fn note_left_out(grant_type: &str, granted: &Granted) {
-    if !granted.left_out.is_empty() {
-        let names = granted.left_out.join(", ");
-        log::warn!("extension grant {grant_type}: not its to give: {}", names.escape_debug());
-    }
-}
-
-fn sign_in(context: GrantContext<'_>, proposed: &Proposed<'_>, user: &User) -> SignIn {
-    SignIn {
-        subject: user.subject.clone(),
-        sid: None,
-        tenant: user.tenant.clone(),
-        identity_provider: None,
-        auth_time: context.now,
-        amr: proposed.proposal.amr.clone(),
-        acr: String::from(SIGNED_IN),
-    }
-}
-
-struct ForUser<'a> {
-    user: &'a User,
-    sign_in: SignIn,
-    epochs: Epochs,
-}
-
+/// Only what can be refreshed needs a row: everything else of the answer says itself what it stands on.
 fn issue_granted(
     context: GrantContext<'_>,
     snapshot: &Snapshot,
     (granted, narrowed): (Granted, Narrowed),
     request: &ExtensionRequest,
-    user: Option<&ForUser<'_>>,
+    user: Option<(&User, Epochs)>,
+    amr: Vec<String>,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, now, .. } = context;
-    let is_offline = refresh_token::is_issued(&granted.scope, &client.client);
-    let grant = match user {
-        Some(user) if is_offline => Some(begin_grant(context, &granted, request, user)?),
-        Some(_) | None => None,
+    let GrantContext { app, client: registered, now, .. } = context;
+    let client = &registered.client;
+    let client_alone = StandsOn::Client { installation: registered.installation_epoch, client: registered.epoch };
+    let (stands_on, given) = match user {
+        None => (client_alone, None),
+        Some((user, epochs)) => {
+            let sign_in = SignIn::without_session(user, amr, now);
+            let scope = granted.scope.clone();
+            let grant = Grant::given(random::bytes(), client, sign_in, scope, epochs, now, Duration::ZERO);
+            let resources = request.resources.clone();
+            (StandsOn::User(epochs), Some(Grant { resources, token_claims: granted.claims.clone(), ..grant }))
+        }
     };
-    let claims = ClaimNames::default();
-    let stands_on = match (grant, user) {
-        (Some(grant), _) => StandsOn::Grant(grant.id),
-        (None, Some(user)) => StandsOn::User(user.epochs),
-        (None, None) => StandsOn::Client { installation: client.installation_epoch, client: client.epoch },
-    };
-    let user =
-        user.map(|ForUser { user, sign_in, .. }| IssueUser { sign_in, user, grant, claims: &claims, nonce: None });
-    let additions = Additions { claims: granted.claims, members: granted.parameters, ..Additions::default() };
-    let issue = Issue { client: &client.client, scope: &granted.scope, user, stands_on, now };
-    issue::tokens_with(app, snapshot, narrowed, &issue, additions)
-}
-
-/// Only what can be refreshed needs a row: everything else of the answer says itself what it stands on.
-fn begin_grant(
-    context: GrantContext<'_>,
-    granted: &Granted,
-    request: &ExtensionRequest,
-    ForUser { sign_in, epochs, .. }: &ForUser<'_>,
-) -> Result<IssueGrant, Failure> {
-    let new = user_grant::new_grant(context, sign_in.clone(), granted.scope.clone(), &request.resources, *epochs);
-    let new = NewGrant { token_claims: granted.claims.clone(), ..new };
-    let event = AuditEvent {
-        event: "grant_begun",
-        source: Some(context.request.source),
-        request_id: Some(&context.request.id),
-        detail: json!({"grant_type": request.grant_type}),
-        ..AuditEvent::default()
-    };
-    match grants::begin(&context.app.store, &new, &event)? {
-        Some(_) => Ok(IssueGrant { id: new.id, expires_at: new.expires_at, refresh_generation: Some(0) }),
-        None => Err(TokenError::new(TokenErrorCode::InvalidGrant, Reason::GrantNoLongerStands).into()),
+    let entered = given.as_ref().filter(|grant| refresh_token::is_issued(&grant.scope, client));
+    if let Some(grant) = entered {
+        let detail = json!({"grant_type": request.grant_type});
+        let event = AuditEvent { event: "grant_begun", detail, ..AuditEvent::of(grant) };
+        let event = event.by(context.request.source, &context.request.id);
+        grants::begin(&app.store, grant, random::bytes(), &event)?
+            .ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
     }
+    let user = given.as_ref().zip(user).map(|(given, (user, _))| IssueUser {
+        sign_in: &given.user,
+        user,
+        grant: entered,
+        claims: &given.claims,
+        nonce: None,
+    });
+    let stands_on = entered.map_or(stands_on, |grant| StandsOn::Grant(grant.id));
+    let issue = Issue { client, scope: &granted.scope, user, stands_on, now };
+    let additions = Additions { claims: granted.claims, members: granted.parameters, ..Additions::default() };
+    issue::tokens(app, snapshot, narrowed, &issue, additions)
 }

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::GrantContext;
 use super::authorization_code::PREFIX as CODE_PREFIX;
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -21,7 +22,8 @@ use crate::protocol::token::id_token::IdToken;
 use crate::protocol::token::refresh_token::{self, RefreshHandle};
 use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
-use crate::protocol::words::identifiers::{GrantId, Sid, Subject};
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::lengths;
 use crate::protocol::words::response_type::ResponseType;
@@ -31,6 +33,7 @@ use crate::protocol::words::session::SignIn;
 use crate::protocol::words::user::User;
 use crate::registry::Snapshot;
 use crate::store::StoreError;
+use crate::store::users::UserRow;
 
 /// Reference access tokens start with this.
 pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
@@ -56,30 +59,12 @@ pub struct IssueUser<'a> {
     pub sign_in: &'a SignIn,
     /// Their row, as current as the decision to issue.
     pub user: &'a User,
-    /// The grant the tokens hang on.
-    pub grant: Option<IssueGrant>,
+    /// The grant the tokens hang on: its generation is that of the refresh token to hand out.
+    pub grant: Option<&'a Grant>,
     /// Claims asked for by name.
     pub claims: &'a ClaimNames,
     /// `nonce` of the authorization request.
     pub nonce: Option<&'a str>,
-}
-
-/// The grant behind a response.
-#[derive(Clone, Copy, Debug)]
-pub struct IssueGrant {
-    /// Its name.
-    pub id: GrantId,
-    /// Its absolute end.
-    pub expires_at: Instant,
-    /// The generation of the refresh token to hand out; `None` hands out none.
-    pub refresh_generation: Option<i32>,
-}
-
-impl IssueGrant {
-    /// A grant that was entered just now, with its first refresh token where that scope brings one.
-    pub fn begun(id: GrantId, expires_at: Instant, scope: &ScopeSet, client: &Client) -> IssueGrant {
-        IssueGrant { id, expires_at, refresh_generation: refresh_token::is_issued(scope, client).then_some(0) }
-    }
 }
 
 /// What extension grants add.
@@ -95,14 +80,26 @@ pub struct Additions {
     pub members: Map<String, Value>,
 }
 
-/// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid` was granted; a
-/// refresh token where one is due.
-pub fn tokens(app: &App, snapshot: &Snapshot, narrowed: Narrowed, issue: &Issue<'_>) -> Result<TokenResponse, Failure> {
-    tokens_with(app, snapshot, narrowed, issue, Additions::default())
+/// Makes the tokens of a grant that was entered or moved on just now, for `scope` of it.
+pub fn of_grant(
+    context: GrantContext<'_>,
+    snapshot: &Snapshot,
+    narrowed: Narrowed,
+    grant: &Grant,
+    user: &UserRow,
+    (scope, nonce): (&ScopeSet, Option<&str>),
+) -> Result<TokenResponse, Failure> {
+    let user = &user.to_core();
+    let user = IssueUser { sign_in: &grant.user, user, grant: Some(grant), claims: &grant.claims, nonce };
+    let (client, stands_on) = (&context.client.client, StandsOn::Grant(grant.id));
+    let issue = Issue { client, scope, user: Some(user), stands_on, now: context.now };
+    let additions = Additions { claims: grant.token_claims.clone(), ..Additions::default() };
+    tokens(context.app, snapshot, narrowed, &issue, additions)
 }
 
-/// The same, with what an extension grant adds.
-pub fn tokens_with(
+/// Makes the answer of a grant: an access token for what `narrowed` says; an ID token when `openid` was granted; a
+/// refresh token where one is due.
+pub fn tokens(
     app: &App,
     snapshot: &Snapshot,
     narrowed: Narrowed,
@@ -126,7 +123,10 @@ pub fn tokens_with(
         Some(_) | None => None,
     };
     let expires_in = token.expires_in(issue.now);
-    let refresh_token = issue.user.and_then(|user| refresh_token(app, user.grant?));
+    let grant = issue.user.and_then(|user| user.grant);
+    let refresh_token = grant
+        .filter(|grant| refresh_token::is_issued(&grant.scope, issue.client))
+        .map(|grant| refresh_token(app, grant));
     Ok(TokenResponse { access_token, expires_in, id_token, refresh_token, scope: token.scope, further })
 }
 
@@ -165,9 +165,9 @@ pub fn through_browser(
 }
 
 /// The same text whenever the same generation is handed out: nothing of it is stored or drawn.
-fn refresh_token(app: &App, grant: IssueGrant) -> Option<SecretText> {
-    let handle = RefreshHandle { grant: grant.id, generation: grant.refresh_generation? };
-    Some(handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()])))
+fn refresh_token(app: &App, grant: &Grant) -> SecretText {
+    let handle = RefreshHandle { grant: grant.id, generation: grant.generation };
+    handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()]))
 }
 
 fn describe(issue: &Issue<'_>, narrowed: Narrowed, additions: Additions) -> AccessToken {

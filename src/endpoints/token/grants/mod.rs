@@ -13,13 +13,18 @@ pub mod presented_token;
 pub mod refresh_token;
 pub mod sql_function;
 pub mod token_exchange;
-pub mod user_grant;
 
 use crate::app::failure::Failure;
 use crate::protocol::token::token_request::TokenRequest;
 use crate::protocol::token::token_response::TokenResponse;
+use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::reason::Reason;
 
 pub use crate::app::extension_grant::GrantContext;
+
+fn invalid_grant(reason: Reason) -> Failure {
+    TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
+}
 
 /// The table of grants.
 pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<TokenResponse, Failure> {

@@ -1,15 +1,18 @@
 //! `grant_type=password` (RFC 6749 §4.3): the client itself brings user name and password. For clients that are
 //! registered for it alone; whoever guesses here meets the login page's own limits.
 
-use super::GrantContext;
-use super::user_grant;
+use std::time::Duration;
+
+use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::app::password_sign_in::{self, Attempt, Outcome};
+use crate::keys::random;
 use crate::protocol::token::audience::narrow;
 use crate::protocol::token::token_request::PasswordRequest;
 use crate::protocol::token::token_response::TokenResponse;
-use crate::protocol::words::acr_values::{SIGNED_IN, tenant_for_password};
+use crate::protocol::words::acr_values::tenant_for_password;
 use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::grant::Grant;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::session::{PASSWORD, SignIn};
 use crate::protocol::words::user_scope::requested_scope;
@@ -33,24 +36,15 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
-    let sign_in = SignIn {
-        subject: found.user.sub.clone(),
-        sid: None,
-        tenant: found.user.tenant.clone(),
-        identity_provider: None,
-        auth_time: context.now,
-        amr: vec![String::from(PASSWORD)],
-        acr: String::from(SIGNED_IN),
-    };
-    let new = user_grant::new_grant(context, sign_in, scope, &request.resources, found.epochs(client.epoch));
-    let event = AuditEvent {
-        event: "password_granted",
-        source: Some(context.request.source),
-        request_id: Some(&context.request.id),
-        ..AuditEvent::default()
-    };
-    let user = grants::begin(&app.store, &new, &event)?.ok_or_else(|| refused(Reason::GrantNoLongerStands))?;
-    user_grant::answer(context, &snapshot, narrowed, (&new.sign_in, &new.scope), (new.id, new.expires_at), &user)
+    let sign_in = SignIn::without_session(&found.user.to_core(), vec![String::from(PASSWORD)], context.now);
+    let (client, epochs) = (&client.client, found.epochs(client.epoch));
+    let grant = Grant::given(random::bytes(), client, sign_in, scope, epochs, context.now, Duration::ZERO);
+    let grant = Grant { resources: request.resources.clone(), ..grant };
+    let event = AuditEvent { event: "password_granted", ..AuditEvent::of(&grant) };
+    let event = event.by(context.request.source, &context.request.id);
+    let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
+    let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
+    issue::of_grant(context, &snapshot, narrowed, &grant, &user, (&grant.scope, None))
 }
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
@@ -59,16 +53,12 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<Curr
         Outcome::Accepted(found) => Ok(*found),
         Outcome::Wrong => {
             password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id));
-            Err(refused(Reason::PasswordRefused))
+            Err(invalid_grant(Reason::PasswordRefused))
         }
         Outcome::Throttled(_) => {
             app.note_turned_away(context.request);
             password_sign_in::cost_as_much(app, attempt.password)?;
-            Err(refused(Reason::PasswordThrottled))
+            Err(invalid_grant(Reason::PasswordThrottled))
         }
     }
-}
-
-fn refused(reason: Reason) -> Failure {
-    TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
 }

@@ -65,5 +65,5 @@ pub(crate) fn issue(
     };
     let stands_on = StandsOn::User(found.epochs(client.epoch));
     let issue = Issue { client: &client.client, scope: &scope, user: Some(user), stands_on, now };
-    issue::tokens_with(app, snapshot, exchanged.narrowed, &issue, additions)
+    issue::tokens(app, snapshot, exchanged.narrowed, &issue, additions)
 }
