@@ -1,30 +1,25 @@
 //! From (method, path) to a handler, and from what a handler returns to an answer and one log line.
 
-mod request_log;
 mod route;
 
 use std::time::Instant;
 
-use log::Level;
+use log::kv::Value;
+use log::{Level, Record};
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::deadline;
-use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::{self, consent};
-use crate::endpoints::device::{self, device_authorization};
-use crate::endpoints::logout::{self, check_session, end_session};
-use crate::endpoints::token::{self, introspection, revocation, userinfo};
-use crate::endpoints::{account, client_view, discovery, health, home, jwks, login, static_files, upstream};
+use crate::endpoints::{self, health};
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 
-use route::{Audience, Route, Sharing};
+use route::{Audience, Endpoint, Route, Sharing};
 
 /// Absent, after a wait perhaps, until the first load from the database has succeeded.
 type Opened<'a> = &'a dyn Fn() -> Option<&'a App>;
@@ -32,19 +27,18 @@ type Opened<'a> = &'a dyn Fn() -> Option<&'a App>;
 pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Request) -> Response {
     let started = Instant::now();
     let route = Route::find(config.base_url.path(), &request.path);
-    let mut response = answer(config, app, route, request);
-    response.headers.push(("X-Content-Type-Options", "nosniff".into()));
+    let response = answer(config, app, route.as_ref(), request).header("X-Content-Type-Options", "nosniff");
     if deadline::answer() {
-        count(metrics, route, &response, started);
-        request_log::write(request, &response, started);
+        count(metrics, route.as_ref(), &response, started);
+        log_request(request, &response, started);
     }
     response
 }
 
-fn count(metrics: &Metrics, route: Option<Route<'_>>, response: &Response, started: Instant) {
+fn count(metrics: &Metrics, route: Option<&Route<'_>>, response: &Response, started: Instant) {
     let Note { grant, reason, .. } = &response.note;
     metrics.count(&Answered {
-        endpoint: route.map_or("none", Route::label),
+        endpoint: route.map_or("none", |route| route.label),
         status: response.status,
         took: started.elapsed(),
         // What was refused may name any grant at all.
@@ -57,14 +51,14 @@ pub fn refusal(config: &Config, metrics: &Metrics, Refused { status, request }: 
     let (status, started) = (*status, Instant::now());
     let (error, description) = refused_early(status);
     let route = Route::find(config.base_url.path(), &request.path);
-    let response = match route.map_or(Audience::Person, Route::audience) {
+    let response = match route.as_ref().map_or(Audience::Person, |route| route.audience) {
         Audience::Person => answers::refusal_page(&Presentation { config, request }, status, description),
         Audience::Program => {
             answers::json(status, &serde_json::json!({"error": error, "error_description": description}))
         }
     };
     let response = response.header("X-Content-Type-Options", "nosniff");
-    count(metrics, route, &response, started);
+    count(metrics, route.as_ref(), &response, started);
     if status == 503 { response.header("Retry-After", "2") } else { response }
 }
 
@@ -87,58 +81,34 @@ pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>
     }
 }
 
-fn answer(config: &Config, app: Opened<'_>, route: Option<Route<'_>>, request: &Request) -> Response {
+fn answer(config: &Config, app: Opened<'_>, route: Option<&Route<'_>>, request: &Request) -> Response {
     let presentation = Presentation { config, request };
     let Some(route) = route else {
         return answers::error_page(&presentation, Problem::NotFound, Reason::NotFound);
     };
     let response = if !route.allows(request.method) {
         let (problem, reason) = (Problem::MethodNotAllowed, Reason::MethodNotAllowed);
-        told(&presentation, route.audience(), problem, "invalid_request", reason).header("Allow", route.allow())
+        told(&presentation, route.audience, problem, "invalid_request", reason).header("Allow", route.allow)
     } else if request.method == Method::Options {
         Response::empty(204)
             .header("Access-Control-Allow-Methods", "GET, POST")
             .header("Access-Control-Allow-Headers", "authorization, content-type")
             .header("Access-Control-Max-Age", "600")
     } else {
-        let answered = run(route, config, app, request);
-        answered.unwrap_or_else(|failure| failed(&presentation, route.audience(), failure))
+        let app = || app().ok_or(Failure::Busy);
+        let answered = match route.endpoint {
+            Endpoint::Plain(handle) => app().and_then(|app| handle(app, request)),
+            Endpoint::Named(handle, name) => app().and_then(|app| handle(app, request, name)),
+            Endpoint::Standing(handle, name) => handle(config, name),
+        };
+        answered.unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
     };
     share(response, route, app, request)
 }
 
-fn run(route: Route<'_>, config: &Config, app: Opened<'_>, request: &Request) -> Result<Response, Failure> {
-    let app = || app().ok_or(Failure::Busy);
-    match route {
-        Route::Home => Ok(home::handle(app()?, request)),
-        Route::Discovery => discovery::handle(app()?),
-        Route::Jwks => jwks::handle(app()?),
-        Route::Authorize => authorize::handle(app()?, request),
-        Route::EndSession => end_session::handle(app()?, request),
-        Route::Token => token::handle(app()?, request),
-        Route::Revocation => revocation::handle(app()?, request),
-        Route::Introspection => introspection::handle(app()?, request),
-        Route::UserInfo => userinfo::handle(app()?, request),
-        Route::Login => login::handle(app()?, request),
-        Route::Consent => consent::handle(app()?, request),
-        Route::Logout => logout::handle(app()?, request),
-        Route::Account => account::handle(app()?, request),
-        Route::ExternalCallback(provider) => upstream::callback(app()?, request, provider),
-        Route::ExternalLogout(provider) => upstream::logout::handle(app()?, request, provider),
-        Route::ExternalSignedOut(provider) => upstream::sign_out::handle(app()?, request, provider),
-        Route::ClientLogo(client_id) => client_view::logo(app()?, client_id),
-        Route::Device => device::handle(app()?, request),
-        Route::DeviceAuthorization => device_authorization::handle(app()?, request),
-        // These stand without the database.
-        Route::Health => Ok(health::live()),
-        Route::CheckSession => Ok(check_session::handle(config)),
-        Route::StaticFile(name) => static_files::handle(config, name),
-    }
-}
-
 /// Never with credentials, so cookies stay out of it.
-fn share(response: Response, route: Route<'_>, app: Opened<'_>, request: &Request) -> Response {
-    match route.sharing() {
+fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Request) -> Response {
+    match route.sharing {
         Sharing::Nobody => response,
         Sharing::Everybody => response.header("Access-Control-Allow-Origin", "*"),
         Sharing::ClientOrigins => {
@@ -229,4 +199,54 @@ fn told(
         Audience::Person => answers::error_page(presentation, problem, reason),
         Audience::Program => answers::json_error(problem.status(), error, reason),
     }
+}
+
+/// The log's line about a request: what was asked, by whom as far as that is known, and how it went.
+/// What a query or a body held never gets here, a path only in escaped form. The fields stand in the record as well,
+/// for logs in JSON.
+fn log_request(request: &Request, response: &Response, started: Instant) {
+    if !log::log_enabled!(target: "gatepost::request", Level::Info) {
+        return;
+    }
+    let Note { client_id, grant, reason, detail } = &response.note;
+    let (method, source) = (request.method.as_str(), request.source.to_string());
+    let path = escaped(&request.path, 200);
+    let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let named = [
+        ("client_id", client_id.as_deref()),
+        ("grant", grant.as_deref()),
+        ("reason", *reason),
+        ("detail", detail.as_deref()),
+    ];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name, escaped(value?, 300))));
+    let named: Vec<(&str, String)> = named.collect();
+    let mut fields: Vec<(&str, Value<'_>)> = vec![
+        ("id", request.id.as_str().into()),
+        ("method", method.into()),
+        ("path", path.as_str().into()),
+        ("status", response.status.into()),
+        ("ms", milliseconds.into()),
+        ("source", source.as_str().into()),
+    ];
+    fields.extend(named.iter().map(|(name, value)| (*name, Value::from(value.as_str()))));
+    let quoted: String = named.iter().map(|(name, value)| format!(" {name}=\"{value}\"")).collect();
+    log::logger().log(
+        &Record::builder()
+            .level(Level::Info)
+            .target("gatepost::request")
+            .key_values(&fields)
+            .args(format_args!(
+                "id={} method={method} path={path} status={} ms={milliseconds} source={source}{quoted}",
+                request.id, response.status
+            ))
+            .build(),
+    );
+}
+
+fn escaped(text: &str, most: usize) -> String {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
+    if text.len() <= most && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    text.chars().take(most).flat_map(char::escape_default).collect()
 }

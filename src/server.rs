@@ -2,6 +2,7 @@
 //! Where tiny_http is weak, this module counts, refuses, or asks its supervisor for a successor.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -17,8 +18,6 @@ use signal_hook::iterator::Signals;
 use socket2::SockAddr;
 
 pub mod control;
-mod drain;
-mod ended;
 mod lane;
 mod listener;
 mod probe;
@@ -28,7 +27,7 @@ mod workers;
 
 pub use listener::BACKLOG;
 
-use control::{Control, Order, Report};
+use control::{Control, DRAIN, Report};
 use lane::Lane;
 use listener::Inherited;
 use turns::Turns;
@@ -36,6 +35,11 @@ use workers::Service;
 
 use crate::http::{Refused, Request, Response};
 use crate::protocol::words::forwarded::Cidr;
+
+/// Maps every failure to a response, and gives the answer to what the server itself refuses.
+pub trait Handler: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static {}
+
+impl<H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static> Handler for H {}
 
 /// Before and between requests for a successor: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);
@@ -105,55 +109,43 @@ impl State {
     }
 }
 
-/// Standard input is the listening socket, standard output the socket to the supervisor. The handlers map every
-/// failure to a response, and give the answer to what the server itself refuses. Ends with code 0 after a drain or
-/// when the supervisor is gone, 1 when something it needs cannot be had, 78 when it was not started by a supervisor.
-pub fn run<H, A, L>(settings: ServerSettings, stats: Arc<ServerStats>, handler: H, admin_handler: A, last_words: L) -> !
-where
-    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-    A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-    L: Fn() + Copy + Send + 'static,
-{
-    let failure = match start(settings, stats, handler, admin_handler, last_words) {
-        Ok(never) => match never {},
-        Err(failure) => failure,
-    };
-    log::error!("{}", failure.message);
+/// Standard input is the listening socket, standard output the socket to the supervisor. Ends with code 0 after a drain
+/// or when the supervisor is gone, 1 when something it needs cannot be had, 78 when it was not started by a supervisor.
+pub fn run(
+    settings: ServerSettings,
+    stats: Arc<ServerStats>,
+    handler: impl Handler,
+    admin_handler: impl Handler,
+    last_words: impl Fn() + Copy + Send + 'static,
+) -> ! {
+    let Err((code, message)) = start(settings, stats, handler, admin_handler, last_words);
+    log::error!("{message}");
     log::logger().flush();
-    process::exit(failure.code)
+    process::exit(code)
 }
 
 const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give it the socket's group \
                         (SupplementaryGroups= in gatepost.service, as SocketGroup= in gatepost.socket)";
 
-struct StartFailure {
-    message: String,
-    code: i32,
+/// The exit code, and why.
+type StartFailure = (i32, String);
+
+fn failed<E: Display>(code: i32, what: &str) -> impl FnOnce(E) -> StartFailure {
+    move |error| (code, format!("{what}: {error}"))
 }
 
-impl StartFailure {
-    fn new(code: i32, what: &str, error: impl std::fmt::Display) -> StartFailure {
-        StartFailure { message: format!("{what}: {error}"), code }
-    }
-}
-
-fn start<H, A, L>(
+fn start(
     settings: ServerSettings,
     stats: Arc<ServerStats>,
-    handler: H,
-    admin_handler: A,
-    last_words: L,
-) -> Result<Infallible, StartFailure>
-where
-    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-    A: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-    L: Fn() + Copy + Send + 'static,
-{
-    let (control, orders) = Control::from_stdout()
-        .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process needs a supervisor", error))?;
-    let listener = Inherited::from_stdin()
-        .map_err(|error| StartFailure::new(EXIT_CONFIGURATION, "a server process inherits its listener", error))?;
-    listener.try_door().map_err(|error| StartFailure::new(EXIT_CONFIGURATION, KEPT_OUT, error))?;
+    handler: impl Handler,
+    admin_handler: impl Handler,
+    last_words: impl Fn() + Copy + Send + 'static,
+) -> Result<Infallible, StartFailure> {
+    let (control, orders) =
+        Control::from_stdout().map_err(failed(EXIT_CONFIGURATION, "a server process needs a supervisor"))?;
+    let listener =
+        Inherited::from_stdin().map_err(failed(EXIT_CONFIGURATION, "a server process inherits its listener"))?;
+    listener.try_door().map_err(failed(EXIT_CONFIGURATION, KEPT_OUT))?;
     let address = listener.address.clone();
     let nonce = format!("{:032x}", rand::random::<u128>());
     let (doubtful, draining) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -165,7 +157,7 @@ where
     catch_signals(state)?;
     if let Some(address) = state.settings.admin_listen {
         let admin = listener::bind_admin(address)
-            .map_err(|error| StartFailure::new(1, &format!("the admin address {address} cannot be bound"), error))?;
+            .map_err(failed(1, &format!("the admin address {address} cannot be bound")))?;
         serve(state, tiny_http::Listener::Tcp(admin), admin_handler, 2, None)?;
     }
     let workers = state.settings.workers.max(2);
@@ -197,18 +189,20 @@ fn note_panics(state: &'static State) {
 
 /// The admin's listener has no readers of bodies, and serves one request per connection, so that no idle scraper keeps
 /// a drain waiting.
-fn serve<H>(
+fn serve<H: Handler>(
     state: &'static State,
     listener: tiny_http::Listener,
     handler: H,
     workers: usize,
     readers: Option<usize>,
-) -> Result<(), StartFailure>
-where
-    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-{
+) -> Result<(), StartFailure> {
     let is_admin = readers.is_none();
-    let http = start_http(listener)?;
+    // tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
+    let build = || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
+    let built = thread::Builder::new().name(resources::HTTP_THREAD.to_owned()).spawn(build);
+    let built = built.map_err(failed(1, "a thread cannot be started"))?.join();
+    let http =
+        built.unwrap_or_else(|_| Err(String::from("it panicked"))).map_err(failed(1, "tiny_http does not start"))?;
     let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
@@ -233,40 +227,26 @@ where
     Ok(())
 }
 
-/// tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
-fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartFailure> {
-    let build = || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
-    let built = thread::Builder::new().name(resources::HTTP_THREAD.to_owned()).spawn(build);
-    let built = built.map_err(|error| StartFailure::new(1, "a thread cannot be started", error))?;
-    let server = built.join().unwrap_or_else(|_| Err(String::from("it panicked")));
-    server.map_err(|error| StartFailure::new(1, "tiny_http does not start", error))
-}
-
 /// Whoever ends this process alone gets what the supervisor would do; whoever ends both tells the supervisor, too.
 fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
-        .map_err(|error| StartFailure::new(1, "signals cannot be caught", error))?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed(1, "signals cannot be caught"))?;
     start_thread("signals", move || {
         signals.forever().filter(|signal| *signal != SIGHUP).for_each(|_| state.control.report(Report::Recycle));
     })
 }
 
-fn obey<L>(
+fn obey(
     state: &'static State,
     address: &SockAddr,
     orders: UnixStream,
-    last_words: L,
-) -> Result<Infallible, StartFailure>
-where
-    L: Fn() + Copy + Send + 'static,
-{
+    last_words: impl Fn() + Copy + Send + 'static,
+) -> Result<Infallible, StartFailure> {
     for line in BufReader::new(orders).lines().map_while(Result::ok) {
-        match Order::parse(&line) {
-            Some(Order::Drain) => {
-                let address = address.clone();
-                start_thread("drain", move || drain::drain(state, &address, last_words))?;
-            }
-            None => log::warn!("the supervisor sent an unknown order"),
+        if line == DRAIN {
+            let address = address.clone();
+            start_thread("drain", move || probe::drain(state, &address, last_words))?;
+        } else {
+            log::warn!("the supervisor sent an unknown order");
         }
     }
     log::error!("the supervisor is gone");
@@ -276,5 +256,5 @@ where
 
 fn start_thread(name: &str, life: impl FnOnce() + Send + 'static) -> Result<(), StartFailure> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(life);
-    started.map(drop).map_err(|error| StartFailure::new(1, "a thread cannot be started", error))
+    started.map(drop).map_err(failed(1, "a thread cannot be started"))
 }

@@ -13,17 +13,13 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-mod listen;
-mod pace;
 mod process;
-mod systemd;
+mod sockets;
 
-pub use listen::Listen;
+pub use sockets::Listen;
 
-use listen::Listening;
-use pace::Pace;
-use process::{ServerProcess, Stage};
-use systemd::{Notice, notify};
+use process::{Pace, STEADY, ServerProcess, Stage};
+use sockets::{Listening, claim_admin, notify};
 
 use crate::server::control::Report;
 
@@ -60,7 +56,7 @@ pub enum Event {
 /// Serves until SIGTERM or SIGINT; SIGHUP starts the server process anew, then drains the old one. Exit codes: 0 after a
 /// drain, 1 without a listening socket or admin address, 78 when the configuration is refused and nobody is serving.
 pub fn run(settings: SupervisorSettings) -> ExitCode {
-    let _claim = match settings.admin_listen.map(listen::claim_admin).transpose() {
+    let _claim = match settings.admin_listen.map(claim_admin).transpose() {
         Ok(claim) => claim,
         Err(error) => {
             let taken = error.kind() == ErrorKind::AddrInUse;
@@ -90,7 +86,7 @@ pub fn run(settings: SupervisorSettings) -> ExitCode {
         processes: Vec::new(),
         started_count: 0,
         start_at: Some(now),
-        pace: Pace::new(),
+        pace: Pace::default(),
         is_stopping: false,
         configuration_refused: false,
         watchdog_at: now,
@@ -154,7 +150,7 @@ impl Supervisor {
     fn hear(&mut self, number: u64, report: Report) {
         let Some(process) = self.processes.iter_mut().find(|process| process.number == number) else { return };
         match report {
-            Report::Beat => process.has_beaten(),
+            Report::Beat => process.last_beat = Instant::now(),
             Report::Open => process.is_open = true,
             Report::Ready if process.stage == Stage::Starting => self.install(number),
             Report::Ready => {}
@@ -177,14 +173,15 @@ impl Supervisor {
     fn install(&mut self, number: u64) {
         for process in &mut self.processes {
             if process.number == number {
-                process.has_become_ready();
+                process.last_beat = Instant::now();
+                process.enter(Stage::Serving);
                 log::info!("server process {} serves", process.id());
             } else if process.number < number {
                 process.make_way();
             }
         }
         if !self.is_stopping {
-            notify(self.settings.notify_socket.as_ref(), Notice::Ready);
+            notify(self.settings.notify_socket.as_ref(), "READY=1");
         }
     }
 
@@ -192,7 +189,7 @@ impl Supervisor {
         if self.is_stopping {
             return;
         }
-        notify(self.settings.notify_socket.as_ref(), Notice::Reloading);
+        notify(self.settings.notify_socket.as_ref(), "RELOADING=1");
         self.start_at = Some(Instant::now());
     }
 
@@ -205,7 +202,7 @@ impl Supervisor {
         log::info!("stopping");
         self.is_stopping = true;
         self.start_at = None;
-        notify(self.settings.notify_socket.as_ref(), Notice::Stopping);
+        notify(self.settings.notify_socket.as_ref(), "STOPPING=1");
         self.listening.remove_path();
         self.processes.iter_mut().for_each(ServerProcess::drain);
     }
@@ -225,7 +222,7 @@ impl Supervisor {
         self.start_at = None;
         self.configuration_refused = false;
         self.started_count += 1;
-        self.pace.note_start(Instant::now());
+        self.pace.last_start = Some(Instant::now());
         let is_successor = self.processes.iter().any(ServerProcess::is_well);
         let listener = self.listening.handle();
         let started = listener.and_then(|listener| {
@@ -241,15 +238,11 @@ impl Supervisor {
     }
 
     fn reap(&mut self) {
-        let mut index = 0;
-        while let Some(process) = self.processes.get_mut(index) {
-            match process.ended() {
-                Some(status) => {
-                    let process = self.processes.remove(index);
-                    self.bury(&process, status);
-                }
-                None => index += 1,
-            }
+        while let Some((index, status)) =
+            self.processes.iter_mut().enumerate().find_map(|(index, process)| Some((index, process.ended()?)))
+        {
+            let process = self.processes.remove(index);
+            self.bury(&process, status);
         }
     }
 
@@ -262,8 +255,8 @@ impl Supervisor {
         if status.code() == Some(i32::from(EXIT_CONFIGURATION)) {
             self.configuration_refused = true;
             self.stay_with_the_old();
-        } else if process.has_served_for(pace::STEADY) {
-            self.pace.note_success();
+        } else if process.has_served_for(STEADY) {
+            self.pace.failures = 0;
             self.want_start(Instant::now());
         } else {
             self.start_failed();
@@ -279,7 +272,7 @@ impl Supervisor {
     /// An upgrade that failed leaves the old process serving, which is as ready as it was.
     fn stay_with_the_old(&self) {
         if self.processes.iter().any(|process| process.stage == Stage::Serving) {
-            notify(self.settings.notify_socket.as_ref(), Notice::Ready);
+            notify(self.settings.notify_socket.as_ref(), "READY=1");
         }
     }
 
@@ -307,7 +300,7 @@ impl Supervisor {
     fn feed_watchdog(&mut self) {
         let Some(interval) = self.settings.watchdog else { return };
         if Instant::now() >= self.watchdog_at {
-            notify(self.settings.notify_socket.as_ref(), Notice::Watchdog);
+            notify(self.settings.notify_socket.as_ref(), "WATCHDOG=1");
             self.watchdog_at = Instant::now() + interval / 2;
         }
     }

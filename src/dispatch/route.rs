@@ -1,33 +1,15 @@
-//! The table of everything that can be asked for: paths, methods, who reads the answer, who may share it.
+//! The table of everything that can be asked for: paths, methods, who reads the answer, who may share it, who answers.
 
-use crate::http::Method;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::config::Config;
+use crate::endpoints::authorize::{self, consent};
+use crate::endpoints::device::{self, device_authorization};
+use crate::endpoints::logout::{self, check_session, end_session};
+use crate::endpoints::token::{self, introspection, revocation, userinfo};
+use crate::endpoints::{account, client_view, discovery, health, home, jwks, login, static_files, upstream};
+use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route<'a> {
-    Home,
-    Health,
-    Discovery,
-    Jwks,
-    Authorize,
-    EndSession,
-    CheckSession,
-    Token,
-    Revocation,
-    Introspection,
-    DeviceAuthorization,
-    UserInfo,
-    Login,
-    Consent,
-    Logout,
-    Account,
-    Device,
-    ClientLogo(&'a str),
-    ExternalCallback(&'a str),
-    ExternalLogout(&'a str),
-    ExternalSignedOut(&'a str),
-    StaticFile(&'a str),
-}
 
 /// Who reads the answer when something goes wrong.
 #[derive(Clone, Copy)]
@@ -44,94 +26,89 @@ pub(super) enum Sharing {
     ClientOrigins,
 }
 
+pub(super) enum Endpoint<'a> {
+    Plain(fn(&App, &Request) -> Result<Response, Failure>),
+    /// What it is about stands in the path.
+    Named(fn(&App, &Request, &str) -> Result<Response, Failure>, &'a str),
+    /// Stands without the database.
+    Standing(fn(&Config, &str) -> Result<Response, Failure>, &'a str),
+}
+
+pub(super) struct Route<'a> {
+    /// What metrics call it.
+    pub label: &'static str,
+    /// HEAD goes wherever GET does, but for requests that have effects.
+    pub allow: &'static str,
+    pub audience: Audience,
+    pub sharing: Sharing,
+    pub endpoint: Endpoint<'a>,
+}
+
+const READ: &str = "GET, HEAD";
+const SHARED: &str = "GET, HEAD, OPTIONS";
+const CALLED: &str = "POST, OPTIONS";
+const FORM: &str = "GET, HEAD, POST";
+
 impl<'a> Route<'a> {
     /// Paths are case-sensitive and end where they end.
     pub(super) fn find(base_path: &str, path: &'a str) -> Option<Route<'a>> {
+        use Audience::{Person, Program};
+        use Endpoint::{Named, Plain, Standing};
+        use Sharing::{ClientOrigins, Everybody, Nobody};
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
-        if path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path) {
-            return Some(Route::Discovery);
-        }
-        match path.strip_prefix(base_path)? {
-            "" | "/" => Some(Route::Home),
-            "/healthz" => Some(Route::Health),
-            metadata::CONFIGURATION_PATH => Some(Route::Discovery),
-            metadata::JWKS_PATH => Some(Route::Jwks),
-            metadata::AUTHORIZE_PATH => Some(Route::Authorize),
-            metadata::END_SESSION_PATH => Some(Route::EndSession),
-            metadata::CHECK_SESSION_PATH => Some(Route::CheckSession),
-            metadata::TOKEN_PATH => Some(Route::Token),
-            metadata::REVOCATION_PATH => Some(Route::Revocation),
-            metadata::INTROSPECTION_PATH => Some(Route::Introspection),
-            metadata::DEVICE_AUTHORIZATION_PATH => Some(Route::DeviceAuthorization),
-            metadata::USERINFO_PATH => Some(Route::UserInfo),
-            "/login" => Some(Route::Login),
-            "/consent" => Some(Route::Consent),
-            "/logout" => Some(Route::Logout),
-            "/account" => Some(Route::Account),
-            "/device" => Some(Route::Device),
+        let is_well_known = path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
+        let below = if is_well_known { metadata::CONFIGURATION_PATH } else { path.strip_prefix(base_path)? };
+        let (label, allow, audience, sharing, endpoint) = match below {
+            "" | "/" => ("home", READ, Person, Nobody, Plain(|app, request| Ok(home::handle(app, request)))),
+            "/healthz" => ("healthz", READ, Program, Nobody, Standing(|_, _| Ok(health::live()), "")),
+            metadata::CONFIGURATION_PATH => {
+                ("discovery", SHARED, Program, Everybody, Plain(|app, _| discovery::handle(app)))
+            }
+            metadata::JWKS_PATH => ("jwks", SHARED, Program, Everybody, Plain(|app, _| jwks::handle(app))),
+            metadata::AUTHORIZE_PATH => ("authorize", "GET, POST", Person, Nobody, Plain(authorize::handle)),
+            metadata::END_SESSION_PATH => ("endsession", "GET, POST", Person, Nobody, Plain(end_session::handle)),
+            metadata::CHECK_SESSION_PATH => {
+                ("checksession", READ, Person, Nobody, Standing(|config, _| Ok(check_session::handle(config)), ""))
+            }
+            metadata::TOKEN_PATH => ("token", CALLED, Program, ClientOrigins, Plain(token::handle)),
+            metadata::REVOCATION_PATH => ("revocation", CALLED, Program, ClientOrigins, Plain(revocation::handle)),
+            metadata::INTROSPECTION_PATH => ("introspect", "POST", Program, Nobody, Plain(introspection::handle)),
+            metadata::DEVICE_AUTHORIZATION_PATH => {
+                ("deviceauthorization", CALLED, Program, ClientOrigins, Plain(device_authorization::handle))
+            }
+            metadata::USERINFO_PATH => {
+                ("userinfo", "GET, HEAD, POST, OPTIONS", Program, ClientOrigins, Plain(userinfo::handle))
+            }
+            "/login" => ("login", FORM, Person, Nobody, Plain(login::handle)),
+            "/consent" => ("consent", FORM, Person, Nobody, Plain(consent::handle)),
+            "/logout" => ("logout", FORM, Person, Nobody, Plain(logout::handle)),
+            "/account" => ("account", FORM, Person, Nobody, Plain(account::handle)),
+            "/device" => ("device", FORM, Person, Nobody, Plain(device::handle)),
             other => {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;
                 match (first, rest.rsplit_once('/')) {
-                    ("static", _) => Some(Route::StaticFile(rest)),
-                    ("clients", Some((client_id, "logo"))) => Some(Route::ClientLogo(client_id)),
-                    ("external", Some((provider, _))) if provider.contains('/') => None,
-                    ("external", Some((provider, "callback"))) => Some(Route::ExternalCallback(provider)),
-                    ("external", Some((provider, "logout"))) => Some(Route::ExternalLogout(provider)),
-                    ("external", Some((provider, "signed-out"))) => Some(Route::ExternalSignedOut(provider)),
-                    _ => None,
+                    ("static", _) => ("static", READ, Person, Nobody, Standing(static_files::handle, rest)),
+                    ("clients", Some((client, "logo"))) => {
+                        ("logo", READ, Person, Nobody, Named(|app, _, client| client_view::logo(app, client), client))
+                    }
+                    ("external", Some((provider, _))) if provider.contains('/') => return None,
+                    ("external", Some((provider, "callback"))) => {
+                        ("external_callback", READ, Person, Nobody, Named(upstream::callback, provider))
+                    }
+                    ("external", Some((provider, "logout"))) => {
+                        ("external_logout", "POST", Program, Nobody, Named(upstream::logout::handle, provider))
+                    }
+                    ("external", Some((provider, "signed-out"))) => {
+                        ("external_signed_out", READ, Person, Nobody, Named(upstream::sign_out::handle, provider))
+                    }
+                    _ => return None,
                 }
             }
-        }
+        };
+        Some(Route { label, allow, audience, sharing, endpoint })
     }
 
-    /// What metrics call it, the methods for `Allow`, who reads failures, who may share answers. HEAD goes wherever GET
-    /// does, but for requests that have effects.
-    const fn row(self) -> (&'static str, &'static str, Audience, Sharing) {
-        use Audience::{Person, Program};
-        use Sharing::{ClientOrigins, Everybody, Nobody};
-        match self {
-            Route::Home => ("home", "GET, HEAD", Person, Nobody),
-            Route::Health => ("healthz", "GET, HEAD", Program, Nobody),
-            Route::Discovery => ("discovery", "GET, HEAD, OPTIONS", Program, Everybody),
-            Route::Jwks => ("jwks", "GET, HEAD, OPTIONS", Program, Everybody),
-            Route::Authorize => ("authorize", "GET, POST", Person, Nobody),
-            Route::EndSession => ("endsession", "GET, POST", Person, Nobody),
-            Route::CheckSession => ("checksession", "GET, HEAD", Person, Nobody),
-            Route::Token => ("token", "POST, OPTIONS", Program, ClientOrigins),
-            Route::Revocation => ("revocation", "POST, OPTIONS", Program, ClientOrigins),
-            Route::Introspection => ("introspect", "POST", Program, Nobody),
-            Route::DeviceAuthorization => ("deviceauthorization", "POST, OPTIONS", Program, ClientOrigins),
-            Route::UserInfo => ("userinfo", "GET, HEAD, POST, OPTIONS", Program, ClientOrigins),
-            Route::Login => ("login", "GET, HEAD, POST", Person, Nobody),
-            Route::Consent => ("consent", "GET, HEAD, POST", Person, Nobody),
-            Route::Logout => ("logout", "GET, HEAD, POST", Person, Nobody),
-            Route::Account => ("account", "GET, HEAD, POST", Person, Nobody),
-            Route::Device => ("device", "GET, HEAD, POST", Person, Nobody),
-            Route::ClientLogo(_) => ("logo", "GET, HEAD", Person, Nobody),
-            Route::ExternalCallback(_) => ("external_callback", "GET, HEAD", Person, Nobody),
-            Route::ExternalLogout(_) => ("external_logout", "POST", Program, Nobody),
-            Route::ExternalSignedOut(_) => ("external_signed_out", "GET, HEAD", Person, Nobody),
-            Route::StaticFile(_) => ("static", "GET, HEAD", Person, Nobody),
-        }
-    }
-
-    pub(super) const fn label(self) -> &'static str {
-        self.row().0
-    }
-
-    pub(super) const fn allow(self) -> &'static str {
-        self.row().1
-    }
-
-    pub(super) fn allows(self, method: Method) -> bool {
-        self.allow().split(", ").any(|allowed| allowed == method.as_str())
-    }
-
-    pub(super) const fn audience(self) -> Audience {
-        self.row().2
-    }
-
-    pub(super) const fn sharing(self) -> Sharing {
-        self.row().3
+    pub(super) fn allows(&self, method: Method) -> bool {
+        self.allow.split(", ").any(|allowed| allowed == method.as_str())
     }
 }

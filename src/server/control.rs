@@ -6,53 +6,23 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    Ready,
-    Beat,
-    /// Requests get more than refusals from now on; said once.
-    Open,
-    /// Leaked or short resources: a successor is wanted, soon.
-    Recycle,
-    /// New connections are no longer accepted: a successor is wanted now.
-    Deaf,
-}
+use crate::protocol::words::named::named;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Finish what is in flight, then end.
-    Drain,
-}
-
-impl Report {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Report::Ready => "ready",
-            Report::Beat => "beat",
-            Report::Open => "open",
-            Report::Recycle => "recycle",
-            Report::Deaf => "deaf",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Report> {
-        [Report::Ready, Report::Beat, Report::Open, Report::Recycle, Report::Deaf]
-            .into_iter()
-            .find(|report| report.word() == word)
+named! {
+    pub enum Report {
+        Ready = "ready",
+        Beat = "beat",
+        /// Requests get more than refusals from now on; said once.
+        Open = "open",
+        /// Leaked or short resources: a successor is wanted, soon.
+        Recycle = "recycle",
+        /// New connections are no longer accepted: a successor is wanted now.
+        Deaf = "deaf",
     }
 }
 
-impl Order {
-    pub const fn word(self) -> &'static str {
-        match self {
-            Order::Drain => "drain",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Order> {
-        (word == Order::Drain.word()).then_some(Order::Drain)
-    }
-}
+/// The one order: to finish what is in flight, then to end.
+pub const DRAIN: &str = "drain";
 
 #[derive(Debug)]
 pub struct Control(Mutex<UnixStream>);
@@ -69,8 +39,8 @@ impl Control {
     /// One that cannot be sent is lost: whoever reads orders sees the same end.
     pub fn report(&self, report: Report) {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = stream.write_all(format!("{}\n", report.word()).as_bytes()) {
-            log::warn!("the supervisor cannot be told \"{}\": {error}", report.word());
+        if let Err(error) = stream.write_all(format!("{}\n", report.as_str()).as_bytes()) {
+            log::warn!("the supervisor cannot be told \"{}\": {error}", report.as_str());
         }
     }
 }

@@ -68,7 +68,11 @@ impl<T> Lane<T> {
     pub fn next(&self) -> (Option<IpAddr>, T) {
         let mut line = self.lock();
         loop {
-            if let Some(next) = line.take(self.threads_per_source) {
+            let held = &line.held;
+            let may_go = |source: IpAddr| held.get(&source).is_none_or(|held| *held < self.threads_per_source);
+            let index = line.waiting.iter().position(|(source, _)| source.is_none_or(may_go));
+            if let Some(next) = index.and_then(|index| line.waiting.remove(index)) {
+                next.0.into_iter().for_each(|source| *line.held.entry(source).or_default() += 1);
                 return next;
             }
             line = self.moved.wait(line).unwrap_or_else(PoisonError::into_inner);
@@ -87,19 +91,6 @@ impl<T> Lane<T> {
 
     fn lock(&self) -> MutexGuard<'_, Line<T>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Line<T> {
-    fn take(&mut self, threads_per_source: usize) -> Option<(Option<IpAddr>, T)> {
-        let held = &self.held;
-        let may_go = |source: IpAddr| held.get(&source).is_none_or(|held| *held < threads_per_source);
-        let index = self.waiting.iter().position(|(source, _)| source.is_none_or(may_go))?;
-        let next = self.waiting.remove(index)?;
-        if let Some(source) = next.0 {
-            *self.held.entry(source).or_default() += 1;
-        }
-        Some(next)
     }
 }
 
@@ -127,7 +118,9 @@ pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arriv
             Ok(0) => return Arrival::Broken,
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if is_timeout(error.kind()) => return Arrival::TooSlow,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Arrival::TooSlow;
+            }
             Err(_) => return Arrival::Broken,
         };
         missing = missing.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
@@ -136,10 +129,6 @@ pub fn read_body(reader: &mut dyn Read, length: u64, deadline: Instant) -> Arriv
         }
     }
     if length <= BODY_LIMIT { Arrival::Whole(body) } else { Arrival::TooLong }
-}
-
-fn is_timeout(kind: ErrorKind) -> bool {
-    kind == ErrorKind::WouldBlock || kind == ErrorKind::TimedOut
 }
 
 #[cfg(test)]

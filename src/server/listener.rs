@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
 /// Connections that wait in the kernel while none is accepted, as while one process follows another.
 pub const BACKLOG: i32 = 4_096;
@@ -40,7 +40,13 @@ impl Inherited {
         socket.set_nonblocking(false)?;
         socket.listen(BACKLOG)?;
         if !address.is_unix() {
-            set_inherited_options(&socket)?;
+            // Inherited by every accepted connection on Linux. Without `TCP_NODELAY` an answer longer than tiny_http's
+            // buffer of 1,024 bytes waits 40 ms for an acknowledgement.
+            socket.set_tcp_nodelay(true)?;
+            socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
+            socket.set_send_buffer_size(SEND_BUFFER)?;
+            socket.set_write_timeout(Some(WRITE_STEP))?;
+            socket.set_read_timeout(Some(READ_PATIENCE))?;
         }
         Ok(Inherited { socket, address })
     }
@@ -84,17 +90,6 @@ pub fn connect(address: &SockAddr, patience: Duration) -> io::Result<Socket> {
     socket.set_read_timeout(Some(patience))?;
     socket.set_write_timeout(Some(patience))?;
     Ok(socket)
-}
-
-/// Inherited by every accepted connection on Linux. Without `TCP_NODELAY` an answer longer than tiny_http's buffer of
-/// 1,024 bytes waits 40 ms for an acknowledgement.
-fn set_inherited_options(socket: &Socket) -> io::Result<()> {
-    let options = SockRef::from(socket);
-    options.set_tcp_nodelay(true)?;
-    options.set_tcp_keepalive(&TcpKeepalive::new().with_time(Duration::from_secs(30)))?;
-    options.set_send_buffer_size(SEND_BUFFER)?;
-    options.set_write_timeout(Some(WRITE_STEP))?;
-    options.set_read_timeout(Some(READ_PATIENCE))
 }
 
 /// A socket bound to every address is reached over loopback.

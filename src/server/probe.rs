@@ -1,8 +1,10 @@
 //! The server process tries its own door: short connections, so that tiny_http never leaves one waiting, and a request
-//! a second, whose answer is the heartbeat.
+//! a second, whose answer is the heartbeat. And it ends: when nothing is in flight and no connection is open or in use,
+//! or when its patience is over.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::process;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +18,7 @@ use super::resources::{Limits, connection_threads, open_connections};
 
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// In doubt.
+/// In doubt, and at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// For one connection, or the answer on it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,6 +35,12 @@ const NEVER_STUCK: usize = 4;
 const ABANDONED_LIMIT: u64 = 32;
 /// No body gets through for this long although some are awaited.
 const JAM: Duration = Duration::from_secs(30);
+/// Before a drain, for connections accepted just before the successor was ready to send their request.
+const GRACE: Duration = Duration::from_millis(300);
+/// Connections idle for this long are kept ones; their clients know that such connections end.
+const KEPT: Duration = Duration::from_secs(2);
+/// A drain lasts no longer, whatever connections are open.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 const NONCE_FIELD: &str = "Gatepost-Probe";
 
 /// While one process follows another, probes of either reach both.
@@ -44,7 +52,7 @@ pub fn is_own_probe(request: &tiny_http::Request, nonce: &str) -> bool {
 /// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised the same one, and
 /// the rest wait until it is free. Each further connection makes a thread that afterwards takes one of those.
 pub fn keep_knocking(state: &'static State, address: &SockAddr) {
-    let mut knocker = Knocker::new(address);
+    let mut knocker = Knocker { address, unanswered: Vec::new() };
     let mut count_not_before = Instant::now();
     while !state.is_draining() {
         thread::sleep(KNOCK_EVERY);
@@ -60,20 +68,19 @@ pub fn keep_knocking(state: &'static State, address: &SockAddr) {
 }
 
 /// Makes connections that say nothing and end when the listener has taken notice.
-pub struct Knocker<'a> {
+struct Knocker<'a> {
     address: &'a SockAddr,
     /// Few, lest the successor of a process that no longer accepts finds hundreds in its queue.
     unanswered: Vec<Socket>,
 }
 
 impl Knocker<'_> {
-    pub fn new(address: &SockAddr) -> Knocker<'_> {
-        Knocker { address, unanswered: Vec::new() }
-    }
-
-    pub fn free_waiting_connections(&mut self, state: &State) {
-        for _ in 0..waiting_connections(state) {
-            self.knock();
+    fn free_waiting_connections(&mut self, state: &State) {
+        let connections = open_connections().unwrap_or(0);
+        state.stats.connections.store(connections, Ordering::Relaxed);
+        if connections > NEVER_STUCK {
+            let waiting = connections.saturating_sub(connection_threads().unwrap_or(connections));
+            (0..waiting).for_each(|_| self.knock());
         }
     }
 
@@ -95,26 +102,23 @@ fn is_unanswered(mut socket: &Socket) -> bool {
     socket.read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-fn waiting_connections(state: &State) -> usize {
-    let connections = open_connections().unwrap_or(0);
-    state.stats.connections.store(connections, Ordering::Relaxed);
-    if connections <= NEVER_STUCK {
-        return 0;
-    }
-    connections.saturating_sub(connection_threads().unwrap_or(connections))
-}
-
 /// Looks after resources in the same round. In doubt, that is before the first answer and after a panic in one of
 /// tiny_http's threads, it asks at once and takes no for an answer.
 pub fn beat(state: &'static State, address: &SockAddr) {
     let limits = Limits::read();
-    let mut lane_watch = LaneWatch { bodies: 0, moved_at: Instant::now() };
+    let (mut bodies, mut bodies_moved_at) = (0, Instant::now());
     let (mut is_ready, mut is_open) = (false, false);
     let mut silent_since: Option<Instant> = None;
     let mut departures_told: Option<Instant> = None;
     while !state.is_draining() {
-        tell_departures(state, &mut departures_told);
         let started = Instant::now();
+        if departures_told.is_none_or(|told| told.elapsed() >= DEPARTURES_TOLD_EVERY) {
+            let departed = state.stats.departed.swap(0, Ordering::Relaxed);
+            if departed > 0 {
+                departures_told = Some(started);
+                log::info!("{departed} connections were gone before they could be answered");
+            }
+        }
         let is_doubtful = !is_ready || state.doubtful.load(Ordering::Relaxed);
         match probe(address, &state.nonce, if is_doubtful { SHORT_PATIENCE } else { PATIENCE }) {
             Ok(()) => {
@@ -137,43 +141,21 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                 }
             }
         }
-        let has_given_up_many = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
-        let given_up = has_given_up_many.then_some("connections given up with unread bodies");
-        if let Some(reason) = limits.nearly_reached().or(given_up).or_else(|| lane_watch.jam(state)) {
+        // On a Unix socket nothing ends a read that waits for a silent sender.
+        let so_far = state.stats.bodies.load(Ordering::Relaxed);
+        if so_far != bodies || state.stats.awaited.load(Ordering::Relaxed) == 0 {
+            (bodies, bodies_moved_at) = (so_far, Instant::now());
+        }
+        let given_up = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
+        let given_up = given_up.then_some("connections given up with unread bodies");
+        let jam = (bodies_moved_at.elapsed() >= JAM).then_some("the body lane stands still");
+        if let Some(reason) = limits.nearly_reached().or(given_up).or(jam) {
             state.ask_for_successor(reason);
         }
         thread::sleep(LOOK_EVERY);
         while is_ready && started.elapsed() < PROBE_EVERY && !state.doubtful.load(Ordering::Relaxed) {
             thread::sleep(LOOK_EVERY);
         }
-    }
-}
-
-/// One line a minute, however many there are.
-fn tell_departures(state: &State, told: &mut Option<Instant>) {
-    if told.is_some_and(|told| told.elapsed() < DEPARTURES_TOLD_EVERY) {
-        return;
-    }
-    let departed = state.stats.departed.swap(0, Ordering::Relaxed);
-    if departed > 0 {
-        *told = Some(Instant::now());
-        log::info!("{departed} connections were gone before they could be answered");
-    }
-}
-
-/// On a Unix socket nothing ends a read that waits for a silent sender.
-struct LaneWatch {
-    bodies: u64,
-    moved_at: Instant,
-}
-
-impl LaneWatch {
-    fn jam(&mut self, state: &State) -> Option<&'static str> {
-        let bodies = state.stats.bodies.load(Ordering::Relaxed);
-        if bodies != self.bodies || state.stats.awaited.load(Ordering::Relaxed) == 0 {
-            *self = LaneWatch { bodies, moved_at: Instant::now() };
-        }
-        (self.moved_at.elapsed() >= JAM).then_some("the body lane stands still")
     }
 }
 
@@ -192,4 +174,32 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
         }
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, "only another process answered"))
+}
+
+/// Ends the process at the first quiet moment. tiny_http cannot stop accepting, so a connection that comes in at that
+/// very moment may be cut.
+pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
+    if state.draining.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let deadline = Instant::now() + DRAIN_PATIENCE;
+    thread::sleep(GRACE);
+    let mut knocker = Knocker { address, unanswered: Vec::new() };
+    let (mut received, mut used_at, mut quiet_looks) = (0, Instant::now(), 0);
+    while Instant::now() < deadline && quiet_looks < 2 {
+        thread::sleep(LOOK_EVERY);
+        knocker.free_waiting_connections(state);
+        let is_idle = state.stats.in_flight.load(Ordering::SeqCst) == 0;
+        let so_far = state.stats.received.load(Ordering::Relaxed);
+        if !is_idle || so_far != received {
+            (received, used_at) = (so_far, Instant::now());
+        }
+        let is_quiet = is_idle && (used_at.elapsed() >= KEPT || open_connections().unwrap_or(0) == 0);
+        // Between two threads of tiny_http a request is in nobody's hands for a moment: one look is not enough.
+        quiet_looks = if is_quiet { quiet_looks + 1 } else { 0 };
+    }
+    last_words();
+    log::info!("server process ends");
+    log::logger().flush();
+    process::exit(0);
 }

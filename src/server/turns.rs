@@ -3,8 +3,16 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::io::{ErrorKind, Write};
+use std::mem;
 use std::net::SocketAddr;
+use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Handler;
+use super::workers::{Service, contained};
 
 /// Most requests that may wait behind the one being answered. A well-behaved client sends few; but what a connection that
 /// is gone had sent may come before and between another's, and is handed out as fast as it can be read.
@@ -15,7 +23,7 @@ pub const WAITING_LIMIT: usize = 1_000;
 ///
 /// tiny_http tells connections apart by the peer's address alone, which a new connection may have while an old one is
 /// still known. What came after the end of a connection is therefore in doubt until somebody has seen whether that
-/// connection is still there (see `ended`): if it is, no other can have its address.
+/// connection is still there (see [`Ended`]): if it is, no other can have its address.
 ///
 /// Connections over a Unix socket have no address and take no turns: only the proxy connects there, it sends one request
 /// at a time, and it closes when it is told so.
@@ -110,7 +118,7 @@ impl<T> Turns<T> {
 
     /// Takes the requests that are in doubt.
     pub fn take_doubtful(&self, peer: SocketAddr) -> VecDeque<T> {
-        self.lock().get_mut(&peer).map(|connection| std::mem::take(&mut connection.waiting)).unwrap_or_default()
+        self.lock().get_mut(&peer).map(|connection| mem::take(&mut connection.waiting)).unwrap_or_default()
     }
 
     /// Forgets an ended connection that is gone. What came after it is another's: the first of that is to be served at
@@ -118,7 +126,7 @@ impl<T> Turns<T> {
     pub fn forget(&self, peer: SocketAddr, doubtful: VecDeque<T>) -> Option<T> {
         let mut turns = self.lock();
         let connection = turns.get_mut(&peer)?;
-        let later = std::mem::replace(&mut connection.waiting, doubtful);
+        let later = mem::replace(&mut connection.waiting, doubtful);
         connection.waiting.extend(later);
         connection.stage = Stage::Served;
         drop(turns);
@@ -127,6 +135,100 @@ impl<T> Turns<T> {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Connection<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Time between two looks whether anything came after the end.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// When a connection on which nothing came is looked at first; then after twice as long each time.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+/// A connection on which nothing came for so long is given back to tiny_http, which has ended it too (see `listener`).
+const SILENCE: Duration = Duration::from_secs(12);
+/// Said to see whether anybody is there, after the last answer, to one who was told that it is the last. Line ends are
+/// what HTTP clients are likeliest to pass over.
+const KNOCK: &[u8] = b"\r\n";
+
+/// A connection after its last answer, and what that was written with.
+///
+/// tiny_http closes a connection only when its client does or says nothing for a while, and until then goes on handing
+/// out what comes in. Who has the last writer of a connection can see whether it is still there: the kernel takes bytes
+/// for a connection that is, and refuses them for one that is not. And only when it is not can another have its address.
+pub struct Ended {
+    peer: SocketAddr,
+    writer: Box<dyn Write + Send>,
+    heard: Instant,
+    pause: Duration,
+    look_at: Instant,
+}
+
+impl Ended {
+    pub fn new(peer: SocketAddr, writer: Box<dyn Write + Send>) -> Ended {
+        let now = Instant::now();
+        Ended { peer, writer, heard: now, pause: FIRST_LOOK, look_at: now + FIRST_LOOK }
+    }
+}
+
+impl<H: Handler> Service<H> {
+    /// The life of the thread that sees ended connections off.
+    pub fn see_off(&'static self, coming: &Receiver<Ended>) {
+        let (mut watched, mut full): (Vec<Ended>, VecDeque<Ended>) = Default::default();
+        loop {
+            let is_idle = watched.is_empty() && full.is_empty();
+            let first = if is_idle { coming.recv().ok() } else { None };
+            watched.extend(first.into_iter().chain(coming.try_iter()));
+            // A look at one that nobody reads from takes the time of a write: of those, one a round.
+            watched.extend(full.pop_front());
+            for mut connection in mem::take(&mut watched) {
+                // What must not happen ends one connection's watch, not all of them.
+                match contained(|| self.look(&mut connection)) {
+                    Some(Sight::There) => watched.push(connection),
+                    Some(Sight::Full) => full.push_back(connection),
+                    Some(Sight::Gone) | None => {}
+                }
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Discards what came on a connection that is still there; has it served where the connection is gone.
+    fn look(&'static self, connection: &mut Ended) -> Sight {
+        let peer = connection.peer;
+        // Taken before the look: what comes after it may be another connection's.
+        let doubtful = self.turns.take_doubtful(peer);
+        let now = Instant::now();
+        if doubtful.is_empty() && now < connection.look_at {
+            return Sight::There;
+        }
+        if !doubtful.is_empty() {
+            connection.heard = now;
+        }
+        let sight = if connection.heard + SILENCE > now { knock(&mut connection.writer) } else { Sight::Gone };
+        match sight {
+            Sight::There | Sight::Full => {
+                connection.pause *= 2;
+                connection.look_at = now + connection.pause;
+                doubtful.into_iter().for_each(|request| self.discard(request));
+            }
+            Sight::Gone => self.turns.forget(peer, doubtful).into_iter().for_each(|next| self.serve_soon(peer, next)),
+        }
+        sight
+    }
+}
+
+/// What the kernel does with bytes for a connection.
+enum Sight {
+    /// It takes them.
+    There,
+    /// It would if there were room.
+    Full,
+    Gone,
+}
+
+fn knock(writer: &mut impl Write) -> Sight {
+    match writer.write(KNOCK).and_then(|_| writer.flush()).map_err(|error| error.kind()) {
+        Ok(()) => Sight::There,
+        Err(ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => Sight::Full,
+        Err(_) => Sight::Gone,
     }
 }
 

@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::control::Report;
-use super::ended::{Ended, Writer};
 use super::lane::{Arrival, BODY_LIMIT, BODY_PATIENCE, DISCARD_LIMIT, LEAST_BODY_PATIENCE, Lane, Waiting, read_body};
 use super::listener::WRITE_PATIENCE;
 use super::probe::is_own_probe;
-use super::turns::{Turn, Turns};
-use super::{ServerStats, State};
+use super::turns::{Ended, Turn, Turns};
+use super::{Handler, ServerStats, State};
 use crate::deadline;
 use crate::http::incoming::{
     body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head, remains_of,
@@ -61,10 +60,7 @@ impl Drop for InFlight {
     }
 }
 
-impl<H> Service<H>
-where
-    H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static,
-{
+impl<H: Handler> Service<H> {
     /// A worker's life.
     pub fn work(&'static self) {
         loop {
@@ -287,7 +283,9 @@ where
         };
         // Where tiny_http reads on after the last answer, what it reads is not to be answered.
         if let Some(peer) = peer.filter(|_| is_last && goes_on) {
-            self.end(peer, writer);
+            self.turns.end(peer);
+            // Its thread lives as long as this process.
+            let _ = self.ended.send(Ended::new(peer, writer));
         }
     }
 
@@ -307,12 +305,6 @@ where
         let is_last =
             self.is_one_shot || self.state.is_draining() || self.turns.is_last(request.remote_addr().copied());
         if is_last { Persistence::Close } else { persistence(request) }
-    }
-
-    fn end(&self, peer: SocketAddr, writer: Writer) {
-        self.turns.end(peer);
-        // Its thread lives as long as this process.
-        let _ = self.ended.send(Ended { peer, writer });
     }
 
     /// Lets go of a request without an answer.

@@ -1,5 +1,6 @@
 //! One server process, seen from outside: started with the listening socket as standard input and a socket of its own as
-//! standard output, in its own process group, so that a terminal's signals reach the supervisor alone.
+//! standard output, in its own process group, so that a terminal's signals reach the supervisor alone. And how fast such
+//! processes may follow each other.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -12,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Event, SupervisorSettings};
-use crate::server::control::{Order, Report};
+use crate::server::control::{DRAIN, Report};
 
 /// Time for a new process to answer its first probe.
 const START_PATIENCE: Duration = Duration::from_secs(10);
@@ -46,7 +47,7 @@ pub struct ServerProcess {
     /// Whether it no longer accepts connections.
     pub is_deaf: bool,
     since: Instant,
-    last_beat: Instant,
+    pub last_beat: Instant,
     child: Child,
     orders: UnixStream,
 }
@@ -89,15 +90,6 @@ impl ServerProcess {
         self.child.id()
     }
 
-    pub fn has_beaten(&mut self) {
-        self.last_beat = Instant::now();
-    }
-
-    pub fn has_become_ready(&mut self) {
-        self.has_beaten();
-        self.enter(Stage::Serving);
-    }
-
     /// Whether it should beat and does not.
     pub fn is_silent(&self) -> bool {
         self.stage == Stage::Serving && self.last_beat.elapsed() >= SILENCE
@@ -131,21 +123,21 @@ impl ServerProcess {
             self.kill();
         }
         self.enter(Stage::Draining);
-        if let Err(error) = self.orders.write_all(format!("{}\n", Order::Drain.word()).as_bytes()) {
+        if let Err(error) = self.orders.write_all(format!("{DRAIN}\n").as_bytes()) {
             log::warn!("server process {} cannot be told to drain: {error}", self.id());
         }
     }
 
     /// Kills it when it has had its time: to start, or to drain.
     pub fn kill_if_overdue(&mut self) {
-        let patience = match self.stage {
-            Stage::Starting if self.is_successor => SUCCESSOR_START_PATIENCE,
-            Stage::Starting => START_PATIENCE,
-            Stage::Draining => DRAIN_PATIENCE,
+        let (patience, duty) = match self.stage {
+            Stage::Starting if self.is_successor => (SUCCESSOR_START_PATIENCE, "start"),
+            Stage::Starting => (START_PATIENCE, "start"),
+            Stage::Draining => (DRAIN_PATIENCE, "drain"),
             Stage::Serving => return,
         };
         if self.since.elapsed() >= patience {
-            log::error!("server process {} took too long to {}", self.id(), self.duty());
+            log::error!("server process {} took too long to {duty}", self.id());
             self.kill();
         }
     }
@@ -161,15 +153,7 @@ impl ServerProcess {
         self.child.try_wait().unwrap_or(None)
     }
 
-    fn duty(&self) -> &'static str {
-        match self.stage {
-            Stage::Starting => "start",
-            Stage::Serving => "serve",
-            Stage::Draining => "drain",
-        }
-    }
-
-    fn enter(&mut self, stage: Stage) {
+    pub fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.since = Instant::now();
     }
@@ -184,7 +168,7 @@ impl Drop for ServerProcess {
 
 fn listen_to(number: u64, reports: UnixStream, events: &Sender<Event>) {
     for line in BufReader::new(reports).lines().map_while(Result::ok) {
-        let Some(report) = Report::parse(&line) else {
+        let Some(report) = Report::from_name(&line) else {
             log::warn!("a server process sent an unknown report");
             continue;
         };
@@ -194,4 +178,57 @@ fn listen_to(number: u64, reports: UnixStream, events: &Sender<Event>) {
     }
     // The end itself is learnt from the process table; this only wakes the supervisor.
     let _ = events.send(Event::Hangup);
+}
+
+/// A process that served this long was not a failure.
+pub const STEADY: Duration = Duration::from_secs(1);
+const SHORTEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(5);
+/// Least time between two starts that a server process asked for.
+const RECYCLING: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Since the last that was steady.
+    pub failures: u32,
+    pub last_start: Option<Instant>,
+}
+
+impl Pace {
+    /// Takes note of a failure; answers how long to wait before the next start: 200 ms, doubled each time, at most 5 s.
+    pub fn next_delay(&mut self) -> Duration {
+        let delay = SHORTEST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        delay
+    }
+
+    pub fn earliest_recycling(&self, now: Instant) -> Instant {
+        self.last_start.map_or(now, |last| (last + RECYCLING).max(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_five_seconds_and_begin_anew_after_a_success() {
+        let mut pace = Pace::default();
+        let waits: Vec<u128> = (0..7).map(|_| pace.next_delay().as_millis()).collect();
+        assert_eq!(waits, [200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+        assert!((0..100).all(|_| pace.next_delay() <= LONGEST));
+        pace.failures = 0;
+        assert_eq!(pace.next_delay(), Duration::from_millis(200));
+    }
+
+    #[test]
+    fn recycling_waits_for_five_seconds_after_the_last_start() {
+        let mut pace = Pace::default();
+        let now = Instant::now();
+        assert_eq!(pace.earliest_recycling(now), now);
+        pace.last_start = Some(now);
+        assert_eq!(pace.earliest_recycling(now), now + RECYCLING);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(pace.earliest_recycling(later), later);
+    }
 }

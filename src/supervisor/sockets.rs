@@ -1,14 +1,18 @@
-//! Where the service listens: parsing the setting, and the socket itself, bound here or handed in as standard input.
+//! The supervisor's sockets. Where the service listens: parsing the setting, and the socket itself, bound here or handed
+//! in as standard input. And what systemd is told (`sd_notify(3)`); nothing is sent where nobody listens.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{self, UnixDatagram};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
@@ -150,6 +154,28 @@ fn inode(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
+/// How long a full queue is waited for.
+const NOTICE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Sends `notice` to the socket that `NOTIFY_SOCKET` names: a path, or an abstract name after `@`.
+pub fn notify(socket: Option<&OsString>, notice: &str) {
+    let Some(name) = socket else { return };
+    if let Err(error) = send(name, notice) {
+        log::warn!("systemd cannot be told {notice}: {error}");
+    }
+}
+
+fn send(name: &OsStr, text: &str) -> io::Result<()> {
+    let address = match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => net::SocketAddr::from_abstract_name(name)?,
+        None => net::SocketAddr::from_pathname(name)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    // Whoever does not read what they are told must not keep the supervisor from its processes.
+    socket.set_write_timeout(Some(NOTICE_PATIENCE))?;
+    socket.send_to_addr(text.as_bytes(), &address).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +194,18 @@ mod tests {
         {
             assert!(Listen::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn whoever_does_not_read_holds_nobody_up_for_long() {
+        let path = std::env::temp_dir().join(format!("gatepost-notices-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixDatagram::bind(&path).unwrap();
+        let refused = (0..10_000).find_map(|_| send(path.as_os_str(), "WATCHDOG=1").err());
+        assert_eq!(refused.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
+        let mut text = [0; 64];
+        assert_eq!(listener.recv(&mut text).unwrap(), "WATCHDOG=1".len());
+        send(path.as_os_str(), "STOPPING=1").unwrap();
+        std::fs::remove_file(&path).unwrap();
     }
 }
