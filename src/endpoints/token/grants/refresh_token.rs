@@ -16,8 +16,8 @@ use crate::protocol::words::grant::Grant;
 use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
-use crate::store::grant_refresh::{self, NewRefresh, Refreshed};
 use crate::store::grants;
+use crate::store::grants::{NewRefresh, Refreshed};
 use crate::store::users::UserRow;
 
 /// Refreshes.
@@ -25,7 +25,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     let GrantContext { app, client, now, .. } = context;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = presented_token::refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
-    let grant = grants::find(&app.store, handle.grant, &client.client.client_id)?.ok_or_else(unknown)?;
+    let grant = grants::find(&app.store, handle.grant, Some(&client.client.client_id))?.ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
     let verdict = judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now);
     match verdict {
@@ -53,7 +53,7 @@ fn refresh(context: GrantContext<'_>, handle: RefreshHandle, grant: &Grant) -> R
     };
     // Its name is the statement's to say: refreshed, repeated or replayed.
     let event = AuditEvent { source: Some(request.source), request_id: Some(&request.id), ..AuditEvent::of(grant) };
-    match grant_refresh::refresh(&app.store, &new, &event)? {
+    match grants::refresh(&app.store, &new, &event)? {
         Refreshed::Issued { generation, user } => Ok((generation, *user)),
         Refreshed::Revoked => Err(invalid_grant(Reason::RefreshTokenReplayed)),
         Refreshed::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
