@@ -13,7 +13,7 @@ use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::token::assertion::{Assertion, AssertionProblem, Expected, judge, verifying_key};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
-use crate::store::used_assertions;
+use crate::store::tokens;
 
 /// What was sent, judged; or what keeps us from judging it.
 type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
@@ -48,7 +48,7 @@ impl App {
             Ok(assertion) => assertion,
             Err(problem) => return Ok(Err(problem)),
         };
-        let is_new = used_assertions::take(&self.store, expected.issuer, &assertion.jti, assertion.forgotten_at)?;
+        let is_new = tokens::take_assertion(&self.store, expected.issuer, &assertion.jti, assertion.forgotten_at)?;
         Ok(if is_new { Ok(assertion) } else { Err(AssertionProblem::Replayed) })
     }
 

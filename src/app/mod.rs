@@ -35,8 +35,8 @@ use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::{Registry, Sealers};
+use crate::store::catalogue::{FoundFunction, look_up_function};
 use crate::store::clients::LongestLifetimes;
-use crate::store::grant_functions::{self, Found};
 use crate::store::partitions::Horizons;
 use crate::store::{Store, StoreError, installation, migrate};
 
@@ -288,10 +288,10 @@ impl Vault {
 fn look_up_functions(functions: &Store, registry: &Registry) {
     for (name, grant) in &registry.snapshot().catalogue.extension_grants {
         let function = format!("{}.{}", grant.schema, grant.function);
-        match grant_functions::look_up(functions, grant) {
-            Ok(Found::Callable) => {}
-            Ok(Found::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
-            Ok(Found::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
+        match look_up_function(functions, grant) {
+            Ok(FoundFunction::Callable) => {}
+            Ok(FoundFunction::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
+            Ok(FoundFunction::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
             Err(error) => log::error!("extension grant {name}: {function} cannot be looked up: {error}"),
         }
     }

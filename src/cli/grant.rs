@@ -92,7 +92,7 @@ fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let id = id.ok_or_else(|| Failure::Usage(String::from("GRANT must be as `gatepost grant list` shows it")))?;
     let (operator, _) = Operator::open_installed(invocation)?;
     let over = || Failure::Refused(String::from("there is no such grant, or it is revoked already"));
-    let grant = grants::find_of_any(&operator.store, id)?.ok_or_else(over)?;
+    let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
     let event = AuditEvent { event: "grant_revoked", detail: json!({"by": "operator"}), ..AuditEvent::of(&grant) };
     if !grants::revoke(&operator.store, id, None, &event)? {
         return Err(over());

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::protocol::words::identifiers::{Sid, TenantName};
-use crate::store::sessions::{self, SessionRow};
+use crate::protocol::words::session::Session;
+use crate::store::sessions;
 
 use super::arguments::Invocation;
 use super::command::{Command, JSON, OF_USER, Run, TENANT};
@@ -35,7 +36,7 @@ const PAGE: i64 = 1_000;
 fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
-    let mut found: Vec<SessionRow> = Vec::new();
+    let mut found: Vec<Session> = Vec::new();
     loop {
         let page = sessions::list(&operator.store, found.last(), subject.as_ref(), PAGE)?;
         let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
@@ -48,17 +49,17 @@ fn list(invocation: &Invocation) -> Result<(), Failure> {
     output::list(invocation.has("--json"), &["SID", "SUB", "PROVIDER", "SIGNED IN", "EXPIRES"], &rows)
 }
 
-fn row(session: &SessionRow) -> (Vec<String>, Value) {
+fn row(session: &Session) -> (Vec<String>, Value) {
     let cells = vec![
         session.sid.as_str().to_owned(),
-        session.sub.to_string(),
-        session.identity_provider.clone(),
+        session.subject.to_string(),
+        session.identity_provider().to_owned(),
         time(session.auth_time),
         time(session.expires_at),
     ];
     let value = json!({
         "sid": session.sid.as_str(),
-        "sub": session.sub.as_str(),
+        "sub": session.subject.as_str(),
         "tenant": session.tenant.as_ref().map(TenantName::as_str),
         "identity_provider": session.identity_provider,
         "auth_time": time(session.auth_time),

@@ -11,7 +11,7 @@ use crate::keys::random;
 use crate::protocol::registration::{self, Kind, user::UserEntry};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
-use crate::store::users::{self, NewUser, UserRow};
+use crate::store::users::{self, UserRow};
 use crate::store::{StoreError, catalogue};
 
 use super::arguments::Invocation;
@@ -76,13 +76,14 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     check_tenant(&operator, entry.tenant.as_ref())?;
     let password_hash = if invocation.has("--no-password") { None } else { Some(hashed_password(&operator)?) };
-    let new = NewUser {
+    let new = UserRow {
         sub: entry.subject.unwrap_or_else(new_subject),
         username: entry.username,
         tenant: entry.tenant,
         password_hash,
         enabled: true,
         claims: entry.claims,
+        epoch: 0,
     };
     let mut event = audit_event("user_added", told::added(&new));
     event.sub = Some(&new.sub);

@@ -22,9 +22,10 @@ use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
+use crate::protocol::words::session::Session;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents;
-use crate::store::sessions::{self, SessionRow};
+use crate::store::sessions;
 
 use draw::draw;
 
@@ -116,7 +117,7 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
     }
     let (store, sub) = (&change.app.store, &change.present.user.sub);
     let theirs = sid.day().map(|day| sessions::find_of_user(store, day, &sid, sub)).transpose()?.flatten();
-    let end = |session: SessionRow| {
+    let end = |session: Session| {
         sessions::end(store, session.day, &session.sid, &change.event("session_ended", &session.sid))
     };
     let ended = theirs.map(end).transpose()?.unwrap_or(false);

@@ -140,7 +140,7 @@ pub fn decide(
     let new = NewDecision {
         decision,
         user: &present.sign_in(None, &visit.request.acr_values),
-        scopes: scope.iter().map(str::to_owned).collect(),
+        scopes: scope,
         session_epochs: present.row.epochs,
         client_epoch: client.epoch,
         ends_lapsed_consent: allowed && client.client.require_consent == Some(true),
@@ -148,7 +148,7 @@ pub fn decide(
     let event = AuditEvent {
         event: if allowed { "device_allowed" } else { "device_denied" },
         client_id: Some(&client.client.client_id),
-        sub: Some(&present.row.sub),
+        sub: Some(&present.row.subject),
         sid: Some(&present.row.sid),
         source: Some(request.source),
         request_id: Some(&request.id),

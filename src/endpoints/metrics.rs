@@ -9,7 +9,7 @@ use crate::app::standing::Standing;
 use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerFigures};
-use crate::store::table_sizes;
+use crate::store::installation::table_sizes;
 
 /// Tells everything. What only the house knows is left out until it is open; what only the database knows, while it is away.
 pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> Response {
@@ -142,7 +142,7 @@ fn keys(text: &mut Exposition, app: &App) {
 
 fn tables(text: &mut Exposition, app: &App) {
     // A scrape is no reason to fail: what cannot be measured now is left out.
-    let Ok(sizes) = table_sizes::read(&app.store) else { return };
+    let Ok(sizes) = table_sizes(&app.store) else { return };
     text.family("gatepost_partitions", Kind::Gauge, "Partitions by table.");
     for size in sizes.iter().filter(|size| size.partitions > 0) {
         text.sample("", &[("table", &size.table)], size.partitions);

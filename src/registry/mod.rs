@@ -24,7 +24,7 @@ use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
-use crate::store::{Store, StoreError, catalogue, signing_keys, weak_settings};
+use crate::store::{Store, StoreError, catalogue, signing_keys};
 
 use client_cache::ClientCache;
 pub use key_ring::KeyRing;
@@ -277,6 +277,6 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         client_ids: client_ids.value,
         origins: loading::origins(&origins.value),
         longest_lifetimes: clients::longest_lifetimes(store)?,
-        weak_settings: weak_settings::read(store)?,
+        weak_settings: clients::weak_settings(store)?,
     })
 }

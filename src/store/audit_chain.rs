@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::column;
+use super::values::{column, read};
 use crate::clock::Clock;
 use crate::protocol::audit::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
 use crate::protocol::registration::timestamp;
@@ -249,8 +249,7 @@ fn value(row: &AuditRow, detail: &Value, hash: &Hash) -> Value {
 }
 
 pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
-    let (chain, seq, until) = (column(row, "chain")?, column(row, "seq")?, column(row, "day")?);
-    Ok(Head { chain, seq, until, hash: hash(row, "hash")? })
+    read!(row, Head { chain, seq; until: column(row, "day")?, hash: hash(row, "hash")? })
 }
 
 /// What has not the length of a hash is the hash of nothing.
@@ -260,20 +259,9 @@ fn hash(row: &Row, name: &'static str) -> Result<Hash, StoreError> {
 
 /// A row with the hash stored beside it, and the head that an opening row goes on from.
 pub(super) fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreError> {
-    let read = AuditRow {
-        day: column(row, "day")?,
-        at: column(row, "at")?,
-        chain: column(row, "chain")?,
-        seq: column(row, "seq")?,
+    let read: AuditRow = read!(row, AuditRow { day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
         previous: hash(row, "previous")?,
-        event: column(row, "event")?,
-        client_id: column(row, "client_id")?,
-        sub: column(row, "sub")?,
-        sid: column(row, "sid")?,
-        source: column(row, "source")?,
-        request_id: column(row, "request_id")?,
-        detail: column(row, "detail")?,
-    };
+    })?;
     let after = (read.event == OPENED).then(|| predecessor(&read.detail)).flatten();
     Ok((read, hash(row, "hash")?, after))
 }

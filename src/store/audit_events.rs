@@ -12,7 +12,7 @@ use super::Store;
 use super::audit_chain::{Together, head, stored};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::values::column;
+use super::values::{Values, column};
 use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
@@ -128,10 +128,10 @@ ORDER BY at DESC, chain DESC, seq DESC LIMIT $6::int8";
 pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
     let since = filter.since.unwrap_or(Instant::from_seconds(0));
     let until = filter.until.unwrap_or(Instant::from_seconds(253_402_300_800));
-    let rows = store.read(|connection| {
-        connection.query(LIST, &[&filter.event, &filter.client_id, &filter.sub, &since, &until, &limit])
-    })?;
-    rows.iter().rev().map(|row| Ok(stored(row)?.0)).collect()
+    let values: Values<'_> = &[&filter.event, &filter.client_id, &filter.sub, &since, &until, &limit];
+    let mut found: Vec<AuditRow> = store.list(LIST, values, |row| Ok(stored(row)?.0))?;
+    found.reverse();
+    Ok(found)
 }
 
 const COMMAND_HEADS: &str = "
@@ -140,8 +140,7 @@ WHERE at >= $1::timestamptz AND chain LIKE '%/' || $2::text || '%' ORDER BY day,
 
 /// How far the chains of commands have come that wrote something since then: a command has no log to tell it to.
 pub fn command_heads(store: &Store, since: Instant) -> Result<Vec<Head>, StoreError> {
-    let rows = store.read(|connection| connection.query(COMMAND_HEADS, &[&since, &COMMAND]))?;
-    rows.iter().map(head).collect()
+    store.list(COMMAND_HEADS, &[&since, &COMMAND], head)
 }
 
 /// From one chain of the primary key to the next, without what lies between.
@@ -169,7 +168,7 @@ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.relation = t
 
 /// For how long the oldest transaction has been under way that has written events: they show when it is done.
 pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
-    let row = store.read(|connection| connection.query_one(UNDER_WAY, &[]))?;
+    let row = store.one(UNDER_WAY, &[])?;
     Ok(Duration::from_micros(u64::try_from(column::<i64>(&row, "micros")?).unwrap_or(0)))
 }
 

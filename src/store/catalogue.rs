@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Store;
 use super::clients::{SecretRow, Versioned, registry_version, secret};
-use super::error::StoreError;
-use super::values::column;
+use super::error::{Objection, StoreError};
+use super::registry_writer::RegistryWriter;
+use super::values::{column, read};
 use crate::protocol::registration::Kind;
+use crate::protocol::registration::extension_grant::ExtensionGrant;
 use crate::protocol::words::secret::SecretBytes;
 
 fn kind_of(word: &str) -> Result<Kind, StoreError> {
@@ -40,7 +42,7 @@ pub struct CatalogueRows {
     pub idle_identity_providers: BTreeSet<String>,
 }
 
-pub(super) const LOAD: &str = "
+const LOAD: &str = "
 SELECT i.registry_version, p.plain_pkce, e.kind, e.name, e.document, e.sealed_secret,
        e.kind = 'identity_provider' AND NOT EXISTS (
            SELECT FROM clients c WHERE c.enabled AND (
@@ -58,7 +60,7 @@ pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
     versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
 }
 
-pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
+fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
     let registry_version = registry_version(rows)?;
     let idle = rows.iter().filter(|row| column::<Option<bool>>(row, "idle") == Ok(Some(true)));
     let value = CatalogueRows {
@@ -86,11 +88,99 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
 }
 
 fn entry(row: &Row, kind: Kind) -> Result<CatalogueRow, StoreError> {
-    Ok(CatalogueRow {
-        kind,
-        name: column(row, "name")?,
-        document: column::<Json<Value>>(row, "document")?.0,
-        sealed_secret: column::<Option<&[u8]>>(row, "sealed_secret")?.map(SecretBytes::new),
-        secrets: Vec::new(),
-    })
+    let sealed_secret = column::<Option<&[u8]>>(row, "sealed_secret")?.map(SecretBytes::new);
+    let document = column::<Json<Value>>(row, "document")?.0;
+    read!(row, CatalogueRow { name; kind, document, sealed_secret, secrets: Vec::new() })
+}
+
+const UPSERT_ENTRY: &str = "
+INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES ($1::text, $2::text, $3::jsonb, $4::bytea)
+ON CONFLICT (kind, name) DO UPDATE
+SET document = excluded.document, sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
+    updated_at = clock_timestamp()";
+
+const REMOVE_ENTRY: &str = "
+WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
+DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text RETURNING document";
+
+const ERASE_ENTRY_SECRET: &str = "
+UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = $1::text AND name = $2::text";
+
+impl RegistryWriter<'_> {
+    pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
+        Ok(versioned(&self.reading().query(LOAD, &[])?)?.value)
+    }
+
+    /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret where there is no other.
+    pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
+        let sealed = entry.sealed_secret.as_ref().map(SecretBytes::expose);
+        self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
+    }
+
+    pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
+        let removed = self.query(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
+        removed.first().map(|row| Ok(column::<Json<Value>>(row, "document")?.0)).transpose()
+    }
+
+    pub fn erase_entry_secret(&mut self, kind: Kind, name: &str) -> Result<(), StoreError> {
+        self.execute(ERASE_ENTRY_SECRET, &[&kind.as_str(), &name]).map(drop)
+    }
+}
+
+// Functions that operators write to answer extension grants: looked up before they are registered, and called.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundFunction {
+    /// A function (jsonb, jsonb) returning jsonb that this connection's role may execute.
+    Callable,
+    /// Such a function, or its schema, that the role has no right to.
+    Forbidden,
+    Missing,
+}
+
+const LOOK_UP: &str = "
+SELECT has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE') AS callable
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = $1::text AND p.proname = $2::text AND p.prokind = 'f' AND NOT p.proretset
+  AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
+  AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
+
+pub fn look_up_function(store: &Store, grant: &ExtensionGrant) -> Result<FoundFunction, StoreError> {
+    match store.find(LOOK_UP, &[&grant.schema, &grant.function], |row| column(row, "callable"))? {
+        Some(true) => Ok(FoundFunction::Callable),
+        Some(false) => Ok(FoundFunction::Forbidden),
+        None => Ok(FoundFunction::Missing),
+    }
+}
+
+/// Calls the function of a grant; `None` when it answers NULL. Both arguments are bound, the name is quoted.
+pub fn call_function(
+    store: &Store,
+    grant: &ExtensionGrant,
+    parameters: &Map<String, Value>,
+    client: &Map<String, Value>,
+) -> Result<Result<Option<Value>, Objection>, StoreError> {
+    let sql = format!("SELECT {}.{}($1::jsonb, $2::jsonb) AS answer", quoted(&grant.schema), quoted(&grant.function));
+    match store.write(|connection| connection.query_foreign(&sql, &[&Json(parameters), &Json(client)]))? {
+        Ok(rows) => {
+            let answer = rows.first().map(|row| column::<Option<Json<Value>>>(row, "answer")).transpose()?;
+            Ok(Ok(answer.flatten().map(|Json(value)| value)))
+        }
+        Err(objection) => Ok(Err(objection)),
+    }
+}
+
+fn quoted(identifier: &str) -> String {
+    format!("\"{}\"", identifier.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_one_identifier() {
+        assert_eq!(quoted("redeem_key"), "\"redeem_key\"");
+        assert_eq!(quoted("x\"(); DROP TABLE y; --"), "\"x\"\"(); DROP TABLE y; --\"");
+    }
 }

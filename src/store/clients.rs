@@ -1,15 +1,19 @@
 //! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves itself with.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::slice;
 use std::time::Duration;
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Store;
+use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{client_id, column, id};
+use super::registry_writer::RegistryWriter;
+use super::values::{column, id, read};
+use crate::protocol::registration::weak_settings::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretBytes;
@@ -45,7 +49,7 @@ pub struct Versioned<T> {
     pub value: T,
 }
 
-pub(super) const FIND: &str = "
+const FIND: &str = "
 SELECT i.registry_version, i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
@@ -58,11 +62,11 @@ pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<Clie
     versioned(&rows)
 }
 
-pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
+fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
     Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows)?.pop() })
 }
 
-pub(super) const LIST: &str = "
+const LIST: &str = "
 SELECT i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
@@ -73,7 +77,7 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
 }
 
 /// Folds rows of (client, secret) that stand together by client.
-pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
         let Some(name) = column::<Option<&str>>(row, "client_id")? else { continue };
@@ -88,12 +92,8 @@ pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
 }
 
 fn client(row: &Row) -> Result<ClientRow, StoreError> {
-    Ok(ClientRow {
-        client_id: client_id(row, "client_id")?,
+    read!(row, ClientRow { client_id, enabled, epoch, installation_epoch;
         metadata: column::<Json<Value>>(row, "metadata")?.0,
-        enabled: column(row, "enabled")?,
-        epoch: column(row, "epoch")?,
-        installation_epoch: column(row, "installation_epoch")?,
         secrets: Vec::new(),
     })
 }
@@ -103,12 +103,8 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
     if column::<Option<&[u8]>>(row, "secret_id")?.is_none() {
         return Ok(None);
     }
-    Ok(Some(SecretRow {
-        id: id(row, "secret_id")?,
-        sealed_digest: SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?),
-        description: column(row, "description")?,
-        expires_at: column(row, "expires_at")?,
-    }))
+    let (id, sealed_digest) = (id(row, "secret_id")?, SecretBytes::new(column::<&[u8]>(row, "sealed_digest")?));
+    read!(row, SecretRow { description, expires_at; id, sealed_digest }).map(Some)
 }
 
 const NAMES: &str = "SELECT i.registry_version, c.client_id FROM installation i LEFT JOIN clients c ON true";
@@ -117,14 +113,12 @@ const NAMES: &str = "SELECT i.registry_version, c.client_id FROM installation i 
 pub fn names(store: &Store) -> Result<Versioned<HashSet<ClientId>>, StoreError> {
     let rows = store.read(|connection| connection.query(NAMES, &[]))?;
     let registry_version = registry_version(&rows)?;
-    let names = rows.iter().filter_map(|row| column::<Option<&str>>(row, "client_id").transpose());
-    Ok(Versioned { registry_version, value: names.map(|name| name.map(ClientId::new)).collect::<Result<_, _>>()? })
+    let names = rows.iter().filter_map(|row| column::<Option<ClientId>>(row, "client_id").transpose());
+    Ok(Versioned { registry_version, value: names.collect::<Result<_, _>>()? })
 }
 
 pub(super) fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
-    let first =
-        rows.first().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))?;
-    column(first, "registry_version")
+    column(rows.first().ok_or_else(StoreError::no_installation)?, "registry_version")
 }
 
 const ORIGINS: &str = "
@@ -139,9 +133,8 @@ LEFT JOIN (SELECT DISTINCT jsonb_array_elements_text(l.uris) AS uri
 pub fn origins(store: &Store) -> Result<Versioned<Vec<String>>, StoreError> {
     let rows = store.read(|connection| connection.query(ORIGINS, &[]))?;
     let registry_version = registry_version(&rows)?;
-    let value =
-        rows.iter().filter_map(|row| column::<Option<String>>(row, "uri").transpose()).collect::<Result<_, _>>()?;
-    Ok(Versioned { registry_version, value })
+    let origins = rows.iter().filter_map(|row| column::<Option<String>>(row, "uri").transpose());
+    Ok(Versioned { registry_version, value: origins.collect::<Result<_, _>>()? })
 }
 
 /// The longest lifetimes that any registration names; `None` where none does.
@@ -151,18 +144,153 @@ pub struct LongestLifetimes {
     pub access_token: Option<Duration>,
 }
 
-pub(super) const LONGEST_LIFETIMES: &str = "
+const LONGEST_LIFETIMES: &str = "
 SELECT max((metadata->>'refresh_token_lifetime')::int8) AS refresh_token,
        max((metadata->>'access_token_lifetime')::int8) AS access_token
 FROM clients";
 
 pub fn longest_lifetimes(store: &Store) -> Result<LongestLifetimes, StoreError> {
-    lifetimes(&store.read(|connection| connection.query_one(LONGEST_LIFETIMES, &[]))?)
+    lifetimes(&store.one(LONGEST_LIFETIMES, &[])?)
 }
 
-pub(super) fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
+fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
     let seconds = |name| -> Result<Option<Duration>, StoreError> {
         Ok(column::<Option<i64>>(row, name)?.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
     };
     Ok(LongestLifetimes { refresh_token: seconds("refresh_token")?, access_token: seconds("access_token")? })
+}
+
+const REVOKE_CLIENT: &str = "
+WITH revoked AS (
+    UPDATE clients SET epoch = new_epoch() WHERE client_id = $1::text RETURNING client_id
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
+
+const UPSERT_CLIENTS: &str = "
+WITH put AS MATERIALIZED (
+    SELECT c.client_id, c.metadata, c.enabled
+    FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean)
+), written AS (
+    INSERT INTO clients (client_id, metadata, enabled) SELECT client_id, metadata, enabled FROM put
+    ON CONFLICT (client_id) DO UPDATE
+    SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
+        epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch() ELSE clients.epoch END
+)
+SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
+
+const REMOVE_CLIENTS: &str = "DELETE FROM clients WHERE client_id = ANY($1::text[]) RETURNING client_id, metadata";
+
+const PUT_CLIENT_SECRETS: &str = "
+INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])
+ON CONFLICT (client_id, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+
+const PUT_RESOURCE_SECRETS: &str = "
+INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::text[], $5::timestamptz[])
+ON CONFLICT (resource, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+
+const REMOVE_CLIENT_SECRETS: &str = "
+DELETE FROM client_secrets s USING unnest($1::text[], $2::bytea[]) AS g (client_id, id)
+WHERE s.client_id = g.client_id AND s.id = g.id";
+
+const REMOVE_RESOURCE_SECRETS: &str = "
+DELETE FROM resource_secrets s USING unnest($1::text[], $2::bytea[]) AS g (resource, id)
+WHERE s.resource = g.resource AND s.id = g.id";
+
+impl RegistryWriter<'_> {
+    pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
+        Ok(versioned(&self.reading().query(FIND, &[client_id])?)?.value)
+    }
+
+    pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
+        clients(&self.reading().query(LIST, &[])?)
+    }
+
+    /// The longest lifetimes registered, this change included.
+    pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
+        lifetimes(&self.reading().query_one(LONGEST_LIFETIMES, &[])?)
+    }
+
+    /// Registers clients or replaces their registrations: each name with the registration object, without its secrets, and
+    /// whether it is enabled. Disabling ends what was issued to it.
+    pub fn upsert_clients(&mut self, clients: &[(&ClientId, &Value, bool)]) -> Result<(), StoreError> {
+        let row = |(client_id, metadata, enabled): &(&ClientId, &Value, bool)| json!({"client_id": client_id.as_str(), "metadata": metadata, "enabled": enabled});
+        for disabled in self.query(UPSERT_CLIENTS, &[&Json(clients.iter().map(row).collect::<Vec<_>>())])? {
+            self.revoked_clients.push(column(&disabled, "client_id")?);
+        }
+        Ok(())
+    }
+
+    pub fn remove_clients(&mut self, clients: &[&ClientId]) -> Result<BTreeMap<ClientId, Value>, StoreError> {
+        let rows = self.query(REMOVE_CLIENTS, &[&clients])?;
+        rows.iter().map(|row| Ok((column(row, "client_id")?, column::<Json<Value>>(row, "metadata")?.0))).collect()
+    }
+
+    /// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
+    /// when there is no such client. A change of the registry: what a process issues by the registration that it holds is dead
+    /// until it has read the new epoch.
+    pub fn revoke_client(&mut self, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+        let revoked = self.audited(REVOKE_CLIENT, &[client_id], slice::from_ref(audit))?;
+        self.revoked_clients.push(client_id.clone());
+        Ok(!revoked.is_empty())
+    }
+
+    /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of the same id.
+    pub fn put_secrets(&mut self, of_clients: bool, secrets: &[(&str, SecretRow)]) -> Result<(), StoreError> {
+        let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
+        let rows = secrets.iter().map(|(_, row)| row);
+        let ids: Vec<&[u8]> = rows.clone().map(|row| &row.id[..]).collect();
+        let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
+        let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
+        let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
+        let sql = if of_clients { PUT_CLIENT_SECRETS } else { PUT_RESOURCE_SECRETS };
+        self.execute(sql, &[&owners, &ids, &digests, &descriptions, &expiries]).map(drop)
+    }
+
+    /// Removes secrets of clients, or of resources, each named by its owner and its id.
+    pub fn remove_secrets(&mut self, of_clients: bool, secrets: &[(&str, [u8; 16])]) -> Result<(), StoreError> {
+        let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
+        let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
+        let sql = if of_clients { REMOVE_CLIENT_SECRETS } else { REMOVE_RESOURCE_SECRETS };
+        self.execute(sql, &[&owners, &ids]).map(drop)
+    }
+}
+
+const WEAK_SETTINGS: &str = "
+SELECT w.setting, count(*) AS clients, (array_agg(c.client_id ORDER BY c.client_id))[1:$1::int4] AS client_ids
+FROM clients c
+CROSS JOIN LATERAL (VALUES
+    (1, 'tokens through the browser',
+     jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"token\")')),
+    (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}'),
+    (3, 'PKCE or nonce',
+     c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ? 'require_pkce'
+     AND CASE WHEN c.metadata ? 'response_types'
+              THEN jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"code\")')
+              ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END),
+    (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}'),
+    (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}'),
+    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}')
+) AS w (place, setting, is_so)
+WHERE c.enabled AND w.is_so
+GROUP BY w.place, w.setting
+ORDER BY w.place";
+
+/// What enabled clients are registered for that is weaker than it need be; what none is, is left out.
+pub fn weak_settings(store: &Store) -> Result<Vec<WeakUse>, StoreError> {
+    let most = i32::try_from(NAMED_CLIENTS).unwrap_or(i32::MAX);
+    store.list(WEAK_SETTINGS, &[&most], |row| {
+        let name: &str = column(row, "setting")?;
+        let setting = WeakSetting::ALL.into_iter().find(|setting| setting.as_str() == name);
+        read!(row, WeakUse { client_ids;
+            setting: setting.ok_or_else(|| StoreError::Corrupt(format!("weak setting {name}")))?,
+            clients: u64::try_from(column::<i64>(row, "clients")?).unwrap_or_default(),
+        })
+    })
 }

@@ -1,9 +1,10 @@
 //! The way to a first answer. A frozen server takes connections and says nothing, so nothing here waits for one without a
-//! bound, and of several hosts only those that answer are connected to.
+//! bound, and of several hosts only those that answer are connected to. TLS always verifies chain and name.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
@@ -11,6 +12,10 @@ use std::time::{Duration, Instant};
 
 use postgres::config::Host;
 use postgres::{Client, Config};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{StoreError, WAIT_FOR_STANDBY, while_connecting};
 
@@ -165,4 +170,44 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
         .channel_binding(config.get_channel_binding())
         .target_session_attrs(config.get_target_session_attrs());
     Some(one)
+}
+
+/// A connector that trusts the certificates in `root_certificates` (PEM), or the system's where there is no such file.
+pub(super) fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|_| StoreError::Refused(String::from("TLS: no protocol version in common")))?
+        .with_root_certificates(roots(root_certificates)?)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
+    let mut store = RootCertStore::empty();
+    match file {
+        Some(path) => {
+            let unreadable = || StoreError::Refused(format!("sslrootcert: cannot read {}", path.display()));
+            let certificates = CertificateDer::pem_file_iter(path).map_err(|_| unreadable())?;
+            store.add_parsable_certificates(certificates.filter_map(Result::ok));
+            if store.is_empty() {
+                return Err(StoreError::Refused(format!("sslrootcert: no certificate in {}", path.display())));
+            }
+        }
+        None => {
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_root_file_is_an_error_not_an_empty_trust() {
+        assert!(tls(Some(Path::new("/nonexistent/ca.pem"))).is_err());
+        assert!(tls(Some(Path::new("/dev/null"))).is_err());
+    }
 }

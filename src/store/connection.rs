@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postgres::types::ToSql;
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -14,6 +13,7 @@ use super::audit_chain::{Chain, Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{Unacknowledged, connect};
 use super::error::{Objection, StoreError, ends_connection, loses_statements};
+use super::values::Values;
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -36,23 +36,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn query(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+    pub fn query(&mut self, sql: &'static str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepared(sql)?;
         self.require_time()?;
         let rows = self.client.query(&statement, values);
         self.judged(rows)
     }
 
-    pub fn query_opt(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, StoreError> {
+    pub fn query_opt(&mut self, sql: &'static str, values: Values<'_>) -> Result<Option<Row>, StoreError> {
         Ok(self.query(sql, values)?.into_iter().next())
     }
 
-    pub fn query_one(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Row, StoreError> {
-        self.query_opt(sql, values)?
-            .ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))
+    pub fn query_one(&mut self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
+        self.query_opt(sql, values)?.ok_or_else(StoreError::no_installation)
     }
 
-    pub fn execute(&mut self, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+    pub fn execute(&mut self, sql: &'static str, values: Values<'_>) -> Result<u64, StoreError> {
         let statement = self.prepared(sql)?;
         self.require_time()?;
         let touched = self.client.execute(&statement, values);
@@ -64,7 +63,7 @@ impl Connection {
     pub(super) fn audited(
         &mut self,
         sql: &'static str,
-        values: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
         events: &[AuditEvent<'_>],
         together: Together,
     ) -> Result<Vec<Row>, StoreError> {
@@ -77,11 +76,7 @@ impl Connection {
 
     /// Runs a statement around a function that is not ours, prepared anew each time: it may have been replaced meanwhile.
     /// What the function itself objects is told apart from what went wrong.
-    pub fn query_foreign(
-        &mut self,
-        sql: &str,
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<Result<Vec<Row>, Objection>, StoreError> {
+    pub fn query_foreign(&mut self, sql: &str, values: Values<'_>) -> Result<Result<Vec<Row>, Objection>, StoreError> {
         self.require_time()?;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(Objection::of);

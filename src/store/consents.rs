@@ -6,20 +6,16 @@ use postgres::Row;
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{client_id, column};
+use super::values::{column, read};
 use crate::protocol::authorize::consent::Consent;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::scope::ScopeSet;
 
 /// A remembered consent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsentRow {
-    /// Scope names allowed; none after a withdrawal.
-    pub scopes: Vec<String>,
-    /// Names of claims allowed through the `claims` parameter.
-    pub claims: Vec<String>,
-    /// When it was last given.
-    pub granted_at: Instant,
+    pub consent: Consent,
     /// When it lapses; `None` is never.
     pub expires_at: Option<Instant>,
     pub epoch: i64,
@@ -30,15 +26,6 @@ impl ConsentRow {
     pub fn has_lapsed(&self, now: Instant) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
-
-    /// As the core sees a consent.
-    pub fn to_core(&self) -> Consent {
-        Consent {
-            scope: self.scopes.iter().map(String::as_str).collect(),
-            claims: self.claims.iter().cloned().collect(),
-            given_at: self.granted_at,
-        }
-    }
 }
 
 const FIND: &str = "
@@ -46,8 +33,7 @@ SELECT scopes, claims, granted_at, expires_at, epoch FROM consents WHERE sub = $
 
 /// Reads what the user allowed the client.
 pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<ConsentRow>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND, &[&sub.as_str(), &client_id.as_str()]))?;
-    row.as_ref().map(consent).transpose()
+    store.find(FIND, &[sub, client_id], consent)
 }
 
 const LIST_OF_USER: &str = "
@@ -56,18 +42,13 @@ FROM consents WHERE sub = $1::text AND cardinality(scopes) > 0 ORDER BY client_i
 
 /// All that a user has remembered here, lapsed or not, by client. As many as there are clients at most.
 pub fn list_of_user(store: &Store, sub: &Subject) -> Result<Vec<(ClientId, ConsentRow)>, StoreError> {
-    let rows = store.read(|connection| connection.query(LIST_OF_USER, &[&sub.as_str()]))?;
-    rows.iter().map(|row| Ok((client_id(row, "client_id")?, consent(row)?))).collect()
+    store.list(LIST_OF_USER, &[sub], |row| Ok((column(row, "client_id")?, consent(row)?)))
 }
 
 fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
-    Ok(ConsentRow {
-        scopes: column(row, "scopes")?,
-        claims: column(row, "claims")?,
-        granted_at: column(row, "granted_at")?,
-        expires_at: column(row, "expires_at")?,
-        epoch: column(row, "epoch")?,
-    })
+    let claims = column::<Vec<String>>(row, "claims")?.into_iter().collect();
+    let consent = Consent { scope: column(row, "scopes")?, claims, given_at: column(row, "granted_at")? };
+    read!(row, ConsentRow { expires_at, epoch; consent })
 }
 
 /// What stood on a consent that has lapsed does not come back with the next one.
@@ -85,13 +66,9 @@ RETURNING ARRAY[hash] AS audited";
 /// What a user allows a client from now on: whatever was remembered before is replaced.
 #[derive(Clone, Debug)]
 pub struct GivenConsent<'a> {
-    /// Who allows.
     pub sub: &'a Subject,
-    /// Whom.
     pub client_id: &'a ClientId,
-    /// Scope names.
-    pub scopes: &'a [String],
-    /// Claim names.
+    pub scopes: &'a ScopeSet,
     pub claims: &'a [String],
     /// When it lapses; `None` is never.
     pub expires_at: Option<Instant>,
@@ -101,19 +78,8 @@ pub struct GivenConsent<'a> {
 
 /// Remembers a consent.
 pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let written = store.write_audited(
-        GIVE,
-        &[
-            &given.sub.as_str(),
-            &given.client_id.as_str(),
-            &given.scopes,
-            &given.claims,
-            &given.expires_at,
-            &given.is_required,
-        ],
-        audit,
-    );
-    written.map(drop)
+    let GivenConsent { sub, client_id, scopes, claims, expires_at, is_required } = given;
+    store.write_audited(GIVE, &[sub, client_id, scopes, claims, expires_at, is_required], audit).map(drop)
 }
 
 const END_LAPSED: &str = "
@@ -124,7 +90,7 @@ RETURNING epoch";
 /// Ends a consent that has lapsed, with all that stood on it: for whoever allows anew, and does not want it remembered. The
 /// epoch from now on; `None` where there is none that has lapsed.
 pub fn end_lapsed(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<i64>, StoreError> {
-    let row = store.write(|connection| connection.query_opt(END_LAPSED, &[&sub.as_str(), &client_id.as_str()]))?;
+    let row = store.write(|connection| connection.query_opt(END_LAPSED, &[sub, client_id]))?;
     row.map(|row| column(&row, "epoch")).transpose()
 }
 
@@ -138,5 +104,5 @@ RETURNING ARRAY[hash] AS audited";
 
 /// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair, remembered before or not.
 pub fn withdraw(store: &Store, sub: &Subject, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    store.write_audited(WITHDRAW, &[&sub.as_str(), &client_id.as_str()], audit).map(drop)
+    store.write_audited(WITHDRAW, &[sub, client_id], audit).map(drop)
 }

@@ -3,16 +3,13 @@
 
 use std::time::Duration;
 
-use postgres::Row;
-use postgres::types::ToSql;
-
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::grants::with_grant;
 use super::users::{UserRow, user};
-use super::values::{column, epochs, sign_in, tenant_text};
+use super::values::{Values, column, epochs, read, sign_in, tenant_text};
 use crate::protocol::device::device_code::{DeviceDecision, PollFacts};
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::grant::Grant;
@@ -23,21 +20,15 @@ use crate::protocol::words::session::SignIn;
 /// A device authorization to be.
 #[derive(Clone, Debug)]
 pub struct NewDevice<'a> {
-    /// HMAC of the device code.
     pub device_code_hash: [u8; 32],
-    /// HMAC of the user code.
     pub user_code_hash: [u8; 32],
-    /// Who asks.
     pub client_id: &'a ClientId,
-    /// Scope names asked for.
-    pub scopes: Vec<String>,
-    /// Resources asked for (RFC 8707).
+    pub scopes: &'a ScopeSet,
+    /// RFC 8707
     pub resources: &'a [String],
     /// `acr_values`, as sent.
     pub acr_values: Option<&'a str>,
-    /// Least time between two polls.
     pub interval: Duration,
-    /// From now until it is over.
     pub lifetime: Duration,
     /// Undecided ones that the client may have at once.
     pub most_pending: u32,
@@ -80,8 +71,8 @@ pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError>
             &[
                 &&new.device_code_hash[..],
                 &&new.user_code_hash[..],
-                &new.client_id.as_str(),
-                &new.scopes,
+                new.client_id,
+                new.scopes,
                 &new.resources,
                 &new.acr_values,
                 &seconds(new.interval),
@@ -100,9 +91,7 @@ pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError>
 /// A device that waits for a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitingDevice {
-    /// Whose it is.
     pub client_id: ClientId,
-    /// Scopes asked for.
     pub scope: ScopeSet,
     /// `acr_values`, as sent.
     pub acr_values: Option<String>,
@@ -114,27 +103,21 @@ WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > 
 
 /// Finds the device behind a user code, while it waits.
 pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Option<WaitingDevice>, StoreError> {
-    let hashes = slices(user_code_hashes);
-    let row = store.read(|connection| connection.query_opt(FIND_WAITING, &[&hashes]))?;
-    let device = |row: &Row| {
-        Ok(WaitingDevice {
-            client_id: super::values::client_id(row, "client_id")?,
-            scope: column::<Vec<&str>>(row, "scopes")?.into_iter().collect(),
-            acr_values: column(row, "acr_values")?,
-        })
-    };
-    row.as_ref().map(device).transpose()
+    store.find(
+        FIND_WAITING,
+        &[&slices(user_code_hashes)],
+        |row| read!(row, WaitingDevice { client_id, acr_values; scope: column(row, "scopes")? }),
+    )
 }
 
 /// A decision and who made it.
 #[derive(Clone, Debug)]
 pub struct NewDecision<'a> {
-    /// What they decided.
     pub decision: DeviceDecision,
     /// Who, and how they signed in.
     pub user: &'a SignIn,
     /// What they granted; nothing when they denied.
-    pub scopes: Vec<String>,
+    pub scopes: &'a ScopeSet,
     pub session_epochs: SessionEpochs,
     pub client_epoch: i64,
     /// Whether the client needs a consent, so that what stood on one that has lapsed is over.
@@ -176,8 +159,8 @@ pub fn decide(
         &[
             &hashes,
             &(new.decision == DeviceDecision::Allowed),
-            &new.user.subject.as_str(),
-            &new.scopes,
+            &new.user.subject,
+            new.scopes,
             &tenant_text(new.user.tenant.as_ref()),
             &new.user.identity_provider,
             &new.user.auth_time,
@@ -196,7 +179,6 @@ pub fn decide(
 /// A device as its poll left it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolledDevice {
-    /// For the core to judge.
     pub facts: PollFacts,
     /// What its user granted, once they did.
     pub granted: Option<GrantedDevice>,
@@ -205,10 +187,8 @@ pub struct PolledDevice {
 /// What a device may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantedDevice {
-    /// Who granted it.
     pub user: SignIn,
     pub scope: ScopeSet,
-    /// Resources asked for.
     pub resources: Vec<String>,
     pub epochs: Epochs,
 }
@@ -232,30 +212,19 @@ pub fn poll(
     client_id: &ClientId,
 ) -> Result<Option<PolledDevice>, StoreError> {
     let hashes = slices(device_code_hashes);
-    let row = store.write(|connection| connection.query_opt(POLL, &[&hashes, &client_id.as_str()]))?;
-    row.as_ref().map(polled).transpose()
-}
-
-fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
-    let allowed: Option<bool> = column(row, "allowed")?;
-    let decision = allowed.map(|allowed| if allowed { DeviceDecision::Allowed } else { DeviceDecision::Denied });
-    let facts = PollFacts {
-        redeemed: column(row, "redeemed")?,
-        expired: column(row, "expired")?,
-        decision,
-        early: column(row, "polled_early")?,
+    let row = store.write(|connection| connection.query_opt(POLL, &[&hashes, client_id]))?;
+    let Some(row) = &row else { return Ok(None) };
+    let decision = column::<Option<bool>>(row, "allowed")?
+        .map(|allowed| if allowed { DeviceDecision::Allowed } else { DeviceDecision::Denied });
+    let (redeemed, expired, early) = (column(row, "redeemed")?, column(row, "expired")?, column(row, "polled_early")?);
+    let granted = match decision {
+        Some(DeviceDecision::Allowed) => {
+            let (user, resources) = (sign_in(row)?, column(row, "resources")?);
+            Some(GrantedDevice { user, scope: column(row, "granted_scopes")?, resources, epochs: epochs(row)? })
+        }
+        Some(DeviceDecision::Denied) | None => None,
     };
-    let granted = (decision == Some(DeviceDecision::Allowed)).then(|| granted(row)).transpose()?;
-    Ok(PolledDevice { facts, granted })
-}
-
-fn granted(row: &Row) -> Result<GrantedDevice, StoreError> {
-    Ok(GrantedDevice {
-        user: sign_in(row)?,
-        scope: column::<Vec<&str>>(row, "granted_scopes")?.into_iter().collect(),
-        resources: column(row, "resources")?,
-        epochs: epochs(row)?,
-    })
+    Ok(Some(PolledDevice { facts: PollFacts { redeemed, expired, decision, early }, granted }))
 }
 
 /// Of all that redeem at once one finds the row unspent; the others wait for it and then find it spent. The statement's own
@@ -322,15 +291,13 @@ pub fn redeem(
     let hashes = slices(device_code_hashes);
     let own = AuditEvent { detail: with_grant(&audit.detail, new.id), ..audit.clone() };
     let events = ["device_code_redeemed", "grant_refused"].map(|event| AuditEvent { event, ..own.clone() });
-    let client_id = new.client_id.as_str();
-    let values: [&(dyn ToSql + Sync); 7] =
-        [&hashes, &client_id, &&attempt[..], &new.id.day, &&new.id.random[..], &new.expires_at, &new.is_offline()];
+    let values: Values<'_> =
+        &[&hashes, &new.client_id, &&attempt[..], &new.id.day, &&new.id.random[..], &new.expires_at, &new.is_offline()];
     let rows =
-        store.write_once_more(|connection| connection.audited(REDEEM, &values, &events, Together::Alternatives))?;
-    let row = rows.into_iter().next();
-    match row {
+        store.write_once_more(|connection| connection.audited(REDEEM, values, &events, Together::Alternatives))?;
+    match rows.first() {
         None => Ok(DeviceRedemption::Spent),
-        Some(row) if column(&row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(&row)?))),
+        Some(row) if column(row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(row)?))),
         Some(_) => Ok(DeviceRedemption::NoLongerStands),
     }
 }
@@ -343,7 +310,7 @@ DELETE FROM device_authorizations WHERE device_code_hash IN (
 
 /// Removes up to 500 that are long over; answers how many. Called until it answers less than 500.
 pub fn clean(store: &Store) -> Result<u64, StoreError> {
-    store.write(|connection| connection.execute(CLEAN, &[]))
+    store.execute(CLEAN, &[])
 }
 
 fn slices(hashes: &[[u8; 32]]) -> Vec<&[u8]> {

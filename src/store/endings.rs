@@ -6,13 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postgres::types::ToSql;
-
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::column;
+use super::values::{Values, column};
 
 /// How long this process remembers what it has seen confirmed.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -52,7 +50,7 @@ impl Store {
         &self,
         mark: Option<&[u8]>,
         sql: &'static str,
-        values: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
         events: &[AuditEvent<'_>],
     ) -> Result<bool, StoreError> {
         self.write(|connection| {

@@ -52,6 +52,10 @@ impl StoreError {
         StoreError::Severed(String::from("the server warned that a standby did not acknowledge"))
     }
 
+    pub(super) fn no_installation() -> StoreError {
+        StoreError::Corrupt(String::from("no installation: run `gatepost migrate`"))
+    }
+
     /// Whether the statement certainly did nothing and lost only by timing.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, StoreError::Conflict(_))

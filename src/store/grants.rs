@@ -2,9 +2,10 @@
 //! redeemed the code, whoever finds it there presents a replay.
 
 use std::slice;
+use std::time::Duration;
 
 use postgres::Row;
-use postgres::types::{Json, ToSql};
+use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use super::Store;
@@ -12,11 +13,14 @@ use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
-use super::values::{client_id, column, epochs, id, sign_in, tenant_text};
+use super::values::{Values, column, epochs, id, read, sign_in, tenant_text};
 use crate::protocol::token::claims::ClaimNames;
+use crate::protocol::token::refresh_token::RefreshHandle;
+use crate::protocol::words::client::RefreshTokenUsage;
 use crate::protocol::words::grant::Grant;
-use crate::protocol::words::identifiers::{ClientId, GrantId, Subject};
+use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use crate::protocol::words::instant::Day;
+use crate::protocol::words::session::SignIn;
 
 /// What became of a redemption.
 #[must_use]
@@ -80,8 +84,8 @@ FROM standing LEFT JOIN redeemed ON true";
 /// unless the grant begins without a code and brings one.
 pub fn redeem(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<Redemption, StoreError> {
     let row = enter(store, new, attempt, false, audit)?;
-    let stands = column::<Option<bool>>(&row, "stands")?.unwrap_or(false);
-    match (column(&row, "own")?, is_issued(&row)?) {
+    let stands = column::<Option<bool>>(&row, "stands")? == Some(true);
+    match (column(&row, "own")?, column::<Option<bool>>(&row, "issued")? == Some(true)) {
         (Some(true), true) => Ok(Redemption::Issued(Box::new(user(&row)?))),
         // Ours and revoked although everything stands: replayed by another between our lost answer and the retry.
         (Some(true), false) if stands => Ok(Redemption::Replayed),
@@ -99,12 +103,10 @@ pub fn begin(
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
 ) -> Result<Option<Box<UserRow>>, StoreError> {
-    let row = enter(store, new, attempt, false, audit)?;
-    if is_issued(&row)? { Ok(Some(Box::new(user(&row)?))) } else { Ok(None) }
-}
-
-fn is_issued(row: &Row) -> Result<bool, StoreError> {
-    Ok(column::<Option<bool>>(row, "issued")?.unwrap_or(false))
+    Ok(match redeem(store, new, attempt, audit)? {
+        Redemption::Issued(user) => Some(user),
+        Redemption::Replayed | Redemption::ReplayedAgain | Redemption::NoLongerStands => None,
+    })
 }
 
 /// Spends a code for nothing, because its own client failed to prove that it may use it; what an earlier redemption
@@ -118,45 +120,40 @@ fn enter(store: &Store, new: &Grant, attempt: [u8; 16], burn: bool, audit: &Audi
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() { &of_code[..] } else { &named[..] };
-    let sign_in = &new.user;
-    let session = sign_in.sid.as_ref().and_then(|sid| Some((sid.day()?, sid)));
-    let own = AuditEvent {
-        client_id: Some(&new.client_id),
-        sub: Some(&sign_in.subject),
-        sid: session.map(|(_, sid)| sid),
-        detail: with_grant(&audit.detail, new.id),
-        ..audit.clone()
-    };
+    let (Grant { id, epochs, .. }, SignIn { subject, sid, .. }) = (new, &new.user);
+    let sid = sid.as_ref().filter(|sid| sid.day().is_some());
+    let (client_id, sub) = (Some(&new.client_id), Some(subject));
+    let own = AuditEvent { client_id, sub, sid, detail: with_grant(&audit.detail, *id), ..audit.clone() };
     let events: Vec<_> = names.iter().map(|event| AuditEvent { event, ..own.clone() }).collect();
-    let values: [&(dyn ToSql + Sync); 24] = [
-        &new.id.day,
-        &&new.id.random[..],
+    let values: Values<'_> = &[
+        &id.day,
+        &&id.random[..],
         &&attempt[..],
-        &new.client_id.as_str(),
-        &sign_in.subject.as_str(),
-        &new.scope.iter().collect::<Vec<_>>(),
+        &new.client_id,
+        subject,
+        &new.scope,
         &new.resources,
-        &session.map(|(day, _)| day),
-        &session.map(|(_, sid)| sid.as_str()),
-        &tenant_text(sign_in.tenant.as_ref()),
-        &sign_in.auth_time,
-        &sign_in.amr,
-        &sign_in.acr,
+        &sid.and_then(Sid::day),
+        &sid,
+        &tenant_text(new.user.tenant.as_ref()),
+        &new.user.auth_time,
+        &new.user.amr,
+        &new.user.acr,
         &new.issued_at,
         &new.expires_at,
         &new.is_offline(),
         &Json(&new.claims),
-        &sign_in.identity_provider,
+        &new.user.identity_provider,
         &burn,
-        &new.epochs.installation,
-        &new.epochs.client,
-        &new.epochs.user,
-        &new.epochs.consent,
+        &epochs.installation,
+        &epochs.client,
+        &epochs.user,
+        &epochs.consent,
         &Json(&new.token_claims),
     ];
     let rows =
-        store.write_once_more(|connection| connection.audited(REDEEM, &values, &events, Together::Alternatives))?;
-    rows.into_iter().next().ok_or_else(|| StoreError::Corrupt(String::from("no installation: run `gatepost migrate`")))
+        store.write_once_more(|connection| connection.audited(REDEEM, values, &events, Together::Alternatives))?;
+    rows.into_iter().next().ok_or_else(StoreError::no_installation)
 }
 
 /// What an event says, and which grant it is about.
@@ -185,10 +182,9 @@ pub fn revoke(
     client_id: Option<&ClientId>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let client_id = client_id.map(ClientId::as_str);
     let event = AuditEvent { detail: with_grant(&audit.detail, id), ..audit.clone() };
-    let values: [&(dyn ToSql + Sync); 3] = [&id.day, &&id.random[..], &client_id];
-    store.end(Some(id.to_text().as_bytes()), REVOKE, &values, slice::from_ref(&event))
+    let values: Values<'_> = &[&id.day, &&id.random[..], &client_id];
+    store.end(Some(id.to_text().as_bytes()), REVOKE, values, slice::from_ref(&event))
 }
 
 /// A code that may no longer be redeemed came back: revokes what it gave, if it gave anything. `true` when it had. The answer
@@ -200,7 +196,7 @@ pub fn revoke_replayed(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let event = AuditEvent { event: "code_replayed", detail: with_grant(&audit.detail, id), ..audit.clone() };
-    let rows = store.write_audited(REVOKE, &[&id.day, &&id.random[..], &Some(client_id.as_str())], &event)?;
+    let rows = store.write_audited(REVOKE, &[&id.day, &&id.random[..], &client_id], &event)?;
     rows.first().map_or(Ok(false), |row| column(row, "ended"))
 }
 
@@ -219,20 +215,9 @@ FROM grants g"
 const FIND: &str =
     concat!(columns!(), " WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)");
 
-/// Reads a grant of this client; somebody else's counts as absent.
-pub fn find(store: &Store, id: GrantId, client_id: &ClientId) -> Result<Option<Grant>, StoreError> {
-    find_of(store, id, Some(client_id))
-}
-
-/// Reads a grant of whichever client.
-pub fn find_of_any(store: &Store, id: GrantId) -> Result<Option<Grant>, StoreError> {
-    find_of(store, id, None)
-}
-
-fn find_of(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>, StoreError> {
-    let client_id = client_id.map(ClientId::as_str);
-    let found = store.read(|connection| connection.query_opt(FIND, &[&id.day, &&id.random[..], &client_id]))?;
-    found.as_ref().map(grant).transpose()
+/// Reads a grant of this client, or of whichever; somebody else's counts as absent.
+pub fn find(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>, StoreError> {
+    store.find(FIND, &[&id.day, &&id.random[..], &client_id], grant)
 }
 
 const LIST_OFFLINE_OF_USER: &str = concat!(
@@ -251,8 +236,7 @@ ORDER BY g.issued_at DESC LIMIT $2::int8"
 /// Grants of one user that outlive their sessions and live, the latest first, at most `limit`. Whether they were left unused
 /// for too long is for the core to judge.
 pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Grant>, StoreError> {
-    let rows = store.read(|connection| connection.query(LIST_OFFLINE_OF_USER, &[&sub.as_str(), &limit]))?;
-    rows.iter().map(grant).collect()
+    store.list(LIST_OFFLINE_OF_USER, &[sub, &limit], grant)
 }
 
 const LIST: &str = concat!(
@@ -281,26 +265,124 @@ pub fn list(
 ) -> Result<Vec<Grant>, StoreError> {
     let day = after.map_or(Day(i32::MIN), |after| after.day);
     let random = after.map(|after| after.random).unwrap_or_default();
-    let (sub, client_id) = (sub.map(Subject::as_str), client_id.map(ClientId::as_str));
-    let rows = store.read(|connection| connection.query(LIST, &[&day, &&random[..], &sub, &client_id, &limit]))?;
-    rows.iter().map(grant).collect()
+    store.list(LIST, &[&day, &&random[..], &sub, &client_id, &limit], grant)
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
-    let scopes: Vec<&str> = column(row, "scopes")?;
-    Ok(Grant {
+    read!(row, Grant { client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
         id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
-        client_id: client_id(row, "client_id")?,
         user: sign_in(row)?,
-        scope: scopes.into_iter().collect(),
-        resources: column(row, "resources")?,
+        scope: column(row, "scopes")?,
         claims: column::<Json<ClaimNames>>(row, "claims")?.0,
         token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
         epochs: epochs(row)?,
-        generation: column(row, "generation")?,
-        issued_at: column(row, "issued_at")?,
-        last_used_at: column(row, "last_used_at")?,
-        expires_at: column(row, "expires_at")?,
-        revoked_at: column(row, "revoked_at")?,
     })
+}
+
+// Refresh: the one statement that moves a grant to its next generation, hands the same successor out again, or finds a
+// replay and revokes the grant. All that arrive at once queue at the row, and each is judged by the row as it then is.
+
+/// A refresh to be.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRefresh<'a> {
+    /// What was presented.
+    pub handle: RefreshHandle,
+    pub client_id: &'a ClientId,
+    /// 16 random bytes of this request: tells its own commit from another's.
+    pub attempt: [u8; 16],
+    pub usage: RefreshTokenUsage,
+    /// For how long after a move its predecessor still gets the same successor.
+    pub retry_window: Duration,
+}
+
+/// What became of it.
+#[must_use]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refreshed {
+    /// Everything stands; the user's row is as current as the decision.
+    Issued {
+        /// The generation of the refresh token to hand out.
+        generation: i32,
+        user: Box<UserRow>,
+    },
+    /// An old token came again, or the grant was revoked meanwhile: the grant is dead.
+    Revoked,
+    /// The grant is not there, or user, client or consent no longer stand; the row is as it was.
+    NoLongerStands,
+}
+
+/// What the grant stands on is read beside it. A row that others hold is judged once they are done, by what they left,
+/// while `standing` stays as read when the statement began: hence every use of a token asks again.
+/// A consent that lapsed since the grant was given, where the client needs one, no longer stands. An answer that was given
+/// without being remembered is not held against one that was.
+/// The statement's own `attempt` on the row means that our answer was lost, not that somebody else was here.
+/// A use that moves nothing closes the window of the last move: the successor was used. So a client that is registered anew
+/// for tokens that stay may still repeat what it lost before, and no longer.
+const REFRESH: &str = "
+WITH standing AS (
+    SELECT u.enabled AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch AND i.epoch = g.installation_epoch
+           AND coalesce(k.epoch, 0) = g.consent_epoch
+           AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
+                OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
+           g.attempt = $5::bytea AS told,
+           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
+    FROM grants g
+    CROSS JOIN installation i
+    LEFT JOIN users u ON u.sub = g.sub
+    LEFT JOIN clients c ON c.client_id = g.client_id
+    LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
+    WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
+), refreshed AS (
+    UPDATE grants g
+    SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 AND NOT $6::bool
+                          THEN g.generation + 1 ELSE g.generation END,
+        moved_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
+                        THEN CASE WHEN NOT $6::bool THEN clock_timestamp() END ELSE g.moved_at END,
+        used_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4
+                       THEN CASE WHEN $6::bool THEN clock_timestamp() END ELSE g.used_at END,
+        attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 THEN $5::bytea
+                       ELSE g.attempt END,
+        revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
+                          WHEN g.generation <= $4::int4 THEN NULL
+                          WHEN g.generation - 1 = $4::int4
+                               AND (g.attempt = $5::bytea OR g.moved_at > clock_timestamp() - $7::int8 * interval '1 second')
+                          THEN NULL
+                          ELSE clock_timestamp() END
+    FROM standing
+    WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
+    RETURNING g.generation, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked
+), audited AS (
+    INSERT INTO audit_events
+    SELECT a.* FROM refreshed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.generation >= $4::int4))
+      AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
+                                           WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
+    RETURNING hash
+)
+SELECT refreshed.generation, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
+FROM refreshed, standing";
+
+/// Refreshes: of all that present one generation, at once or within the window, each gets the same next one. When the
+/// connection breaks before the answer, the same attempt is made once more. The event is the statement's own.
+pub fn refresh(store: &Store, new: &NewRefresh<'_>, audit: &AuditEvent<'_>) -> Result<Refreshed, StoreError> {
+    let (grant, presented) = (new.handle.grant, new.handle.generation);
+    let own = AuditEvent { detail: with_grant(&audit.detail, grant), ..audit.clone() };
+    let events =
+        ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| AuditEvent { event, ..own.clone() });
+    let reuse = new.usage == RefreshTokenUsage::Reuse;
+    let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
+    let values: Values<'_> =
+        &[&grant.day, &&grant.random[..], new.client_id, &presented, &&new.attempt[..], &reuse, &window];
+    let rows =
+        store.write_once_more(|connection| connection.audited(REFRESH, values, &events, Together::Alternatives))?;
+    let Some(row) = rows.first() else { return Ok(Refreshed::NoLongerStands) };
+    let (generation, own): (i32, bool) = (column(row, "generation")?, column(row, "own")?);
+    if column(row, "revoked")? {
+        return Ok(Refreshed::Revoked);
+    }
+    // Neither ours nor one ahead: the row has not come as far as what was presented.
+    if column::<Option<bool>>(row, "stands")? != Some(true) || !(own || generation > presented) {
+        return Ok(Refreshed::NoLongerStands);
+    }
+    Ok(Refreshed::Issued { generation, user: Box::new(user(row)?) })
 }

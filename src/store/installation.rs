@@ -1,14 +1,15 @@
 //! `installation`: the one row that says whose database this is, at which version the registry stands, and what time it is.
+//! How much room each table takes is read here, too.
 
 use std::time::{Duration, Instant as Monotonic};
 
-use postgres::Client;
+use postgres::{Client, Row};
 
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::values::{column, id};
+use super::values::{column, id, read};
 use crate::protocol::words::instant::Instant;
 
 /// What the once-a-second read of every process learns.
@@ -40,20 +41,15 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
         let row = connection.query_one(READ, &[])?;
         Ok((row, asked, asked.elapsed()))
     })?;
-    Ok(InstallationReading {
-        registry_version: column(&row, "registry_version")?,
-        now: column(&row, "now")?,
-        asked,
-        took,
-    })
+    let (registry_version, now) = (column(&row, "registry_version")?, column(&row, "now")?);
+    Ok(InstallationReading { registry_version, now, asked, took })
 }
 
 const FIND: &str = "SELECT id, issuer FROM installation";
 
 /// Reads whose database this is; `None` before the first `migrate`.
 pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND, &[]))?;
-    row.as_ref().map(installation).transpose()
+    store.find(FIND, &[], installation)
 }
 
 const CREATE: &str = "INSERT INTO installation (id, issuer) VALUES ($1, $2) ON CONFLICT (only_row) DO NOTHING";
@@ -102,6 +98,30 @@ pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), St
     store.write_audited(REVOKE_EVERYTHING, &[], audit).map(drop)
 }
 
-fn installation(row: &postgres::Row) -> Result<Installation, StoreError> {
-    Ok(Installation { id: id(row, "id")?, issuer: column(row, "issuer")? })
+fn installation(row: &Row) -> Result<Installation, StoreError> {
+    read!(row, Installation { issuer; id: id(row, "id")? })
+}
+
+/// How much room a table takes, its partitions together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSize {
+    pub table: String,
+    /// Partitions it is in; 0 when it is in one piece.
+    pub partitions: i64,
+    /// On disk, indexes included.
+    pub bytes: i64,
+}
+
+const SIZES: &str = "
+SELECT t.relname::text AS name, count(i.inhrelid) AS partitions,
+       (pg_total_relation_size(t.oid) + coalesce(sum(pg_total_relation_size(i.inhrelid)), 0))::int8 AS bytes
+FROM pg_class ours
+JOIN pg_class t ON t.relnamespace = ours.relnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+LEFT JOIN pg_inherits i ON i.inhparent = t.oid
+WHERE ours.oid = to_regclass('installation')
+GROUP BY t.oid, t.relname
+ORDER BY t.relname";
+
+pub fn table_sizes(store: &Store) -> Result<Vec<TableSize>, StoreError> {
+    store.list(SIZES, &[], |row| read!(row, TableSize { partitions, bytes; table: column(row, "name")? }))
 }

@@ -1,33 +1,30 @@
 //! `linked_identities`: which user a subject of another issuer is. The pair (issuer, subject there) is the key and belongs
-//! to one user; a user may have several.
+//! to one user; a user may have several. Taking one away is one statement that removes it, the claims that came from it and the
+//! sessions that did, unless nothing would be left to sign in with.
 
-use postgres::Row;
-use postgres::types::{Json, ToSql};
+use postgres::types::Json;
 use serde_json::{Map, Value};
 
-use super::Store;
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{CurrentUser, current};
-use super::values::{column, subject, tenant_text};
+use super::values::{Values, column, read, tenant_text};
+use super::{Store, sessions};
 use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 
 /// One identity elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
-    /// `iss` there.
     pub issuer: String,
-    /// `sub` there.
     pub upstream_subject: String,
-    /// The user here.
     pub sub: Subject,
     /// The identity provider that stands for it, where one does.
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
     pub claims: Map<String, Value>,
-    /// Since when.
     pub linked_at: Instant,
 }
 
@@ -56,13 +53,10 @@ pub fn find_user(
     upstream_subject: &str,
     client_id: Option<&ClientId>,
 ) -> Result<Option<LinkedUser>, StoreError> {
-    let client_id = client_id.map(ClientId::as_str);
-    let row = store.read(|connection| connection.query_opt(FIND_USER, &[&issuer, &upstream_subject, &client_id]))?;
-    let linked = |row: &Row| {
+    store.find(FIND_USER, &[&issuer, &upstream_subject, &client_id], |row| {
         let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
-        Ok(LinkedUser { provider: column(row, "provider")?, claims, found: current(row)? })
-    };
-    row.as_ref().map(linked).transpose()
+        read!(row, LinkedUser { provider; claims, found: current(row)? })
+    })
 }
 
 const OF_USER: &str = "
@@ -71,28 +65,17 @@ ORDER BY issuer, upstream_subject";
 
 /// Every identity of a user.
 pub fn of_user(store: &Store, sub: &Subject) -> Result<Vec<LinkedIdentity>, StoreError> {
-    store.read(|connection| connection.query(OF_USER, &[&sub.as_str()]))?.iter().map(identity).collect()
-}
-
-fn identity(row: &Row) -> Result<LinkedIdentity, StoreError> {
-    Ok(LinkedIdentity {
-        issuer: column(row, "issuer")?,
-        upstream_subject: column(row, "upstream_subject")?,
-        sub: subject(row, "sub")?,
-        provider: column(row, "provider")?,
-        claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
-        linked_at: column(row, "linked_at")?,
+    store.list(OF_USER, &[sub], |row| {
+        let claims = column::<Json<Map<String, Value>>>(row, "claims")?.0;
+        read!(row, LinkedIdentity { issuer, upstream_subject, sub, provider, linked_at; claims })
     })
 }
 
-/// An identity to link.
+/// An identity elsewhere, and whose it is or shall be.
 #[derive(Clone, Copy, Debug)]
-pub struct NewLink<'a> {
-    /// `iss` there.
+pub struct Link<'a> {
     pub issuer: &'a str,
-    /// `sub` there.
     pub upstream_subject: &'a str,
-    /// The user here.
     pub sub: &'a Subject,
     /// The identity provider that stands for it, where one does.
     pub provider: Option<&'a str>,
@@ -120,26 +103,13 @@ SELECT array(SELECT hash FROM audited) AS audited FROM added";
 const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
 
 /// Links an identity to a user. One that is somebody's stays theirs.
-pub fn link(store: &Store, new: &NewLink<'_>, audit: &AuditEvent<'_>) -> Result<Linked, StoreError> {
-    let (issuer, upstream_subject, sub) = (new.issuer, new.upstream_subject, new.sub.as_str());
-    let added = store.write_audited(LINK, &[&issuer, &upstream_subject, &sub, &new.provider], audit)?;
-    if !added.is_empty() {
+pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Linked, StoreError> {
+    let Link { issuer, upstream_subject, sub, provider } = new;
+    if !store.write_audited(LINK, &[issuer, upstream_subject, sub, provider], audit)?.is_empty() {
         return Ok(Linked::Added);
     }
-    let owner = store.read(|connection| connection.query_opt(OWNER, &[&issuer, &upstream_subject]))?;
-    let owner = owner.as_ref().map(|row| subject(row, "sub")).transpose()?;
+    let owner = store.find(OWNER, &[issuer, upstream_subject], |row| column(row, "sub"))?;
     owner.map(Linked::Taken).ok_or_else(|| StoreError::Conflict(String::from("the identity was unlinked meanwhile")))
-}
-
-/// Somebody new, whom only an identity provider knows.
-#[derive(Clone, Copy, Debug)]
-pub struct Provisioned<'a> {
-    /// Who they are there; the user is a new one.
-    pub link: &'a NewLink<'a>,
-    /// `tenant`
-    pub tenant: Option<&'a TenantName>,
-    /// The claims that came from there.
-    pub claims: &'a Map<String, Value>,
 }
 
 const PROVISION: &str = "
@@ -155,29 +125,20 @@ WITH added AS (
 SELECT array(SELECT hash FROM audited) AS audited, added.epoch, i.epoch AS installation_epoch
 FROM added CROSS JOIN installation i";
 
-/// Adds a user without user name and password, and the link to who they are there; answers the epochs for their session.
-/// `Taken`, and nothing added, when that identity is somebody's already.
-pub fn provision(store: &Store, new: &Provisioned<'_>, audit: &AuditEvent<'_>) -> Result<SessionEpochs, StoreError> {
-    let NewLink { issuer, upstream_subject, sub, provider } = new.link;
-    let (sub, claims) = (sub.as_str(), Json(new.claims));
-    let values: [&(dyn ToSql + Sync); 6] =
-        [&sub, &tenant_text(new.tenant), &claims, issuer, upstream_subject, provider];
-    let added = store.write_audited(PROVISION, &values, audit)?;
+/// Adds a user without user name and password, whom only an identity provider knows, and the link to who they are there; answers
+/// the epochs for their session. `Taken`, and nothing added, when that identity is somebody's already.
+pub fn provision(
+    store: &Store,
+    link: &Link<'_>,
+    tenant: Option<&TenantName>,
+    claims: &Map<String, Value>,
+    audit: &AuditEvent<'_>,
+) -> Result<SessionEpochs, StoreError> {
+    let Link { issuer, upstream_subject, sub, provider } = link;
+    let values: Values<'_> = &[sub, &tenant_text(tenant), &Json(claims), issuer, upstream_subject, provider];
+    let added = store.write_audited(PROVISION, values, audit)?;
     let added = added.first().ok_or_else(|| StoreError::Taken(String::from("users_pkey")))?;
     Ok(SessionEpochs { installation: column(added, "installation_epoch")?, user: column(added, "epoch")? })
-}
-
-/// What an identity provider says anew of somebody.
-#[derive(Clone, Copy, Debug)]
-pub struct ClaimsSaid<'a> {
-    /// Which identity, of whom.
-    pub link: &'a NewLink<'a>,
-    /// All claims that came.
-    pub said: &'a Map<String, Value>,
-    /// Of the user's claims, those to set.
-    pub set: &'a Map<String, Value>,
-    /// Of the user's claims, the names of those to take away.
-    pub removed: &'a [&'a str],
 }
 
 const UPDATE_CLAIMS: &str = "
@@ -193,11 +154,116 @@ WITH noted AS (
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM changed";
 
-/// Changes a user's claims to what an identity provider says, and remembers what it said; nothing, once the identity is the
-/// user's no longer.
-pub fn update_claims(store: &Store, said: &ClaimsSaid<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let NewLink { issuer, upstream_subject, sub, .. } = said.link;
-    let values: [&(dyn ToSql + Sync); 6] =
-        [&sub.as_str(), &said.removed, &Json(said.set), issuer, upstream_subject, &Json(said.said)];
-    store.write_audited(UPDATE_CLAIMS, &values, audit).map(drop)
+/// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes away those of `removed`. All that
+/// it said is remembered. Nothing happens once the identity is the user's no longer.
+pub fn update_claims(
+    store: &Store,
+    link: &Link<'_>,
+    said: &Map<String, Value>,
+    set: &Map<String, Value>,
+    removed: &[&str],
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let Link { issuer, upstream_subject, sub, .. } = link;
+    let values: Values<'_> = &[sub, &removed, &Json(set), issuer, upstream_subject, &Json(said)];
+    store.write_audited(UPDATE_CLAIMS, values, audit).map(drop)
+}
+
+/// What became of an unlinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlinked {
+    Done,
+    /// It is not this user's.
+    NotTheirs,
+    /// Without it the user could not sign in any more.
+    LastWayIn,
+}
+
+const SESSIONS_THROUGH: &str = "
+SELECT sid FROM sessions
+WHERE sub = $1::text AND upstream_subject = $2::text AND upstream_issuer = $3::text
+  AND ended_at IS NULL AND expires_at > clock_timestamp()
+ORDER BY day, sid";
+
+/// Sessions that came from it and have not ended: for the events that tell of their end.
+fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreError> {
+    let Link { issuer, upstream_subject, sub, .. } = link;
+    store.list(SESSIONS_THROUGH, &[sub, upstream_subject, issuer], |row| column(row, "sid"))
+}
+
+// All identities of the user are locked, in one order: of two that are unlinked at once, the second sees that the first is
+// gone. What only this identity said of the user is taken back, unless somebody here has changed it since; an address goes with
+// whether it is verified.
+const UNLINK: &str = "
+WITH own AS MATERIALIZED (
+    SELECT issuer, upstream_subject FROM linked_identities WHERE sub = $1::text ORDER BY issuer, upstream_subject FOR UPDATE
+), removed AS (
+    DELETE FROM linked_identities l USING own
+    WHERE l.issuer = own.issuer AND l.upstream_subject = own.upstream_subject
+      AND own.issuer = $2::text AND own.upstream_subject = $3::text
+      AND ($4::text[] IS NULL
+           OR EXISTS (SELECT FROM users u WHERE u.sub = $1::text AND u.password_hash IS NOT NULL)
+           OR EXISTS (SELECT FROM own other WHERE other.issuer = ANY ($4::text[])
+                      AND (other.issuer, other.upstream_subject) <> ($2::text, $3::text)))
+    RETURNING l.sub, l.claims
+), unsaid AS (
+    SELECT removed.sub, array_agg(said.key) AS names
+    FROM removed CROSS JOIN jsonb_each(removed.claims) AS said JOIN users u ON u.sub = removed.sub
+    WHERE u.claims -> said.key = said.value
+      AND NOT EXISTS (SELECT FROM linked_identities other
+                      WHERE other.sub = removed.sub AND (other.issuer, other.upstream_subject) <> ($2::text, $3::text)
+                        AND other.claims -> said.key = said.value)
+    GROUP BY removed.sub
+), changed AS (
+    UPDATE users u SET claims = u.claims - unsaid.names
+        - CASE WHEN 'email' = ANY (unsaid.names) THEN '{email_verified}'::text[] ELSE '{}' END
+        - CASE WHEN 'phone_number' = ANY (unsaid.names) THEN '{phone_number_verified}'::text[] ELSE '{}' END,
+        updated_at = clock_timestamp() FROM unsaid WHERE u.sub = unsaid.sub
+), ended AS (
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
+    FROM removed
+    WHERE s.sub = removed.sub AND s.upstream_subject = $3::text AND s.upstream_issuer = $2::text
+      AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+    RETURNING s.day, s.sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM removed, json_populate_recordset(NULL::audit_events, $5::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited FROM removed";
+
+/// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came from it, with an event for
+/// each, their clients called. A password, or an identity of one of `usable_issuers`, must be left to sign in with; `None` leaves
+/// that to the operator.
+pub fn unlink(
+    store: &Store,
+    link: &Link<'_>,
+    usable_issuers: Option<&[&str]>,
+    audit: &AuditEvent<'_>,
+) -> Result<Unlinked, StoreError> {
+    let through = sessions_through(store, link)?;
+    let ended = through.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
+    let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+    let Link { issuer, upstream_subject, sub, .. } = link;
+    let values: Values<'_> = &[sub, issuer, upstream_subject, &usable_issuers];
+    let removed = store.write(|connection| connection.audited(UNLINK, values, &events, Together::InOrder))?;
+    let is_it = |own: &LinkedIdentity| own.issuer == *issuer && own.upstream_subject == *upstream_subject;
+    if removed.is_empty() && of_user(store, sub)?.iter().any(is_it) {
+        return Ok(Unlinked::LastWayIn);
+    }
+    // What began through it while it was unlinked, which the statement could not see yet: now that the link is gone nothing more
+    // can begin. Also for who asks once more after that failed.
+    for sid in sessions_through(store, link)? {
+        let event = AuditEvent { event: "session_ended", sid: Some(&sid), ..audit.clone() };
+        if let Some(day) = sid.day() {
+            sessions::end(store, day, &sid, &event)?;
+        }
+    }
+    if !removed.is_empty() {
+        return Ok(Unlinked::Done);
+    }
+    store.confirm()?;
+    Ok(Unlinked::NotTheirs)
 }

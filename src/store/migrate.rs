@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Transaction};
+use postgres::{Client, Row, Transaction};
 use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::error::StoreError;
-use super::values::column;
+use super::values::{column, read};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
@@ -101,7 +101,7 @@ fn missing<'a>(
     transaction.batch_execute(MIGRATION_LOCK)?;
     check_fitness(transaction)?;
     transaction.batch_execute(CREATE_TABLE)?;
-    let applied = levels(transaction.query(LEVELS, &[])?)?;
+    let applied = transaction.query(LEVELS, &[])?.iter().map(level).collect::<Result<Vec<_>, _>>()?;
     check_texts(&applied, migrations)?;
     check_compatible(&applied, migrations.iter().map(|migration| migration.level).max().unwrap_or(0))?;
     Ok(migrations.iter().filter(|migration| applied.iter().all(|level| level.level != migration.level)).collect())
@@ -135,34 +135,24 @@ struct AppliedLevel {
     compatible_from: i32,
 }
 
-fn levels(rows: Vec<postgres::Row>) -> Result<Vec<AppliedLevel>, StoreError> {
-    let level = |row: &postgres::Row| {
-        Ok(AppliedLevel {
-            level: column(row, "level")?,
-            sha256: column(row, "sha256")?,
-            compatible_from: column(row, "compatible_from")?,
-        })
-    };
-    rows.iter().map(level).collect()
+fn level(row: &Row) -> Result<AppliedLevel, StoreError> {
+    read!(row, AppliedLevel { level, sha256, compatible_from; })
 }
 
 const HAS_TABLE: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS present";
 
 /// Whether this binary may serve with the schema as it stands; the refusal says what to do.
 pub fn check_level(store: &Store) -> Result<(), StoreError> {
-    let present: bool = column(&store.read(|connection| connection.query_one(HAS_TABLE, &[]))?, "present")?;
-    let applied = if present { levels(store.read(|connection| connection.query(LEVELS, &[]))?)? } else { Vec::new() };
+    let present: bool = column(&store.one(HAS_TABLE, &[])?, "present")?;
+    let applied: Vec<AppliedLevel> = if present { store.list(LEVELS, &[], level)? } else { Vec::new() };
     check_texts(&applied, MIGRATIONS)?;
-    judge_level(&applied, MIGRATIONS.len())
-}
-
-fn judge_level(applied: &[AppliedLevel], own_level: usize) -> Result<(), StoreError> {
-    let own_level = i32::try_from(own_level).unwrap_or(i32::MAX);
-    match applied.last() {
-        Some(newest) if newest.level < own_level => Err(behind(newest.level, own_level)),
-        Some(_) => check_compatible(applied, own_level),
-        None => Err(behind(0, own_level)),
+    let own = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+    let newest = applied.last().map_or(0, |newest| newest.level);
+    if newest < own {
+        let cause = format!("the database stands at schema level {newest} of {own}: run `gatepost migrate`");
+        return Err(StoreError::Refused(cause));
     }
+    check_compatible(&applied, own)
 }
 
 /// A later program's schema may be one that this one must not touch.
@@ -175,10 +165,6 @@ fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<(), Stor
         ))),
         Some(_) | None => Ok(()),
     }
-}
-
-fn behind(level: i32, own_level: i32) -> StoreError {
-    StoreError::Refused(format!("the database stands at schema level {level} of {own_level}: run `gatepost migrate`"))
 }
 
 /// A released file is never edited: what was applied must be what is embedded.

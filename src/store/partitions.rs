@@ -8,7 +8,7 @@ use postgres::{Client, GenericClient, Row};
 use super::Store;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::values::column;
+use super::values::{column, read};
 use crate::protocol::words::instant::Day;
 
 /// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are alive.
@@ -132,12 +132,7 @@ struct Partition {
 
 fn partition(row: &Row) -> Result<Partition, StoreError> {
     let name: String = column(row, "name")?;
-    Ok(Partition {
-        range: Range::of(&name)?,
-        attached: column(row, "attached")?,
-        detaching: column(row, "detaching")?,
-        name,
-    })
+    read!(row, Partition { attached, detaching; range: Range::of(&name)?, name })
 }
 
 fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>, StoreError> {
@@ -151,8 +146,7 @@ fn ranges(partitions: &[Partition]) -> Vec<Range> {
 /// Whether every table has at least one width of room beyond what can be written today; otherwise not ready.
 pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool, StoreError> {
     for table in horizons.tables() {
-        let rows = store.read(|connection| connection.query(LIST, &[&table.name]))?;
-        let present = rows.iter().map(partition).collect::<Result<Vec<_>, _>>()?;
+        let present: Vec<Partition> = store.list(LIST, &[&table.name], partition)?;
         if !table.is_ahead(&ranges(&present), today) {
             return Ok(false);
         }

@@ -7,19 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use postgres::types::ToSql;
 use postgres::{Client, Row};
 use r2d2::{HandleError, Pool, PooledConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
-use super::connecting::{Unacknowledged, connect};
+use super::connecting::{self, Unacknowledged, connect};
 use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::endings::Confirmed;
 use super::error::StoreError;
-use super::tls;
+use super::values::Values;
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
@@ -119,7 +118,7 @@ impl Store {
         (writers, writing): (usize, usize),
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
-        let tls = tls::connector(url.root_certificates.as_deref())?;
+        let tls = connecting::tls(url.root_certificates.as_deref())?;
         let generation = Generation::default();
         let clock = Arc::new(Clock::new());
         let chains = Chains::new(Arc::clone(&clock), settings.process.clone(), settings.audit_days);
@@ -240,11 +239,40 @@ impl Store {
         self.again_if(|error| error.is_conflict() || error.is_severed(), LEAST_FOR_A_WRITE, work)
     }
 
+    /// Reads one row, if it is there.
+    pub(super) fn find<T>(
+        &self,
+        sql: &'static str,
+        values: Values<'_>,
+        of: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        self.read(|connection| connection.query_opt(sql, values))?.as_ref().map(of).transpose()
+    }
+
+    /// Reads the one row that is always there.
+    pub(super) fn one(&self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
+        self.read(|connection| connection.query_one(sql, values))
+    }
+
+    pub(super) fn list<T, L: FromIterator<T>>(
+        &self,
+        sql: &'static str,
+        values: Values<'_>,
+        of: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<L, StoreError> {
+        self.read(|connection| connection.query(sql, values))?.iter().map(of).collect()
+    }
+
+    /// Runs a statement that writes no event; answers how many rows it touched.
+    pub(super) fn execute(&self, sql: &'static str, values: Values<'_>) -> Result<u64, StoreError> {
+        self.write(|connection| connection.execute(sql, values))
+    }
+
     /// Runs one statement that writes an event, as [`Store::write`] does.
     pub(super) fn write_audited(
         &self,
         sql: &'static str,
-        values: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
         event: &AuditEvent<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         let events = std::slice::from_ref(event);

@@ -1,26 +1,23 @@
 //! Changes to the registry: everything of one `apply` in one transaction, together with the version bump that makes
 //! every process read anew, and with its audit events.
 
+use std::collections::BTreeSet;
 use std::slice;
 use std::time::Duration;
 
-use postgres::types::{Json, ToSql};
+use postgres::types::Json;
 use postgres::{Row, Transaction};
-use serde_json::{Map, Value};
 
 use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
-use super::catalogue::{self, CatalogueRow, CatalogueRows};
-use super::clients::{self, ClientRow, LongestLifetimes};
 use super::endings::CONFIRM;
 use super::error::StoreError;
-use super::registry_batches::PutClient;
-use super::users::{self, NewUser, UserRow};
-use super::values::{column, tenant_text};
-use crate::protocol::registration::Kind;
+use super::users::{self, UserRow};
+use super::values::{Values, column, read, tenant_text};
+use crate::protocol::registration::user::UserEntry;
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
-use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::protocol::words::secret::SecretText;
 
 /// Raises the version first: its row's lock lets one change happen at a time.
 const BUMP: &str = "UPDATE installation SET registry_version = registry_version + 1 RETURNING clock_timestamp() AS now";
@@ -30,8 +27,8 @@ pub struct RegistryWriter<'a> {
     transaction: Transaction<'a>,
     chain: Chain,
     wrote: bool,
-    revoked_users: Vec<String>,
-    revoked_clients: Vec<String>,
+    revoked_users: Vec<Subject>,
+    pub(super) revoked_clients: Vec<ClientId>,
 }
 
 impl Store {
@@ -43,7 +40,13 @@ impl Store {
     ) -> Result<T, E> {
         let (answer, chain) = self.administer(|client| {
             let mut transaction = client.transaction().map_err(StoreError::from)?;
-            let alone = transaction.query_opt(BUMP, &[]).map_err(|error| busy(StoreError::from(error)))?;
+            // Whoever holds the lock for longer than we wait is another change.
+            let alone = transaction.query_opt(BUMP, &[]).map_err(|error| match StoreError::from(error) {
+                StoreError::Conflict(_) => StoreError::Conflict(String::from(
+                    "another change to the registry is under way; nothing was done, try again",
+                )),
+                error => error,
+            })?;
             let alone =
                 alone.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
             self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
@@ -56,7 +59,13 @@ impl Store {
             };
             let answer = change(&mut writer)?;
             if writer.wrote {
-                writer.call_clients()?;
+                // At its end, so that who signed in meanwhile is among them.
+                if !writer.revoked_users.is_empty() || !writer.revoked_clients.is_empty() {
+                    writer
+                        .transaction
+                        .execute(CALL_CLIENTS, &[&writer.revoked_users, &writer.revoked_clients])
+                        .map_err(StoreError::from)?;
+                }
                 writer.transaction.commit().map_err(StoreError::from)?;
             }
             Ok::<_, E>((answer, writer.wrote.then_some(writer.chain)))
@@ -66,99 +75,10 @@ impl Store {
     }
 }
 
-/// Whoever holds the lock for longer than we wait is another change.
-fn busy(error: StoreError) -> StoreError {
-    if error.is_conflict() {
-        return StoreError::Conflict(String::from(
-            "another change to the registry is under way; nothing was done, try again",
-        ));
-    }
-    error
-}
-
+/// Has the clients called that a change concerns.
 const CALL_CLIENTS: &str = "
 UPDATE session_clients SET due_at = clock_timestamp()
 WHERE (sub = ANY($1::text[]) OR client_id = ANY($2::text[])) AND due_at IS NULL AND tries = 0";
-
-impl RegistryWriter<'_> {
-    /// Has the clients called that this change concerns: at its end, so that who signed in meanwhile is among them.
-    fn call_clients(&mut self) -> Result<(), StoreError> {
-        if !self.revoked_users.is_empty() || !self.revoked_clients.is_empty() {
-            self.transaction.execute(CALL_CLIENTS, &[&self.revoked_users, &self.revoked_clients])?;
-        }
-        Ok(())
-    }
-}
-
-const REVOKE_CLIENT: &str = "
-WITH revoked AS (
-    UPDATE clients SET epoch = new_epoch() WHERE client_id = $1::text RETURNING client_id
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
-
-impl RegistryWriter<'_> {
-    pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
-        Ok(clients::versioned(&self.transaction.query(clients::FIND, &[&client_id.as_str()])?)?.value)
-    }
-
-    pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
-        clients::clients(&self.transaction.query(clients::LIST, &[])?)
-    }
-
-    /// The longest lifetimes registered, this change included.
-    pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
-        clients::lifetimes(&self.transaction.query_one(clients::LONGEST_LIFETIMES, &[])?)
-    }
-
-    /// Registers a client or replaces its registration. Disabling ends what was issued to it.
-    pub fn upsert_client(&mut self, client_id: &ClientId, metadata: &Value, enabled: bool) -> Result<(), StoreError> {
-        self.upsert_clients(&[PutClient { client_id, metadata, enabled }])
-    }
-
-    pub(super) fn note_revoked_client(&mut self, client_id: String) {
-        self.revoked_clients.push(client_id);
-    }
-
-    /// Ends all that was granted or issued to this client until now, and has it called about the sessions it was in; `false`
-    /// when there is no such client. A change of the registry: what a process issues by the registration that it holds is dead
-    /// until it has read the new epoch.
-    pub fn revoke_client(&mut self, client_id: &ClientId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-        let revoked = self.audited(REVOKE_CLIENT, &[&client_id.as_str()], slice::from_ref(audit))?;
-        self.note_revoked_client(client_id.to_string());
-        Ok(!revoked.is_empty())
-    }
-}
-
-const UPSERT_ENTRY: &str = "
-INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES ($1::text, $2::text, $3::jsonb, $4::bytea)
-ON CONFLICT (kind, name) DO UPDATE
-SET document = excluded.document, sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
-    updated_at = clock_timestamp()";
-
-const REMOVE_ENTRY: &str = "
-WITH secrets AS (DELETE FROM resource_secrets WHERE $1::text = 'resource' AND resource = $2::text)
-DELETE FROM catalogue_entries WHERE kind = $1::text AND name = $2::text RETURNING document";
-
-impl RegistryWriter<'_> {
-    pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
-        Ok(catalogue::versioned(&self.transaction.query(catalogue::LOAD, &[])?)?.value)
-    }
-
-    /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret where there is no other.
-    pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
-        let sealed = entry.sealed_secret.as_ref().map(SecretBytes::expose);
-        self.execute(UPSERT_ENTRY, &[&entry.kind.as_str(), &entry.name, &Json(&entry.document), &sealed]).map(drop)
-    }
-
-    pub fn remove_entry(&mut self, kind: Kind, name: &str) -> Result<Option<Value>, StoreError> {
-        self.wrote = true;
-        let removed = self.transaction.query_opt(REMOVE_ENTRY, &[&kind.as_str(), &name])?;
-        removed.map(|row| Ok(column::<Json<Value>>(&row, "document")?.0)).transpose()
-    }
-}
 
 const FIND_USER_BY_NAME: &str = "
 SELECT u.* FROM users u
@@ -183,21 +103,38 @@ WITH removed AS (DELETE FROM users WHERE sub = $1::text RETURNING sub),
      called AS (UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0)
 INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
 
-/// A user as it shall be.
 #[derive(Clone, Debug)]
-pub struct UserChange<'a> {
-    pub sub: &'a Subject,
-    pub username: Option<&'a str>,
-    pub tenant: Option<&'a TenantName>,
-    pub enabled: bool,
-    pub claims: &'a Map<String, Value>,
-    /// PHC string; `None` leaves the present one.
-    pub password_hash: Option<&'a SecretText>,
+pub struct FoundUser {
+    /// Which description, from 0.
+    pub index: usize,
+    /// Whether the name fits; otherwise the subject does.
+    pub by_name: bool,
+    pub user: UserRow,
 }
+
+const FIND_USERS: &str = "
+WITH described AS (
+    SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant, lower(normalize(d.username, NFKC)) AS key
+    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+)
+SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
+UNION ALL
+SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d.given";
+
+const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
+
+const REMOVED_SUBJECTS: &str = "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY($1::text[])";
+
+const SUBJECTS_AMONG: &str = "
+SELECT s.sub FROM (SELECT u.sub FROM users u UNION ALL SELECT r.sub FROM removed_subjects r) AS s
+WHERE s.sub = ANY($1::text[])";
+
+const TENANTS_OF_OTHERS: &str =
+    "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL($1::text[])";
 
 impl RegistryWriter<'_> {
     pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
-        self.transaction.query_opt(users::FIND, &[&sub.as_str()])?.as_ref().map(users::user).transpose()
+        self.transaction.query_opt(users::FIND, &[sub])?.as_ref().map(users::user).transpose()
     }
 
     /// Reads a user by canonical name within a tenant, or one without a name by subject, who then stays so until this change
@@ -207,39 +144,59 @@ impl RegistryWriter<'_> {
         row.as_ref().map(users::user).transpose()
     }
 
-    /// Adds a user, with the event that says so. `Taken` when subject or name are somebody's, the subject once was, or is a
-    /// client's name.
-    pub fn insert_user(&mut self, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        self.wrote = true;
-        let (tenant, hash) = (tenant_text(new.tenant.as_ref()), new.password_hash.as_ref().map(SecretText::expose));
-        let values: [&(dyn ToSql + Sync); 6] =
-            [&new.sub.as_str(), &tenant, &new.username, &hash, &new.enabled, &Json(&new.claims)];
-        let added = self.audited(users::INSERT, &values, slice::from_ref(audit))?;
-        added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+    /// Everybody whom one of the descriptions fits, by name or by subject.
+    pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
+        let subjects: Vec<Option<&Subject>> = described.iter().map(|user| user.subject.as_ref()).collect();
+        let tenants: Vec<&str> = described.iter().map(|user| tenant_text(user.tenant.as_ref())).collect();
+        let usernames: Vec<Option<&str>> = described.iter().map(|user| user.username.as_deref()).collect();
+        let rows = self.transaction.query(FIND_USERS, &[&subjects, &tenants, &usernames])?;
+        let found = |row: &Row| {
+            let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
+            read!(row, FoundUser { by_name; index, user: users::user(row)? })
+        };
+        rows.iter().map(found).collect()
     }
 
-    /// Changes a user; `false` when there is none. Disabling and another password end what was signed in before.
-    pub fn update_user(&mut self, change: &UserChange<'_>) -> Result<bool, StoreError> {
-        let hash = change.password_hash.map(SecretText::expose);
-        let values: [&(dyn ToSql + Sync); 6] = [
-            &change.sub.as_str(),
-            &change.username,
-            &tenant_text(change.tenant),
-            &change.enabled,
-            &Json(change.claims),
-            &hash,
-        ];
-        let changed = self.query(UPDATE_USER, &values)?;
+    pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
+        self.transaction.query(ALL_USERS, &[])?.iter().map(users::user).collect()
+    }
+
+    /// Those of the subjects whose user was removed.
+    pub fn removed_subjects(&mut self, subjects: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
+        self.transaction.query(REMOVED_SUBJECTS, &[&subjects])?.iter().map(|row| column(row, "sub")).collect()
+    }
+
+    /// Those of the names that are, or once were, the subject of a user.
+    pub fn subjects_among(&mut self, names: &[&str]) -> Result<BTreeSet<Subject>, StoreError> {
+        self.transaction.query(SUBJECTS_AMONG, &[&names])?.iter().map(|row| column(row, "sub")).collect()
+    }
+
+    /// Tenants that users other than these belong to.
+    pub fn tenants_of_others(&mut self, subjects: &[&str]) -> Result<BTreeSet<String>, StoreError> {
+        self.transaction.query(TENANTS_OF_OTHERS, &[&subjects])?.iter().map(|row| column(row, "tenant")).collect()
+    }
+
+    /// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
+    pub fn insert_user(&mut self, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+        new.insert_by(|sql, values| self.audited(sql, values, slice::from_ref(audit)))
+    }
+
+    /// Changes a user to this; `false` when there is none. No password leaves the present one. Disabling and another password
+    /// end what was signed in before.
+    pub fn update_user(&mut self, user: &UserRow) -> Result<bool, StoreError> {
+        let (tenant, hash) = (tenant_text(user.tenant.as_ref()), user.password_hash.as_ref().map(SecretText::expose));
+        let values: Values<'_> = &[&user.sub, &user.username, &tenant, &user.enabled, &Json(&user.claims), &hash];
+        let changed = self.query(UPDATE_USER, values)?;
         let Some(changed) = changed.first() else { return Ok(false) };
         if column(changed, "revoked")? {
-            self.revoked_users.push(change.sub.to_string());
+            self.revoked_users.push(user.sub.clone());
         }
         Ok(true)
     }
 
     /// Removes a user with their consents; the subject is never given again. `false` when there was none.
     pub fn remove_user(&mut self, sub: &Subject) -> Result<bool, StoreError> {
-        Ok(self.execute(REMOVE_USER, &[&sub.as_str()])? > 0)
+        Ok(self.execute(REMOVE_USER, &[sub])? > 0)
     }
 }
 
@@ -256,7 +213,7 @@ impl<'a> RegistryWriter<'a> {
     pub(super) fn audited(
         &mut self,
         sql: &str,
-        values: &[&(dyn ToSql + Sync)],
+        values: Values<'_>,
         events: &[AuditEvent<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
@@ -282,12 +239,12 @@ impl<'a> RegistryWriter<'a> {
         &mut self.transaction
     }
 
-    pub(super) fn query(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn query(&mut self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
         Ok(self.transaction.query(sql, values)?)
     }
 
-    pub(super) fn execute(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+    pub(super) fn execute(&mut self, sql: &str, values: Values<'_>) -> Result<u64, StoreError> {
         self.wrote = true;
         Ok(self.transaction.execute(sql, values)?)
     }

@@ -2,11 +2,9 @@
 //! first gets something; the statement that ends the session makes it due; from then on the rows that are due are the queue
 //! of back-channel calls, which any process may take from.
 
-use postgres::Row;
-
 use super::Store;
 use super::error::StoreError;
-use super::values::{client_id, column, sid, subject};
+use super::values::{column, read};
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
@@ -26,7 +24,7 @@ SET first_at = clock_timestamp(), due_at = NULL, tries = 0, notified_at = NULL";
 
 /// Notes that a client with a logout URI got something in a session that lives.
 pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result<(), StoreError> {
-    store.write(|connection| connection.execute(ENTER, &[&day, &sid.as_str(), &client_id.as_str()])).map(drop)
+    store.execute(ENTER, &[&day, sid, client_id]).map(drop)
 }
 
 const LIST: &str = "
@@ -34,20 +32,15 @@ SELECT client_id FROM session_clients WHERE day = $1::int4 AND sid = $2::text OR
 
 /// The clients of a session, in the order in which they first got something.
 pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreError> {
-    let rows = store.read(|connection| connection.query(LIST, &[&day, &sid.as_str()]))?;
-    rows.iter().map(|row| client_id(row, "client_id")).collect()
+    store.list(LIST, &[&day, sid], |row| column(row, "client_id"))
 }
 
 /// A call to make: the client is to hear that this session is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCall {
-    /// The session's day.
     pub day: Day,
-    /// The session.
     pub sid: Sid,
-    /// Whom to call.
     pub client_id: ClientId,
-    /// Whose session it was.
     pub sub: Subject,
     /// Which try this is, from 1.
     pub tries: i32,
@@ -78,7 +71,8 @@ RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
 
 /// Takes up to `most` calls that are due; nobody else gets them.
 pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
-    store.write(|connection| connection.query(TAKE, &[&most]))?.iter().map(due_call).collect()
+    let taken = store.write(|connection| connection.query(TAKE, &[&most]))?;
+    taken.iter().map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; })).collect()
 }
 
 /// How a call ended.
@@ -102,18 +96,5 @@ WHERE day = $1::int4 AND sid = $2::text AND client_id = $3::text AND tries = $4:
 pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(), StoreError> {
     let told = outcome == CallOutcome::Told;
     let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
-    let (sid, client_id) = (call.sid.as_str(), call.client_id.as_str());
-    store
-        .write(|connection| connection.execute(SETTLE, &[&call.day, &sid, &client_id, &call.tries, &told, &again]))
-        .map(drop)
-}
-
-fn due_call(row: &Row) -> Result<DueCall, StoreError> {
-    Ok(DueCall {
-        day: column(row, "day")?,
-        sid: sid(row, "sid")?,
-        client_id: client_id(row, "client_id")?,
-        sub: subject(row, "sub")?,
-        tries: column(row, "tries")?,
-    })
+    store.execute(SETTLE, &[&call.day, &call.sid, &call.client_id, &call.tries, &told, &again]).map(drop)
 }

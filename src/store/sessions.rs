@@ -4,71 +4,24 @@
 use std::slice;
 
 use postgres::Row;
-use postgres::types::ToSql;
 
 use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
-use super::values::{column, sid, subject, tenant, tenant_text};
+use super::values::{column, read, tenant, tenant_text};
 use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{Sid, Subject, TenantName};
-use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::instant::Day;
 use crate::protocol::words::liveness::SessionFooting;
 use crate::protocol::words::session::Session;
-
-/// A session as stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionRow {
-    /// The day its row lies under.
-    pub day: Day,
-    /// `sid`, made by `Sid::of_day`.
-    pub sid: Sid,
-    /// Who signed in.
-    pub sub: Subject,
-    /// `auth_time`
-    pub auth_time: Instant,
-    /// `amr`
-    pub amr: Vec<String>,
-    /// `acr`
-    pub acr: String,
-    /// The tenant of the sign-in.
-    pub tenant: Option<TenantName>,
-    /// `local`, or the name of the upstream provider.
-    pub identity_provider: String,
-    /// The issuer that this name stood for; `None` for `local`.
-    pub upstream_issuer: Option<String>,
-    pub epochs: SessionEpochs,
-    /// Its natural end.
-    pub expires_at: Instant,
-    /// When somebody ended it.
-    pub ended_at: Option<Instant>,
-}
-
-impl SessionRow {
-    /// As the core sees a session.
-    pub fn to_core(&self) -> Session {
-        Session {
-            subject: self.sub.clone(),
-            sid: self.sid.clone(),
-            auth_time: self.auth_time,
-            amr: self.amr.clone(),
-            acr: self.acr.clone(),
-            tenant: self.tenant.clone(),
-            identity_provider: Some(self.identity_provider.clone()),
-            upstream_issuer: self.upstream_issuer.clone(),
-            expires_at: self.expires_at,
-        }
-    }
-}
 
 /// A session with what it stands on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundSession {
-    /// The session.
-    pub session: SessionRow,
-    /// Whose it is; `None` when that user is gone: then the session is dead.
+    pub session: Session,
+    /// `None` when that user is gone: then the session is dead.
     pub user: Option<UserRow>,
     pub installation_epoch: i64,
 }
@@ -116,7 +69,7 @@ RETURNING ARRAY[hash] AS audited";
 /// came in by the same way before.
 pub fn insert(
     store: &Store,
-    session: &SessionRow,
+    session: &Session,
     handle_hash: &[u8; 32],
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
@@ -127,13 +80,13 @@ pub fn insert(
         &[
             &session.day,
             &&handle_hash[..],
-            &session.sid.as_str(),
-            &session.sub.as_str(),
+            &session.sid,
+            &session.subject,
             &session.auth_time,
             &session.amr,
             &session.acr,
             &tenant_text(session.tenant.as_ref()),
-            &session.identity_provider,
+            &session.identity_provider(),
             &session.expires_at,
             &session.epochs.installation,
             &upstream.map(|upstream| &upstream.subject),
@@ -164,8 +117,11 @@ WHERE s.day = $1::int4 AND s.handle_hash = $2::bytea";
 
 /// Looks up the session of a cookie; whether it is alive is for the core to judge.
 pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<FoundSession>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND, &[&day, &&handle_hash[..]]))?;
-    row.as_ref().map(found).transpose()
+    store.find(FIND, &[&day, &&handle_hash[..]], |row| {
+        let has_user = column::<Option<&str>>(row, "sub")?.is_some();
+        let user = has_user.then(|| user(row)).transpose()?;
+        Ok(FoundSession { session: session(row)?, user, installation_epoch: column(row, "installation_epoch_now")? })
+    })
 }
 
 const LIST: &str = "
@@ -181,13 +137,12 @@ ORDER BY s.day, s.sid LIMIT $4::int8";
 /// Sessions that live, by day and sid, at most `limit` behind `after`; of one user, or all.
 pub fn list(
     store: &Store,
-    after: Option<&SessionRow>,
+    after: Option<&Session>,
     sub: Option<&Subject>,
     limit: i64,
-) -> Result<Vec<SessionRow>, StoreError> {
+) -> Result<Vec<Session>, StoreError> {
     let (day, sid) = after.map_or((Day(i32::MIN), ""), |after| (after.day, after.sid.as_str()));
-    let sub = sub.map(Subject::as_str);
-    store.read(|connection| connection.query(LIST, &[&day, &sid, &sub, &limit]))?.iter().map(session).collect()
+    store.list(LIST, &[&day, &sid, &sub, &limit], session)
 }
 
 const LIST_OF_USER: &str = "
@@ -201,9 +156,8 @@ WHERE s.sub = $1::text
 ORDER BY s.auth_time DESC LIMIT $2::int8";
 
 /// Sessions of one user that live, the latest sign-in first, at most `limit`.
-pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<SessionRow>, StoreError> {
-    let rows = store.read(|connection| connection.query(LIST_OF_USER, &[&sub.as_str(), &limit]))?;
-    rows.iter().map(session).collect()
+pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Session>, StoreError> {
+    store.list(LIST_OF_USER, &[sub, &limit], session)
 }
 
 const FIND_OF_USER: &str = "
@@ -212,9 +166,8 @@ SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant A
 FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
 /// Looks up a session by its public name: of this user, nobody else's.
-pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result<Option<SessionRow>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND_OF_USER, &[&day, &sid.as_str(), &sub.as_str()]))?;
-    row.as_ref().map(session).transpose()
+pub fn find_of_user(store: &Store, day: Day, sid: &Sid, sub: &Subject) -> Result<Option<Session>, StoreError> {
+    store.find(FIND_OF_USER, &[&day, sid, sub], session)
 }
 
 const END: &str = "
@@ -233,7 +186,7 @@ FROM sessions WHERE day = $1::int4 AND sid = $2::text";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
 pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    store.end(Some(sid.as_str().as_bytes()), END, &[&day, &sid.as_str()], slice::from_ref(audit))
+    store.end(Some(sid.as_str().as_bytes()), END, &[&day, sid], slice::from_ref(audit))
 }
 
 const OTHERS: &str = "
@@ -242,8 +195,7 @@ ORDER BY day, sid";
 
 /// Sessions of a user that have not ended, but one: for the events that tell of their end.
 pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>, StoreError> {
-    let rows = store.read(|connection| connection.query(OTHERS, &[&sub.as_str(), &kept.as_str()]))?;
-    rows.iter().map(|row| sid(row, "sid")).collect()
+    store.list(OTHERS, &[sub, kept], |row| column(row, "sid"))
 }
 
 const END_OTHERS: &str = "
@@ -265,27 +217,7 @@ WHERE EXISTS (SELECT FROM sessions WHERE sub = $1::text AND sid <> $2::text)";
 pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     let others = others(store, sub, kept)?;
     let events: Vec<_> = others.iter().map(|sid| AuditEvent { sid: Some(sid), ..audit.clone() }).collect();
-    let values: [&(dyn ToSql + Sync); 2] = [&sub.as_str(), &kept.as_str()];
-    store.end(None, END_OTHERS, &values, &events).map(drop)
-}
-
-/// A fresh sign-in of the same user within a session.
-#[derive(Clone, Debug)]
-pub struct SessionRenewal<'a> {
-    /// Of the user as they were read to sign in.
-    pub epochs: SessionEpochs,
-    /// The hash of the cookie's new handle; the old handle finds nothing from now on.
-    pub handle_hash: [u8; 32],
-    /// `auth_time` from now on.
-    pub auth_time: Instant,
-    /// `amr` from now on.
-    pub amr: &'a [String],
-    /// `acr` from now on.
-    pub acr: &'a str,
-    /// Who vouched this time.
-    pub identity_provider: &'a str,
-    /// What that provider said of its own sign-in; what an earlier one said goes.
-    pub upstream: Option<&'a Arrival>,
+    store.end(None, END_OTHERS, &[sub, kept], &events).map(drop)
 }
 
 // The session's own epochs are compared, not the user's: an update that waited for a change of password looks again at the row it
@@ -317,66 +249,49 @@ WITH link AS MATERIALIZED (
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM renewed";
 
-/// Gives a live session a new handle and a new sign-in; `sid` and natural end stay. `false` when it is not alive, or the user
-/// was read before a revocation or a change of password that it outlived; or when the identity that the sign-in comes from is
-/// the user's no longer, or signed out there meanwhile, or came in by the same way before.
+/// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they were read with; `sid` and
+/// natural end stay. What an identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
+/// read before a revocation or a change of password that it outlived; or when the identity that the sign-in comes from is the
+/// user's no longer, or signed out there meanwhile, or came in by the same way before.
 pub fn renew(
     store: &Store,
-    session: &SessionRow,
-    renewal: &SessionRenewal<'_>,
+    session: &Session,
+    handle_hash: &[u8; 32],
+    arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let arrival = renewal.upstream;
     let upstream = arrival.map(|arrival| &arrival.session);
     let renewed = store.write_audited(
         RENEW,
         &[
             &session.day,
-            &session.sid.as_str(),
-            &&renewal.handle_hash[..],
-            &renewal.auth_time,
-            &renewal.amr,
-            &renewal.acr,
-            &renewal.identity_provider,
-            &renewal.epochs.user,
+            &session.sid,
+            &&handle_hash[..],
+            &session.auth_time,
+            &session.amr,
+            &session.acr,
+            &session.identity_provider(),
+            &session.epochs.user,
             &upstream.map(|upstream| &upstream.subject),
             &upstream.and_then(|upstream| upstream.sid.as_ref()),
             &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
-            &upstream.map(|upstream| &upstream.issuer),
+            &session.upstream_issuer,
             &arrival.map(|arrival| arrival.left_at.day()),
             &arrival.map(Arrival::logout_keys),
             &arrival.map(|arrival| arrival.left_at),
             &arrival.map(|arrival| arrival.way_over_at.day()),
             &arrival.map(|arrival| &arrival.way[..]),
-            &renewal.epochs.installation,
+            &session.epochs.installation,
         ],
         audit,
     )?;
     Ok(!renewed.is_empty())
 }
 
-fn found(row: &Row) -> Result<FoundSession, StoreError> {
-    let has_user = column::<Option<&str>>(row, "sub")?.is_some();
-    Ok(FoundSession {
-        session: session(row)?,
-        user: has_user.then(|| user(row)).transpose()?,
-        installation_epoch: column(row, "installation_epoch_now")?,
-    })
-}
-
-fn session(row: &Row) -> Result<SessionRow, StoreError> {
-    Ok(SessionRow {
-        day: column(row, "day")?,
-        sid: sid(row, "sid")?,
-        sub: subject(row, "session_sub")?,
-        auth_time: column(row, "auth_time")?,
-        amr: column(row, "amr")?,
-        acr: column(row, "acr")?,
+fn session(row: &Row) -> Result<Session, StoreError> {
+    read!(row, Session { day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, expires_at, ended_at;
+        subject: column(row, "session_sub")?,
         tenant: tenant(row, "session_tenant")?,
-        identity_provider: column(row, "identity_provider")?,
-        upstream_issuer: column(row, "upstream_issuer")?,
         epochs: SessionEpochs { installation: column(row, "installation_epoch")?, user: column(row, "user_epoch")? },
-        expires_at: column(row, "expires_at")?,
-        ended_at: column(row, "ended_at")?,
     })
 }

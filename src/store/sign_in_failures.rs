@@ -7,28 +7,23 @@ use postgres::Row;
 
 use super::Store;
 use super::error::StoreError;
-use super::values::column;
+use super::values::{column, read};
 use crate::protocol::words::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureBucket {
-    /// Keyed hash.
     pub bucket: [u8; 32],
-    /// Length of the window.
     pub window: Duration,
 }
 
 /// A counter as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureCount {
-    /// Keyed hash.
     pub bucket: [u8; 32],
     /// Failures in the present window.
     pub failures: i32,
-    /// The latest one.
     pub last_at: Instant,
-    /// When the window ends.
     pub expires_at: Instant,
 }
 
@@ -39,7 +34,7 @@ WHERE bucket = ANY($1::bytea[]) AND expires_at > clock_timestamp()";
 /// Reads counters; those without failures in their window are left out.
 pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>, StoreError> {
     let names: Vec<&[u8]> = buckets.iter().map(|bucket| &bucket[..]).collect();
-    store.read(|connection| connection.query(FIND, &[&names]))?.iter().map(count).collect()
+    store.list(FIND, &[&names], count)
 }
 
 /// Buckets are taken in one order by everybody, so that two sign-ins never wait for each other crosswise.
@@ -67,7 +62,7 @@ const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = $1::bytea";
 
 /// Forgets the failures of one bucket, after a success.
 pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
-    store.write(|connection| connection.execute(CLEAR, &[&&bucket[..]])).map(drop)
+    store.execute(CLEAR, &[&&bucket[..]]).map(drop)
 }
 
 const CLEAN: &str = "
@@ -80,15 +75,12 @@ DELETE FROM sign_in_failures WHERE bucket IN (
 /// Removes up to 500 counters whose window is over, or, with more than `most` of them there, those that end first;
 /// answers how many. Called until it answers less than 500.
 pub fn clean(store: &Store, most: i64) -> Result<u64, StoreError> {
-    store.write(|connection| connection.execute(CLEAN, &[&most]))
+    store.execute(CLEAN, &[&most])
 }
 
 fn count(row: &Row) -> Result<FailureCount, StoreError> {
     let bucket = column::<&[u8]>(row, "bucket")?.try_into();
-    Ok(FailureCount {
+    read!(row, FailureCount { failures, last_at, expires_at;
         bucket: bucket.map_err(|_| StoreError::Corrupt(String::from("column bucket")))?,
-        failures: column(row, "failures")?,
-        last_at: column(row, "last_at")?,
-        expires_at: column(row, "expires_at")?,
     })
 }

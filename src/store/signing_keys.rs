@@ -1,14 +1,14 @@
 //! `signing_keys`: public parts for everyone, private parts wrapped by `crypto` and erased at retirement.
 
 use postgres::Row;
-use postgres::types::{Json, ToSql};
+use postgres::types::Json;
 use serde_json::Value;
 
 use super::Store;
 use super::clients::{Versioned, registry_version};
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
-use super::values::column;
+use super::values::{Values, column, read};
 use crate::protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::secret::SecretBytes;
@@ -35,14 +35,14 @@ impl SigningKeyRow {
     }
 }
 
-pub(super) const LOAD: &str = "
+const LOAD: &str = "
 SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true ORDER BY k.activates_at, k.kid";
 
 pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
     versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
 }
 
-pub(super) fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
+fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
     let registry_version = registry_version(rows)?;
     let value = rows.iter().filter_map(|row| key(row).transpose()).collect::<Result<_, _>>()?;
     Ok(Versioned { registry_version, value })
@@ -56,14 +56,12 @@ fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
         algorithm: algorithm.ok_or_else(|| StoreError::Corrupt(String::from("column algorithm")))?,
         wrapped_private: column::<Option<&[u8]>>(row, "wrapped_private")?.map(SecretBytes::new),
         public_jwk: column::<Json<Value>>(row, "public_jwk")?.0,
-        times: KeyTimes {
-            announced_at: column(row, "announced_at")?,
-            activates_at: column(row, "activates_at")?,
-            retires_at: column(row, "retires_at")?,
-            unpublished_at: column(row, "unpublished_at")?,
-            forgotten_at: column(row, "forgotten_at")?,
-        },
+        times: times(row)?,
     }))
+}
+
+fn times(row: &Row) -> Result<KeyTimes, StoreError> {
+    read!(row, KeyTimes { announced_at, activates_at, retires_at, unpublished_at, forgotten_at; })
 }
 
 const INSERT_KEY: &str = "
@@ -90,7 +88,7 @@ impl RegistryWriter<'_> {
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
         let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
         let times = &key.times;
-        let values: [&(dyn ToSql + Sync); 9] = [
+        let values: Values<'_> = &[
             &key.kid,
             &key.algorithm.as_str(),
             &wrapped,
@@ -101,7 +99,7 @@ impl RegistryWriter<'_> {
             &times.unpublished_at,
             &times.forgotten_at,
         ];
-        self.execute(INSERT_KEY, &values).map(drop)
+        self.execute(INSERT_KEY, values).map(drop)
     }
 
     /// Puts another wrapping around a private part, or erases it with `None`.
@@ -112,9 +110,9 @@ impl RegistryWriter<'_> {
 
     /// Takes over a key's instants from `activates_at` on.
     pub fn reschedule_signing_key(&mut self, kid: &str, times: &KeyTimes) -> Result<bool, StoreError> {
-        let values: [&(dyn ToSql + Sync); 5] =
-            [&kid, &times.activates_at, &times.retires_at, &times.unpublished_at, &times.forgotten_at];
-        Ok(self.execute(RESCHEDULE_KEY, &values)? > 0)
+        let values: Values<'_> =
+            &[&kid, &times.activates_at, &times.retires_at, &times.unpublished_at, &times.forgotten_at];
+        Ok(self.execute(RESCHEDULE_KEY, values)? > 0)
     }
 
     pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {

@@ -1,12 +1,17 @@
-//! What `sessions` keeps of the sign-in at an identity provider that a session came from.
+//! What `sessions` keeps of the sign-in at an identity provider that a session came from, and the end of such sessions for a
+//! provider that says that somebody signed out. Its name alone is not enough: whoever bears it now need not be who vouched
+//! under it then.
 
+use super::Store;
+use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::column;
-use super::{Store, used_assertions};
-use crate::protocol::words::identifiers::Sid;
+use super::tokens::{about, assertion_key};
+use super::values::{Values, column, read};
+use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::upstream::logout_token::LogoutNotice;
+use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 
-/// What is kept of the sign-in upstream that a session came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamSession {
     /// The issuer; for a provider without one, its `userinfo_endpoint`.
@@ -36,8 +41,8 @@ impl Arrival {
     /// The keys under which a logout token since would have left whom it was about.
     pub(super) fn logout_keys(&self) -> Vec<Vec<u8>> {
         let (sid, subject) = (self.session.sid.as_deref(), Some(self.session.subject.as_str()));
-        let of_session = sid.map(|sid| [None, subject].map(|subject| used_assertions::whom(Some(sid), subject)));
-        of_session.into_iter().flatten().chain([used_assertions::whom(None, subject)]).collect()
+        let of_session = sid.map(|sid| [about(Some(sid), None), about(Some(sid), subject)]);
+        of_session.into_iter().flatten().chain([about(None, subject)]).collect()
     }
 }
 
@@ -46,10 +51,91 @@ SELECT upstream_issuer, upstream_subject, upstream_sid, upstream_id_token FROM s
 
 /// What is kept of the sign-in upstream that a session came from; `None` for one that came from here.
 pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND, &[&day, &sid.as_str()]))?;
-    let Some(row) = row else { return Ok(None) };
-    let (issuer, subject) = (column(&row, "upstream_issuer")?, column(&row, "upstream_subject")?);
-    let (Some(issuer), Some(subject)) = (issuer, subject) else { return Ok(None) };
-    let sealed_id_token = column(&row, "upstream_id_token")?;
-    Ok(Some(UpstreamSession { issuer, subject, sid: column(&row, "upstream_sid")?, sealed_id_token }))
+    let kept = store.find(FIND, &[&day, sid], |row| {
+        let (issuer, subject) = (column(row, "upstream_issuer")?, column(row, "upstream_subject")?);
+        let (Some(issuer), Some(subject)) = (issuer, subject) else { return Ok(None) };
+        let sealed_id_token = column(row, "upstream_id_token")?;
+        Ok(Some(UpstreamSession { issuer, subject, sid: column(row, "upstream_sid")?, sealed_id_token }))
+    })?;
+    Ok(kept.flatten())
+}
+
+/// A session that came from upstream, as it is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFromUpstream {
+    pub day: Day,
+    pub sid: Sid,
+    pub sub: Subject,
+}
+
+const OF_SESSION: &str = "
+SELECT day, sid, sub FROM sessions
+WHERE identity_provider = $1::text AND upstream_sid = $2::text AND ($3::text IS NULL OR upstream_subject = $3::text)
+  AND upstream_issuer = $4::text
+  AND ended_at IS NULL AND expires_at > clock_timestamp()
+ORDER BY day, sid";
+
+const OF_SUBJECT: &str = "
+SELECT day, sid, sub FROM sessions
+WHERE identity_provider = $1::text AND upstream_subject = $2::text AND upstream_issuer = $3::text
+  AND ended_at IS NULL AND expires_at > clock_timestamp()
+ORDER BY day, sid";
+
+/// Sessions of whom that is about, which have not ended. Where both a session and a subject are named, both must fit.
+pub fn sessions_of(
+    store: &Store,
+    provider: &IdentityProvider,
+    notice: &LogoutNotice,
+) -> Result<Vec<SessionFromUpstream>, StoreError> {
+    let (name, issuer) = (&provider.name, provider.authority());
+    let (sql, values): (_, Values<'_>) = match (&notice.sid, &notice.subject) {
+        (Some(sid), subject) => (OF_SESSION, &[name, sid, subject, &issuer]),
+        (None, Some(subject)) => (OF_SUBJECT, &[name, subject, &issuer]),
+        (None, None) => return Ok(Vec::new()),
+    };
+    store.list(sql, values, |row| read!(row, SessionFromUpstream { day, sid, sub; }))
+}
+
+// The token is spent by the very statement that does what it says: neither is there without the other. Whoever is on the way
+// here from that session finds that it is over.
+const END: &str = "
+WITH taken AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash) VALUES ($1::int4, $2::text, $3::bytea)
+    ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
+), told AS (
+    INSERT INTO used_assertions (day, issuer, jti_hash, taken_at) SELECT day, $2::text, $7::bytea, clock_timestamp() FROM taken
+    ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp()
+), ended AS (
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
+    FROM taken
+    WHERE s.day = ANY ($4::int4[]) AND s.sid = ANY ($5::text[]) AND s.identity_provider = $6::text
+      AND s.upstream_issuer = $2::text AND s.ended_at IS NULL
+    RETURNING s.day, s.sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM taken, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    RETURNING hash
+)
+SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM taken) AS ended";
+
+/// Takes the token and ends these sessions of its provider, with an event for each, their clients called; `false`, and nothing
+/// done, when it was taken before.
+pub fn end(
+    store: &Store,
+    provider: &IdentityProvider,
+    notice: &LogoutNotice,
+    sessions: &[SessionFromUpstream],
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let ended = sessions.iter();
+    let events: Vec<AuditEvent<'_>> =
+        ended.map(|one| AuditEvent { sub: Some(&one.sub), sid: Some(&one.sid), ..audit.clone() }).collect();
+    let (day, jti_hash) = assertion_key(&notice.jti, notice.forgotten_at);
+    let (days, sids): (Vec<Day>, Vec<&Sid>) = sessions.iter().map(|session| (session.day, &session.sid)).unzip();
+    let whom = about(notice.sid.as_deref(), notice.subject.as_deref());
+    let issuer = provider.authority();
+    let values: Values<'_> = &[&day, &issuer, &jti_hash, &days, &sids, &provider.name, &whom];
+    store.end(Some(&[issuer.as_bytes(), &jti_hash].concat()), END, values, &events)
 }

@@ -6,28 +6,28 @@ use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use super::Store;
+use super::audit_chain::Together;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{column, subject, tenant, tenant_text};
+use super::sessions::others;
+use super::values::{Values, column, read, tenant, tenant_text};
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::Session;
 use crate::protocol::words::user::User;
 
-/// A user as stored.
+/// A user as stored, or to be: the epoch is drawn by the database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserRow {
-    /// `sub`
+    /// Made by the caller: 128 random bits, or as imported.
     pub sub: Subject,
-    /// `username`, as written when it was given; `None` for people whom only an identity provider knows.
+    /// As written when it was given; `None` for people whom only an identity provider knows.
     pub username: Option<String>,
-    /// `tenant`
     pub tenant: Option<TenantName>,
     /// PHC string; `None` for those who sign in elsewhere.
     pub password_hash: Option<SecretText>,
-    /// `enabled`
     pub enabled: bool,
-    /// `claims`
     pub claims: Map<String, Value>,
     pub epoch: i64,
 }
@@ -72,23 +72,6 @@ impl CurrentUser {
     }
 }
 
-/// A user to be.
-#[derive(Clone, Debug)]
-pub struct NewUser {
-    /// Made by the caller: 128 random bits, or as imported.
-    pub sub: Subject,
-    /// `username`
-    pub username: Option<String>,
-    /// `tenant`
-    pub tenant: Option<TenantName>,
-    /// PHC string.
-    pub password_hash: Option<SecretText>,
-    /// `enabled`
-    pub enabled: bool,
-    /// `claims`
-    pub claims: Map<String, Value>,
-}
-
 /// What a sign-in finds under the name that was typed.
 #[derive(Clone, Debug)]
 pub struct SignInAccount {
@@ -113,8 +96,7 @@ pub fn find_for_sign_in(
     username: &str,
     client_id: Option<&ClientId>,
 ) -> Result<SignInAccount, StoreError> {
-    let (tenant, client_id) = (tenant_text(tenant), client_id.map(ClientId::as_str));
-    let row = store.read(|connection| connection.query_one(FIND_FOR_SIGN_IN, &[&tenant, &username, &client_id]))?;
+    let row = store.one(FIND_FOR_SIGN_IN, &[&tenant_text(tenant), &username, &client_id])?;
     let present = column::<Option<&str>>(&row, "sub")?.is_some();
     Ok(SignInAccount { username_key: column(&row, "typed_key")?, user: present.then(|| current(&row)).transpose()? })
 }
@@ -128,27 +110,24 @@ WHERE u.sub = $1::text";
 
 /// Reads one user, for what that client gets.
 pub fn find_for_client(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<CurrentUser>, StoreError> {
-    let (sub, client_id) = (sub.as_str(), client_id.as_str());
-    let row = store.read(|connection| connection.query_opt(FIND_FOR_CLIENT, &[&sub, &client_id]))?;
-    row.as_ref().map(current).transpose()
+    store.find(FIND_FOR_CLIENT, &[sub, client_id], current)
 }
 
 pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = $1::text";
 
 /// Reads one user.
 pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
-    let row = store.read(|connection| connection.query_opt(FIND, &[&sub.as_str()]))?;
-    row.as_ref().map(user).transpose()
+    store.find(FIND, &[sub], user)
 }
 
 const LIST: &str = "SELECT u.* FROM users u WHERE u.sub > $1::text ORDER BY u.sub LIMIT $2::int8";
 
 /// Users by subject, at most `limit` behind `after` (empty: from the beginning).
 pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, StoreError> {
-    store.read(|connection| connection.query(LIST, &[&after, &limit]))?.iter().map(user).collect()
+    store.list(LIST, &[&after, &limit], user)
 }
 
-pub(super) const INSERT: &str = "
+const INSERT: &str = "
 WITH added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
     SELECT $1::text, $2::text, $3::text, lower(normalize($3::text, NFKC)), $4::text, $5::bool, $6::jsonb
@@ -161,21 +140,20 @@ WITH added AS (
 )
 SELECT array(SELECT hash FROM audited) AS audited FROM added";
 
+impl UserRow {
+    pub(super) fn insert_by(
+        &self,
+        write: impl FnOnce(&'static str, Values<'_>) -> Result<Vec<Row>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let (tenant, hash) = (tenant_text(self.tenant.as_ref()), self.password_hash.as_ref().map(SecretText::expose));
+        let added = write(INSERT, &[&self.sub, &tenant, &self.username, &hash, &self.enabled, &Json(&self.claims)])?;
+        added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+    }
+}
+
 /// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's name.
-pub fn insert(store: &Store, new: &NewUser, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let added = store.write_audited(
-        INSERT,
-        &[
-            &new.sub.as_str(),
-            &tenant_text(new.tenant.as_ref()),
-            &new.username,
-            &new.password_hash.as_ref().map(SecretText::expose),
-            &new.enabled,
-            &Json(&new.claims),
-        ],
-        audit,
-    )?;
-    added.first().map(drop).ok_or_else(|| StoreError::Taken(String::from("removed_subjects")))
+pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    new.insert_by(|sql, values| store.write_audited(sql, values, audit))
 }
 
 const SET_PASSWORD: &str = "
@@ -197,7 +175,7 @@ pub fn set_password(
     hash: &SecretText,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    Ok(!store.write_audited(SET_PASSWORD, &[&sub.as_str(), &hash.expose()], audit)?.is_empty())
+    Ok(!store.write_audited(SET_PASSWORD, &[sub, &hash.expose()], audit)?.is_empty())
 }
 
 const REVOKE: &str = "
@@ -213,32 +191,75 @@ SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
 
 /// Ends all that was signed in, granted or issued for this user until now, the clients of their sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    Ok(!store.write_audited(REVOKE, &[&sub.as_str()], audit)?.is_empty())
+    Ok(!store.write_audited(REVOKE, &[sub], audit)?.is_empty())
 }
 
 const REHASH: &str = "UPDATE users SET password_hash = $3::text WHERE sub = $1::text AND password_hash = $2::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends nothing.
 pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result<(), StoreError> {
-    store.write(|connection| connection.execute(REHASH, &[&sub.as_str(), &old.expose(), &new.expose()])).map(drop)
+    store.execute(REHASH, &[sub, &old.expose(), &new.expose()]).map(drop)
 }
 
 pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
-    Ok(CurrentUser {
-        user: user(row)?,
-        installation_epoch: column(row, "installation_epoch")?,
-        consent_epoch: column(row, "consent_epoch")?,
-    })
+    read!(row, CurrentUser { installation_epoch, consent_epoch; user: user(row)? })
 }
 
 pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
-    Ok(UserRow {
-        sub: subject(row, "sub")?,
-        username: column(row, "username")?,
+    read!(row, UserRow { sub, username, enabled, epoch;
         tenant: tenant(row, "tenant")?,
         password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),
-        enabled: column(row, "enabled")?,
         claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
-        epoch: column(row, "epoch")?,
     })
+}
+
+// A person's own change of password: one statement that stores the new hash, ends what hung on the old password, has the
+// clients of the sessions that end with it called, and keeps the session it was changed in, under a new handle.
+
+/// Nothing happens unless the session lives: whoever is signed out meanwhile changes nothing any more.
+const CHANGE_PASSWORD: &str = "
+WITH own AS (
+    SELECT s.sid FROM sessions s
+    WHERE s.day = $4::int4 AND s.sid = $5::text AND s.sub = $1::text AND s.ended_at IS NULL
+      AND s.expires_at > clock_timestamp()
+), changed AS (
+    UPDATE users SET password_hash = $3::text, updated_at = clock_timestamp(), epoch = new_epoch()
+    FROM own
+    WHERE sub = $1::text AND enabled AND epoch = $2::int8
+    RETURNING sub, epoch
+), kept AS (
+    UPDATE sessions s SET handle_hash = $6::bytea, user_epoch = changed.epoch
+    FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
+    RETURNING s.user_epoch
+), ended AS (
+    UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
+    FROM changed WHERE s.sub = changed.sub AND s.sid <> $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+    RETURNING s.day, s.sid
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
+    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
+), audited AS (
+    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $7::json) AS a
+    RETURNING hash
+)
+SELECT user_epoch, array(SELECT hash FROM audited) AS audited FROM kept";
+
+/// Changes the password of a user whose present one was checked as they were read: nothing must have been revoked since. The
+/// session stays, under a new handle. Answers the user's epoch from now on, which that session has; `None` when session or user
+/// no longer stood.
+pub fn change_password(
+    store: &Store,
+    user: &UserRow,
+    password_hash: &SecretText,
+    session: &Session,
+    handle_hash: &[u8; 32],
+    audit: &AuditEvent<'_>,
+) -> Result<Option<i64>, StoreError> {
+    let others = others(store, &user.sub, &session.sid)?;
+    let ended = others.iter().map(|sid| AuditEvent { event: "session_ended", sid: Some(sid), ..audit.clone() });
+    let events: Vec<_> = [audit.clone()].into_iter().chain(ended).collect();
+    let (hash, handle_hash) = (password_hash.expose(), &handle_hash[..]);
+    let values: Values<'_> = &[&user.sub, &user.epoch, &hash, &session.day, &session.sid, &handle_hash];
+    let rows = store.write(|connection| connection.audited(CHANGE_PASSWORD, values, &events, Together::InOrder))?;
+    rows.first().map(|row| column(row, "user_epoch")).transpose()
 }

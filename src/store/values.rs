@@ -10,6 +10,7 @@ use super::error::StoreError;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
 type Fault = Box<dyn Error + Sync + Send>;
@@ -37,22 +38,52 @@ impl ToSql for Instant {
     to_sql_checked!();
 }
 
-impl<'a> FromSql<'a> for Day {
-    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Day, Fault> {
-        i32::from_sql(kind, raw).map(Day)
-    }
+/// Types that travel as a plainer one does.
+macro_rules! travels {
+    ($($name:ident as $plain:ty: $read:expr, |$value:ident| $write:expr;)*) => { $(
+        impl<'a> FromSql<'a> for $name {
+            fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<$name, Fault> {
+                <$plain>::from_sql(kind, raw).map($read)
+            }
 
-    accepts!(INT4);
+            fn accepts(kind: &Type) -> bool {
+                <$plain as FromSql<'_>>::accepts(kind)
+            }
+        }
+
+        impl ToSql for $name {
+            fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
+                let $value = self;
+                $write.to_sql(kind, out)
+            }
+
+            fn accepts(kind: &Type) -> bool {
+                <$plain as ToSql>::accepts(kind)
+            }
+
+            to_sql_checked!();
+        }
+    )* };
 }
 
-impl ToSql for Day {
-    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
-        self.0.to_sql(kind, out)
-    }
-
-    accepts!(INT4);
-    to_sql_checked!();
+travels! {
+    Day as i32: Day, |day| day.0;
+    ClientId as &str: ClientId::new, |name| name.as_str();
+    Subject as &str: Subject::new, |name| name.as_str();
+    Sid as &str: Sid::new, |name| name.as_str();
+    ScopeSet as Vec<&str>: |names| names.into_iter().collect(), |scope| scope.iter().collect::<Vec<_>>();
 }
+
+/// Reads a struct of a row: first the fields that are the column of their name, then, behind a semicolon, the others.
+macro_rules! read {
+    ($row:ident, $name:ident { $($field:ident),*; $($others:tt)* }) => {
+        Ok::<_, $crate::store::StoreError>($name { $($field: $crate::store::values::column($row, stringify!($field))?,)* $($others)* })
+    };
+}
+pub(super) use read;
+
+/// What a statement is given.
+pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Reads a column, naming it when it does not fit.
 pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T, StoreError> {
@@ -82,28 +113,11 @@ pub(super) fn tenant_text(tenant: Option<&TenantName>) -> &str {
     tenant.map_or("", TenantName::as_str)
 }
 
-pub(super) fn subject(row: &Row, name: &'static str) -> Result<Subject, StoreError> {
-    column::<&str>(row, name).map(Subject::new)
-}
-
-pub(super) fn client_id(row: &Row, name: &'static str) -> Result<ClientId, StoreError> {
-    column::<&str>(row, name).map(ClientId::new)
-}
-
-pub(super) fn sid(row: &Row, name: &'static str) -> Result<Sid, StoreError> {
-    column::<&str>(row, name).map(Sid::new)
-}
-
 /// Who signed in, and how: the columns that have its fields' names, and `sub`.
 pub(super) fn sign_in(row: &Row) -> Result<SignIn, StoreError> {
-    Ok(SignIn {
-        subject: subject(row, "sub")?,
-        sid: column::<Option<&str>>(row, "sid")?.map(Sid::new),
+    read!(row, SignIn { sid, identity_provider, auth_time, amr, acr;
+        subject: column(row, "sub")?,
         tenant: tenant(row, "tenant")?,
-        identity_provider: column(row, "identity_provider")?,
-        auth_time: column(row, "auth_time")?,
-        amr: column(row, "amr")?,
-        acr: column(row, "acr")?,
     })
 }
 

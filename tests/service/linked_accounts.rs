@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gatepost::protocol::words::identifiers::{Sid, Subject};
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::unlinking::{Unlinked, Unlinking, unlink};
+use gatepost::store::linked_identities::{Link, Unlinked, unlink};
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, damaged, sign_in, text, userinfo, with_clients};
@@ -368,8 +368,8 @@ fn the_last_way_in_stays() {
             let (sub, store, issuers) = (&sub, &store, &issuers);
             scope.spawn(move || {
                 let usable_issuers = Some(&issuers[..]);
-                let unlinking = Unlinking { sub, issuer, upstream_subject: SUBJECT, usable_issuers };
-                unlink(store, &unlinking, &AuditEvent { event: "tested", ..AuditEvent::default() }).unwrap()
+                let link = Link { issuer, upstream_subject: SUBJECT, sub, provider: None };
+                unlink(store, &link, usable_issuers, &AuditEvent { event: "tested", ..AuditEvent::default() }).unwrap()
             })
         };
         let both = issuers.map(unlinked);
@@ -435,11 +435,10 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
     coming.execute("SELECT FROM linked_identities FOR KEY SHARE", &[]).unwrap();
     let issuers = [house.other.issuer()];
     let (sub, store) = (Subject::new(house.sub("alice")), house.gatepost.database.store());
-    let unlinking =
-        Unlinking { sub: &sub, issuer: issuers[0], upstream_subject: SUBJECT, usable_issuers: Some(&issuers) };
+    let link = Link { issuer: issuers[0], upstream_subject: SUBJECT, sub: &sub, provider: None };
     let event = AuditEvent { event: "identity_unlinked", sub: Some(&sub), ..AuditEvent::default() };
     let outcome = thread::scope(|scope| {
-        let unlinked = scope.spawn(|| unlink(&store, &unlinking, &event).unwrap());
+        let unlinked = scope.spawn(|| unlink(&store, &link, Some(&issuers), &event).unwrap());
         await_waiting(&house, backend);
         let another = "INSERT INTO sessions SELECT (jsonb_populate_record(s, jsonb_build_object('handle_hash', '\\x00', 'sid', $1::text))).*
                        FROM sessions s WHERE upstream_subject IS NOT NULL AND ended_at IS NULL";

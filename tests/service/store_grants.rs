@@ -12,14 +12,12 @@ use gatepost::protocol::words::grant::Grant;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use gatepost::protocol::words::instant::Day;
 use gatepost::protocol::words::scope::ScopeSet;
-use gatepost::protocol::words::session::SignIn;
+use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{self, DeviceRedemption, Entered, NewDecision, NewDevice};
-use gatepost::store::grant_refresh::{self, NewRefresh, Refreshed};
-use gatepost::store::grants::{self, Redemption};
-use gatepost::store::sessions::{self, SessionRow};
-use gatepost::store::users::{self, NewUser};
-use gatepost::store::{Store, StoreError, clients, consents};
+use gatepost::store::grants::{self, NewRefresh, Redemption, Refreshed};
+use gatepost::store::users::{self, UserRow};
+use gatepost::store::{Store, StoreError, clients, consents, sessions};
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;
@@ -46,29 +44,30 @@ fn alice() -> Subject {
 fn scene() -> Scene {
     let database = TestDatabase::migrated();
     let store = database.store();
-    store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
+    store.change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)])).unwrap();
     let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
-    let user = NewUser {
+    let user = UserRow {
         sub: alice(),
         username: Some("alice".into()),
         tenant: None,
         password_hash: None,
         enabled: true,
         claims,
+        epoch: 0,
     };
     users::insert(&store, &user, &named("user_added")).unwrap();
     let now = database.now();
     let day = now.plus(Duration::from_secs(40_000)).day();
     let sid = Sid::of_day(day, random::bytes());
-    let session = SessionRow {
+    let session = Session {
         day,
         sid: sid.clone(),
-        sub: alice(),
+        subject: alice(),
         auth_time: now,
         amr: vec![String::from("pwd")],
         acr: String::from("1"),
         tenant: None,
-        identity_provider: String::from("local"),
+        identity_provider: Some(String::from("local")),
         upstream_issuer: None,
         epochs: epochs(&store).0,
         expires_at: now.plus(Duration::from_secs(36_000)),
@@ -215,11 +214,12 @@ fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
 /// A device that alice has allowed.
 fn allowed_device(scene: &Scene) -> [u8; 32] {
     let (device_code_hash, user_code_hash) = (random::bytes(), random::bytes());
+    let scope = ScopeSet::parse("openid").unwrap();
     let new = NewDevice {
         device_code_hash,
         user_code_hash,
         client_id: &client_id(),
-        scopes: vec![String::from("openid")],
+        scopes: &scope,
         resources: &[],
         acr_values: None,
         interval: Duration::from_secs(5),
@@ -233,7 +233,7 @@ fn allowed_device(scene: &Scene) -> [u8; 32] {
     let decision = NewDecision {
         decision: DeviceDecision::Allowed,
         user: &user,
-        scopes: new.scopes,
+        scopes: &scope,
         session_epochs: epochs(&scene.store).0,
         client_epoch: epochs(&scene.store).1.client,
         ends_lapsed_consent: true,
@@ -280,7 +280,7 @@ fn the_same_attempt_twice_is_one_refresh() {
     for (usage, generation, told) in [(RefreshTokenUsage::Reuse, 0, 1), (RefreshTokenUsage::Rotate, 1, 2)] {
         let new = new(usage);
         for _ in 0..2 {
-            let refreshed = grant_refresh::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
+            let refreshed = grants::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
             assert!(matches!(refreshed, Refreshed::Issued { generation: next, .. } if next == generation));
         }
         assert_eq!((scene.events("refreshed"), scene.events("refresh_repeated")), (told, 0));
@@ -342,7 +342,7 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
         ("user gone", |scene| scene.database.run("DELETE FROM users")),
         ("user revoked", |scene| scene.database.run("UPDATE users SET epoch = epoch + 1")),
         ("client disabled", |scene| {
-            scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), false)).unwrap();
+            scene.store.change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), false)])).unwrap();
         }),
         ("client gone", |scene| {
             let removed = scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
@@ -378,7 +378,7 @@ fn a_client_registered_again_does_not_redeem_the_old_ones_codes() {
     let scene = scene();
     let grant = scene.grant();
     scene.store.change_registry(|writer| writer.remove_clients(&[&client_id()])).unwrap();
-    scene.store.change_registry(|writer| writer.upsert_client(&client_id(), &json!({}), true)).unwrap();
+    scene.store.change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)])).unwrap();
     assert_eq!(scene.redeem(&grant), Redemption::NoLongerStands);
 }
 
@@ -388,7 +388,7 @@ fn a_consent_that_stands_or_was_never_asked_for_does_not_hinder() {
     let given = consents::GivenConsent {
         sub: &alice(),
         client_id: &client_id(),
-        scopes: &[String::from("openid")],
+        scopes: &ScopeSet::parse("openid").unwrap(),
         claims: &[],
         expires_at: None,
         is_required: true,

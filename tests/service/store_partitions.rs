@@ -6,7 +6,7 @@ use gatepost::protocol::words::instant::Day;
 use gatepost::store::StoreError;
 use gatepost::store::audit_events::{self, AuditEvent};
 use gatepost::store::partitions::{self, Horizons};
-use gatepost::store::revoked_tokens;
+use gatepost::store::tokens;
 
 use crate::support::postgres::{HORIZONS, TestDatabase};
 
@@ -42,8 +42,8 @@ fn without_partitions_nothing_is_ready() {
 fn as_days_pass_new_ones_come_and_old_ones_go() {
     let database = TestDatabase::migrated();
     let (store, today) = (database.store(), database.today());
-    revoked_tokens::insert(&store, today, b"old", &event()).unwrap();
-    revoked_tokens::insert(&store, Day(today.0 + 2), b"new", &event()).unwrap();
+    tokens::revoke(&store, today, b"old", &event()).unwrap();
+    tokens::revoke(&store, Day(today.0 + 2), b"new", &event()).unwrap();
     let unchanged = partitions::maintain(&store, &HORIZONS, today).unwrap();
     assert!(unchanged.made.is_empty() && unchanged.dropped.is_empty(), "{unchanged:?}");
     let later = Day(today.0 + 2);

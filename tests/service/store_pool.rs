@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gatepost::protocol::registration::extension_grant::ExtensionGrant;
 use gatepost::protocol::words::identifiers::Subject;
-use gatepost::store::{DatabaseSettings, Store, StoreError, grant_functions, installation, users};
+use gatepost::store::{DatabaseSettings, Store, StoreError, catalogue, installation, users};
 use serde_json::{Map, json};
 
 use crate::support::postgres::{TestDatabase, settings};
@@ -59,7 +59,7 @@ fn a_statement_is_prepared_once_per_connection() {
     );
     let [schema, function] = [database.schema.as_str(), "prepared"].map(str::to_owned);
     let grant = ExtensionGrant { name: function.clone(), schema, function };
-    let prepared = grant_functions::call(&store, &grant, &Map::new(), &Map::new()).unwrap().unwrap();
+    let prepared = catalogue::call_function(&store, &grant, &Map::new(), &Map::new()).unwrap().unwrap();
     assert_eq!(prepared, Some(json!([1, 50])), "one statement, run 50 times");
 }
 
@@ -75,7 +75,7 @@ fn a_connection_that_lost_its_statements_is_replaced() {
     );
     let [schema, function] = [database.schema.as_str(), "forget"].map(str::to_owned);
     let grant = ExtensionGrant { name: function.clone(), schema, function };
-    grant_functions::call(&store, &grant, &Map::new(), &Map::new()).unwrap().unwrap();
+    catalogue::call_function(&store, &grant, &Map::new(), &Map::new()).unwrap().unwrap();
     find(&store).unwrap();
 }
 
@@ -205,7 +205,6 @@ fn errors_of_statements_hold_no_values() {
     let store = database.store();
     database.run("ALTER TABLE revoked_tokens ADD CHECK (octet_length(jti) < 4)");
     let audit = gatepost::store::audit_events::AuditEvent { event: "x", ..Default::default() };
-    let error =
-        gatepost::store::revoked_tokens::insert(&store, database.today(), b"canary", &audit).unwrap_err().to_string();
+    let error = gatepost::store::tokens::revoke(&store, database.today(), b"canary", &audit).unwrap_err().to_string();
     assert!(error.contains("23514") && !error.contains("canary") && !error.contains("63616e617279"), "{error}");
 }

@@ -49,9 +49,9 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     let metadata = json!({"client_name": "Web", "scope": "openid"});
     store
         .change_registry(|writer| {
-            writer.upsert_client(&web(), &metadata, true)?;
+            writer.upsert_clients(&[(&web(), &metadata, true)])?;
             writer.put_secrets(true, &[(web().as_str(), secret(1)), (web().as_str(), secret(2))])?;
-            writer.upsert_client(&ClientId::new("other"), &json!({}), false)
+            writer.upsert_clients(&[(&ClientId::new("other"), &json!({}), false)])
         })
         .unwrap();
     let found = clients::find(&store, &web()).unwrap();
@@ -71,7 +71,7 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
     let store = database.store();
     let before = version(&database);
     let failed: Result<(), StoreError> = store.change_registry(|writer| {
-        writer.upsert_client(&web(), &json!({}), true)?;
+        writer.upsert_clients(&[(&web(), &json!({}), true)])?;
         writer.audit(&AuditEvent { event: "client_changed", ..AuditEvent::default() })?;
         Err(StoreError::Refused(String::from("contradiction")))
     });
@@ -92,7 +92,7 @@ fn changes_happen_one_after_the_other() {
                 store
                     .change_registry(|writer| {
                         let count = writer.clients()?.len();
-                        writer.upsert_client(&ClientId::new(format!("client {count}")), &json!({}), true)
+                        writer.upsert_clients(&[(&ClientId::new(format!("client {count}")), &json!({}), true)])
                     })
                     .unwrap();
             });
@@ -105,7 +105,8 @@ fn changes_happen_one_after_the_other() {
 fn disabling_ends_what_was_issued_and_another_change_does_not() {
     let database = TestDatabase::migrated();
     let store = database.store();
-    let upsert = |enabled| store.change_registry(|writer| writer.upsert_client(&web(), &json!({}), enabled)).unwrap();
+    let upsert =
+        |enabled| store.change_registry(|writer| writer.upsert_clients(&[(&web(), &json!({}), enabled)])).unwrap();
     let epoch = || clients::find(&store, &web()).unwrap().value.unwrap().epoch;
     upsert(true);
     let registered = epoch();
@@ -129,7 +130,7 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
             writer.upsert_entry(&entry(Kind::IdentityScope, "profile"))?;
             writer.upsert_entry(&entry(Kind::Resource, "orders"))?;
             writer.put_secrets(false, &[("orders", secret(3))])?;
-            writer.upsert_client(&web(), &json!({"allow_plain_pkce": true}), true)
+            writer.upsert_clients(&[(&web(), &json!({"allow_plain_pkce": true}), true)])
         })
         .unwrap();
     let loaded = catalogue::load(&store).unwrap();
@@ -152,12 +153,12 @@ fn longest_lifetimes_are_those_registered() {
     assert_eq!(clients::longest_lifetimes(&store).unwrap(), clients::LongestLifetimes::default());
     let longest = store
         .change_registry(|writer| {
-            writer.upsert_client(&web(), &json!({"refresh_token_lifetime": 7_776_000}), true)?;
-            writer.upsert_client(
+            writer.upsert_clients(&[(&web(), &json!({"refresh_token_lifetime": 7_776_000}), true)])?;
+            writer.upsert_clients(&[(
                 &ClientId::new("b"),
                 &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
                 true,
-            )?;
+            )])?;
             writer.longest_lifetimes()
         })
         .unwrap();

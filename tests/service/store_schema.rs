@@ -50,8 +50,8 @@ const READS_ALL: [(&str, &str); 5] = [
     ("catalogue::LOAD", "at the start, and after a change of the registry: what all clients allow"),
     ("clients::LONGEST_LIFETIMES", "upkeep: over all clients"),
     ("clients::ORIGINS", "at the start, and after a change of the registry: the origins of all clients"),
+    ("clients::WEAK_SETTINGS", "at the start: over all clients"),
     ("installation::REVOKE_EVERYTHING", "a command that ends what everybody has"),
-    ("weak_settings::WEAK_SETTINGS", "at the start: over all clients"),
 ];
 
 #[test]

@@ -8,14 +8,13 @@ use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::secret::SecretText;
-use gatepost::protocol::words::session::SignIn;
-
+use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::sessions::{self, SessionRenewal, SessionRow};
+use gatepost::store::sessions;
 use gatepost::store::sign_in_failures::{self, FailureBucket};
-use gatepost::store::token_standing;
-use gatepost::store::users::{self, NewUser};
-use gatepost::store::{Store, StoreError, consents, revoked_tokens};
+use gatepost::store::tokens;
+use gatepost::store::users::{self, UserRow};
+use gatepost::store::{Store, StoreError, consents};
 use serde_json::{Map, json};
 
 use crate::support::postgres::TestDatabase;
@@ -24,14 +23,15 @@ fn event() -> AuditEvent<'static> {
     AuditEvent { event: "tested", ..AuditEvent::default() }
 }
 
-fn new_user(sub: &str, username: &str, tenant: Option<&str>) -> NewUser {
-    NewUser {
+fn new_user(sub: &str, username: &str, tenant: Option<&str>) -> UserRow {
+    UserRow {
         sub: Subject::new(sub),
         username: Some(username.to_owned()),
         tenant: tenant.map(TenantName::new),
         password_hash: Some(SecretText::new("hash")),
         enabled: true,
         claims: Map::new(),
+        epoch: 0,
     }
 }
 
@@ -130,19 +130,19 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
 }
 
 /// A user with a session.
-fn session(database: &TestDatabase, store: &Store) -> (SessionRow, [u8; 32]) {
+fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
     add(store, "s", "alice").unwrap();
     let now = database.now();
     let day = now.plus(Duration::from_secs(40_000)).day();
-    let session = SessionRow {
+    let session = Session {
         day,
         sid: Sid::of_day(day, random::bytes()),
-        sub: Subject::new("s"),
+        subject: Subject::new("s"),
         auth_time: now,
         amr: vec![String::from("pwd")],
         acr: String::from("1"),
         tenant: Some(TenantName::new("acme")),
-        identity_provider: String::from("local"),
+        identity_provider: Some(String::from("local")),
         upstream_issuer: None,
         epochs: users::find_for_sign_in(store, None, "alice", None).unwrap().user.unwrap().session_epochs(),
         expires_at: now.plus(Duration::from_secs(36_000)),
@@ -191,25 +191,17 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
     let database = TestDatabase::migrated();
     let store = database.store();
     let (session, old_hash) = session(&database, &store);
-    let renewal = SessionRenewal {
-        epochs: session.epochs,
-        handle_hash: random::bytes(),
-        auth_time: database.now(),
-        amr: &[String::from("pwd")],
-        acr: "1",
-        identity_provider: "local",
-        upstream: None,
-    };
-    assert!(sessions::renew(&store, &session, &renewal, &event()).unwrap());
+    let (anew, new_hash) = (Session { auth_time: database.now(), ..session.clone() }, random::bytes());
+    assert!(sessions::renew(&store, &anew, &new_hash, None, &event()).unwrap());
     assert_eq!(sessions::find(&store, session.day, &old_hash).unwrap(), None);
-    let renewed = sessions::find(&store, session.day, &renewal.handle_hash).unwrap().unwrap().session;
-    assert_eq!((renewed.sid, renewed.auth_time), (session.sid.clone(), renewal.auth_time));
+    let renewed = sessions::find(&store, session.day, &new_hash).unwrap().unwrap().session;
+    assert_eq!((renewed.sid, renewed.auth_time), (session.sid.clone(), anew.auth_time));
     for epochs in [SessionEpochs { user: 1, ..session.epochs }, SessionEpochs { installation: 1, ..session.epochs }] {
-        let of_another_time = SessionRenewal { epochs, ..renewal.clone() };
-        assert!(!sessions::renew(&store, &session, &of_another_time, &event()).unwrap());
+        let of_another_time = Session { epochs, ..anew.clone() };
+        assert!(!sessions::renew(&store, &of_another_time, &random::bytes(), None, &event()).unwrap());
     }
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
-    assert!(!sessions::renew(&store, &session, &renewal, &event()).unwrap());
+    assert!(!sessions::renew(&store, &anew, &random::bytes(), None, &event()).unwrap());
 }
 
 #[test]
@@ -218,9 +210,9 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     let store = database.store();
     add(&store, "s", "alice").unwrap();
     let (sub, client_id) = (Subject::new("s"), ClientId::new("web"));
-    store.change_registry(|writer| writer.upsert_client(&client_id, &json!({}), true)).unwrap();
+    store.change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)])).unwrap();
     assert_eq!(consents::find(&store, &sub, &client_id).unwrap(), None);
-    let scopes = [String::from("openid")];
+    let scopes: ScopeSet = ["openid"].into_iter().collect();
     let given = consents::GivenConsent {
         sub: &sub,
         client_id: &client_id,
@@ -231,13 +223,13 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     };
     consents::give(&store, &given, &event()).unwrap();
     let first = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert_eq!((first.scopes, first.epoch), (scopes.to_vec(), 0));
+    assert_eq!((&first.consent.scope, first.epoch), (&scopes, 0));
     consents::withdraw(&store, &sub, &client_id, &event()).unwrap();
     let withdrawn = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert!(withdrawn.scopes.is_empty() && withdrawn.epoch != 0);
+    assert!(withdrawn.consent.scope.is_empty() && withdrawn.epoch != 0);
     consents::give(&store, &given, &event()).unwrap();
     let again = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert_eq!((again.scopes, again.epoch), (scopes.to_vec(), withdrawn.epoch));
+    assert_eq!((again.consent.scope, again.epoch), (scopes.clone(), withdrawn.epoch));
 }
 
 #[test]
@@ -246,37 +238,37 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let store = database.store();
     let (session, _) = session(&database, &store);
     let client_id = ClientId::new("web");
-    store.change_registry(|writer| writer.upsert_client(&client_id, &json!({}), true)).unwrap();
+    store.change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)])).unwrap();
     let token = token_of(&session, &client_id, &database);
-    let standing = token_standing::find(&store, &token).unwrap();
+    let standing = tokens::find(&store, &token).unwrap();
     let facts = &standing.facts;
     assert!(!facts.token_revoked && facts.grant.is_none() && facts.epochs.consent == 0);
     assert!(facts.client_enabled && !facts.session.unwrap().ended);
-    assert_eq!(standing.user.unwrap().sub, session.sub);
-    revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
-    revoked_tokens::insert(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
+    assert_eq!(standing.user.unwrap().sub, session.subject);
+    tokens::revoke(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
+    tokens::revoke(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();
-    let facts = token_standing::find(&store, &token).unwrap().facts;
+    let facts = tokens::find(&store, &token).unwrap().facts;
     assert!(facts.token_revoked && facts.session.unwrap().ended);
     let of_bob = AccessToken {
         user: token.user.clone().map(|user| SignIn { subject: Subject::new("bob"), ..user }),
         ..token.clone()
     };
-    let strangers = token_standing::find(&store, &of_bob).unwrap();
+    let strangers = tokens::find(&store, &of_bob).unwrap();
     assert!(strangers.user.is_none() && strangers.facts.session.is_none());
     let of_nobody = AccessToken { client_id: ClientId::new("gone"), user: None, ..token };
-    let standing = token_standing::find(&store, &of_nobody).unwrap();
+    let standing = tokens::find(&store, &of_nobody).unwrap();
     assert!(!standing.facts.client_enabled && standing.user.is_none() && standing.facts.session.is_none());
 }
 
-fn token_of(session: &SessionRow, client_id: &ClientId, database: &TestDatabase) -> AccessToken {
+fn token_of(session: &Session, client_id: &ClientId, database: &TestDatabase) -> AccessToken {
     let now = database.now();
     let grant = GrantId { day: database.today(), random: random::bytes() };
     AccessToken {
         jti: Jti { stands_on: StandsOn::Grant(grant), random: random::bytes() },
         client_id: client_id.clone(),
         user: Some(SignIn {
-            subject: session.sub.clone(),
+            subject: session.subject.clone(),
             sid: Some(session.sid.clone()),
             tenant: None,
             identity_provider: None,

@@ -18,9 +18,8 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::catalogue::CatalogueRow;
-use crate::store::registry_batches::PutClient;
-use crate::store::registry_writer::{RegistryWriter, UserChange};
-use crate::store::users::NewUser;
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::users::UserRow;
 
 const BATCH: usize = 500;
 
@@ -54,14 +53,7 @@ impl Enactment<'_> {
                 Step::Remove { kind, name } => remove_entry(writer, *kind, name)?,
                 Step::AddUser { entry, index } => self.add_user(writer, entry, *index)?,
                 Step::ChangeUser { subject, entry, index, password_hash } => {
-                    let user = UserChange {
-                        sub: subject,
-                        username: entry.username.as_deref(),
-                        tenant: entry.tenant.as_ref(),
-                        enabled: entry.enabled,
-                        claims: &entry.claims,
-                        password_hash: *password_hash,
-                    };
+                    let user = user_row((*subject).clone(), entry, password_hash.cloned());
                     writer.update_user(&user).map_err(|error| of_user(error, *index))?;
                     let mut event = audit_event("user_changed", detail(change));
                     event.sub = Some(subject);
@@ -85,7 +77,7 @@ impl Enactment<'_> {
         let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (client_id, entry, change) in clients {
             let enabled = entry.document.get("enabled") != Some(&Value::Bool(false));
-            rows.push(PutClient { client_id, metadata: &entry.document, enabled });
+            rows.push((client_id, &entry.document, enabled));
             gone.extend(change.secrets.removed.iter().map(|id| (client_id.as_str(), *id)));
             new.extend(
                 change.secrets.added.iter().map(|secret| (client_id.as_str(), secrets::sealed(secret, self.sealer))),
@@ -130,18 +122,16 @@ impl Enactment<'_> {
             Some(Credential::Hash(hash)) => Some(hash.clone()),
             None => None,
         };
-        let new = NewUser {
-            sub: entry.subject.clone().unwrap_or_else(new_subject),
-            username: entry.username.clone(),
-            tenant: entry.tenant.clone(),
-            password_hash,
-            enabled: entry.enabled,
-            claims: entry.claims.clone(),
-        };
+        let new = user_row(entry.subject.clone().unwrap_or_else(new_subject), entry, password_hash);
         let mut event = audit_event("user_added", told::added(&new));
         event.sub = Some(&new.sub);
         writer.insert_user(&new, &event).map_err(|error| of_user(error, index))
     }
+}
+
+fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) -> UserRow {
+    let UserEntry { username, tenant, enabled, claims, .. } = entry.clone();
+    UserRow { sub, username, tenant, password_hash, enabled, claims, epoch: 0 }
 }
 
 /// Whether two changes that follow each other can be done by the same statements.

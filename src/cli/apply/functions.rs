@@ -9,7 +9,7 @@ use crate::cli::serve::function_settings;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::{self, Kind, Problem, extension_grant};
 use crate::store::Store;
-use crate::store::grant_functions::{Found, look_up};
+use crate::store::catalogue::{FoundFunction, look_up_function};
 
 pub(in crate::cli) struct Functions {
     compiled_in: &'static [ExtensionGrant],
@@ -32,10 +32,12 @@ impl Functions {
         for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
             let Ok(grant) = registration::stored(&entry.document, "", extension_grant::read) else { continue };
             let name = format!("{}.{}", grant.schema, grant.function);
-            let rule = match look_up(&self.store, &grant)? {
-                Found::Callable => continue,
-                Found::Forbidden => format!("names {name}, which the role that will call it may not execute"),
-                Found::Missing => format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb"),
+            let rule = match look_up_function(&self.store, &grant)? {
+                FoundFunction::Callable => continue,
+                FoundFunction::Forbidden => format!("names {name}, which the role that will call it may not execute"),
+                FoundFunction::Missing => {
+                    format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb")
+                }
             };
             problems.push(Problem::new(format!("{}.function", entry.place), rule));
         }

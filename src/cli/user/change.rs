@@ -12,7 +12,7 @@ use crate::cli::prompt::{self, YES};
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::is_possible_claim;
 use crate::protocol::words::identifiers::TenantName;
-use crate::store::registry_writer::{RegistryWriter, UserChange};
+use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 
 use super::told;
@@ -80,21 +80,8 @@ fn change<T>(
     })
 }
 
-fn write(
-    writer: &mut RegistryWriter<'_>,
-    user: &UserRow,
-    enabled: bool,
-    claims: &Map<String, Value>,
-    detail: Value,
-) -> Result<(), Failure> {
-    writer.update_user(&UserChange {
-        sub: &user.sub,
-        username: user.username.as_deref(),
-        tenant: user.tenant.as_ref(),
-        enabled,
-        claims,
-        password_hash: None,
-    })?;
+fn write(writer: &mut RegistryWriter<'_>, user: &UserRow, detail: Value) -> Result<(), Failure> {
+    writer.update_user(user)?;
     let mut event = audit_event("user_changed", detail);
     event.sub = Some(&user.sub);
     Ok(writer.audit(&event)?)
@@ -115,13 +102,8 @@ fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(),
             let word = if enabled { "enabled" } else { "disabled" };
             return Ok(format!("{} is {word} already", user.designation()));
         }
-        write(
-            writer,
-            &user,
-            enabled,
-            &user.claims,
-            json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}}),
-        )?;
+        let user = UserRow { enabled, ..user };
+        write(writer, &user, json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}}))?;
         Ok(format!("{} {done}", user.designation()))
     })?;
     output::line(&text)
@@ -138,8 +120,8 @@ fn remove(invocation: &Invocation) -> Result<(), Failure> {
 
 fn set(invocation: &Invocation) -> Result<(), Failure> {
     let wanted = wanted_claims(&invocation.values_from(1))?;
-    let text = change(invocation, |writer, user| {
-        let mut claims = user.claims.clone();
+    let text = change(invocation, |writer, mut user| {
+        let claims = &mut user.claims;
         let mut changes = Vec::new();
         for (name, after) in wanted {
             let before = match &after {
@@ -154,7 +136,7 @@ fn set(invocation: &Invocation) -> Result<(), Failure> {
             return Ok(format!("{} has these claims already", user.designation()));
         }
         let fields: Vec<Value> = changes.iter().map(told::field).collect();
-        write(writer, &user, user.enabled, &claims, json!({"fields": fields}))?;
+        write(writer, &user, json!({"fields": fields}))?;
         let names: Vec<&str> = changes.iter().filter_map(|change| change.key.strip_prefix("claims.")).collect();
         Ok(format!("changed {} of {}", names.join(", "), user.designation()))
     })?;
@@ -183,7 +165,7 @@ fn role(invocation: &Invocation) -> Result<(), Failure> {
     if let Some(role) = added.iter().find(|role| role.trim().is_empty() || role.chars().any(char::is_control)) {
         return Err(Failure::Usage(format!("--add \"{}\" is not a role", role.escape_debug())));
     }
-    let roles = change(invocation, |writer, user| {
+    let roles = change(invocation, |writer, mut user| {
         let before = roles_of(&user.claims);
         let mut roles: Vec<String> = before.iter().filter(|role| !removed.contains(&role.as_str())).cloned().collect();
         for role in added {
@@ -192,12 +174,11 @@ fn role(invocation: &Invocation) -> Result<(), Failure> {
             }
         }
         if roles != before {
-            let mut claims = user.claims.clone();
-            claims.insert(String::from("role"), json!(roles));
+            user.claims.insert(String::from("role"), json!(roles));
             if roles.is_empty() {
-                claims.remove("role");
+                user.claims.remove("role");
             }
-            write(writer, &user, user.enabled, &claims, json!({"old": {"role": before}, "new": {"role": roles}}))?;
+            write(writer, &user, json!({"old": {"role": before}, "new": {"role": roles}}))?;
         }
         Ok(roles)
     })?;

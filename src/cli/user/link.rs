@@ -11,8 +11,7 @@ use crate::protocol::registration::{Kind, provider};
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::nearest::hint;
 use crate::store::catalogue::{self, CatalogueRow};
-use crate::store::linked_identities::{self, Linked, NewLink};
-use crate::store::unlinking::{self, Unlinked, Unlinking};
+use crate::store::linked_identities::{self, Link, Linked, Unlinked};
 use crate::store::users::UserRow;
 
 const ISSUER: CommandOption = CommandOption {
@@ -56,7 +55,7 @@ fn link(invocation: &Invocation) -> Result<(), Failure> {
     let user = super::named(&operator, invocation, invocation.value(0))?;
     let mut event = audit_event("identity_linked", detail(issuer, upstream_subject));
     event.sub = Some(&user.sub);
-    let new = NewLink { issuer, upstream_subject, sub: &user.sub, provider: provider.as_deref() };
+    let new = Link { issuer, upstream_subject, sub: &user.sub, provider: provider.as_deref() };
     match linked_identities::link(&operator.store, &new, &event)? {
         Linked::Added => {
             output::line(&format!("{} is {} at {issuer}", user.designation(), upstream_subject.escape_debug()))
@@ -72,8 +71,8 @@ fn unlink(invocation: &Invocation) -> Result<(), Failure> {
     let user: UserRow = super::named(&operator, invocation, invocation.value(0))?;
     let mut event = audit_event("identity_unlinked", detail(issuer, upstream_subject));
     event.sub = Some(&user.sub);
-    let unlinking = Unlinking { sub: &user.sub, issuer, upstream_subject, usable_issuers: None };
-    match unlinking::unlink(&operator.store, &unlinking, &event)? {
+    let identity = Link { issuer, upstream_subject, sub: &user.sub, provider: None };
+    match linked_identities::unlink(&operator.store, &identity, None, &event)? {
         Unlinked::Done => {
             let subject = upstream_subject.escape_debug();
             output::line(&format!("{} is not {subject} at {issuer} any longer", user.designation()))

@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::token::claims::is_personal;
 use crate::protocol::words::identifiers::TenantName;
-use crate::store::users::{NewUser, UserRow};
+use crate::store::users::UserRow;
 
 const WITHHELD: &str = "(withheld)";
 
-pub(in crate::cli) fn added(new: &NewUser) -> Value {
+pub(in crate::cli) fn added(new: &UserRow) -> Value {
     let form = form(new.tenant.as_ref(), new.enabled, new.password_hash.is_some(), &new.claims);
     json!({"username": new.username, "new": form})
 }

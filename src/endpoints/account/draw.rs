@@ -19,10 +19,10 @@ use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::claims::known_as;
 use crate::protocol::upstream::link::readable;
 use crate::protocol::words::scope::Catalogue;
-use crate::protocol::words::session::LOCAL;
+use crate::protocol::words::session::{LOCAL, Session};
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::linked_identities::LinkedIdentity;
-use crate::store::sessions::{self, SessionRow};
+use crate::store::sessions;
 use crate::store::{consents, grants};
 
 use super::linked;
@@ -44,7 +44,7 @@ pub(super) fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allo
     let mut found = Vec::new();
     for (client_id, row) in consents::list_of_user(&app.store, sub)? {
         if let Some(client) = app.registry.client(&client_id)? {
-            found.extend(Allowance::of_consent(&row.to_core(), row.expires_at, &client.client, now));
+            found.extend(Allowance::of_consent(&row.consent, row.expires_at, &client.client, now));
         }
     }
     for grant in grants::list_offline_of_user(&app.store, sub, MOST_GRANTS)? {
@@ -114,8 +114,8 @@ pub(super) fn draw(
     Ok(answers::form_page(status, markup))
 }
 
-fn session_item<'a>(session: &'a SessionRow, present: &PresentSession, catalogue: &'a Catalogue) -> SessionItem<'a> {
-    let name = session.identity_provider.as_str();
+fn session_item<'a>(session: &'a Session, present: &PresentSession, catalogue: &'a Catalogue) -> SessionItem<'a> {
+    let name = session.identity_provider();
     let registered = catalogue.identity_providers.get(name);
     let display_name = registered.map_or(name, |provider| provider.display_name.as_str());
     SessionItem {

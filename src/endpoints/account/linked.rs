@@ -28,8 +28,7 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
-use crate::store::linked_identities::{self, Linked, LinkedIdentity, NewLink};
-use crate::store::unlinking::{self, Unlinked, Unlinking};
+use crate::store::linked_identities::{self, Link, Linked, LinkedIdentity, Unlinked};
 
 /// What the page says to whoever was sent to sign in anew: that they did, or that it was not anew. A provider may date the
 /// sign-in back.
@@ -41,7 +40,7 @@ pub(super) fn signed_in_anew(app: &App, query: &Parameters, present: &PresentSes
 }
 
 fn may_begin(app: &App, present: &PresentSession) -> bool {
-    link::may_begin(&present.to_core(), present.user.password_hash.is_some(), app.now())
+    link::may_begin(&present.row, present.user.password_hash.is_some(), app.now())
 }
 
 /// A person's identities elsewhere, as far as one signs in with them.
@@ -221,7 +220,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let (sub, issuer, upstream_subject) = (&present.user.sub, &offer.issuer, &offer.subject);
     let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
     let event = AuditEvent { detail, ..change.event("identity_linked", &present.row.sid) };
-    let new = NewLink { issuer, upstream_subject, sub, provider: Some(&provider.name) };
+    let new = Link { issuer, upstream_subject, sub, provider: Some(&provider.name) };
     match linked_identities::link(&app.store, &new, &event)? {
         Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
         Linked::Taken(owner) if owner == *sub => change.answer(Outcome::IdentityLinkedAlready(&provider.display_name)),
@@ -250,10 +249,10 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     };
     let snapshot = app.registry.snapshot();
     let usable_issuers = ways_in(&snapshot, present);
-    let unlinking = Unlinking { sub, issuer, upstream_subject, usable_issuers: Some(&usable_issuers) };
+    let identity = Link { issuer, upstream_subject, sub, provider: None };
     let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
     let event = AuditEvent { detail, ..change.event("identity_unlinked", &present.row.sid) };
-    match unlinking::unlink(&app.store, &unlinking, &event)? {
+    match linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)? {
         Unlinked::Done if present.read_again(app)?.is_some() => change.answer(Outcome::IdentityUnlinked(provider)),
         // The session of this browser was one of those that ended with it.
         Unlinked::Done => {

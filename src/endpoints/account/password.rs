@@ -15,10 +15,9 @@ use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::lengths;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::Session;
 use crate::store::audit_events;
-use crate::store::password_change::{self, PasswordChange};
-use crate::store::sessions::SessionRow;
-use crate::store::users::UserRow;
+use crate::store::users::{self, UserRow};
 
 /// Changes it, ends everything else of this person, and keeps this session under a new handle.
 pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
@@ -61,21 +60,12 @@ fn store(change: Change<'_>, user: &UserRow, new: &SecretText) -> Result<Respons
     let Change { app, request, present, .. } = change;
     let password_hash = app.take_hashing_turn()?.hash(new)?;
     let handle = SessionHandle::new(present.row.day, random::bytes());
-    let epoch = password_change::change(
-        &app.store,
-        &PasswordChange {
-            sub: &user.sub,
-            epoch: user.epoch,
-            password_hash: &password_hash,
-            session: (present.row.day, &present.row.sid),
-            handle_hash: handle.hash(),
-        },
-        &change.event("password_changed", &present.row.sid),
-    )?;
+    let event = change.event("password_changed", &present.row.sid);
+    let epoch = users::change_password(&app.store, user, &password_hash, &present.row, &handle.hash(), &event)?;
     // Revoked or signed out while the hash was made: the next look will find no session.
     let Some(epoch) = epoch else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
     let epochs = SessionEpochs { user: epoch, ..present.row.epochs };
-    let row = SessionRow { epochs, ..present.row.clone() };
+    let row = Session { epochs, ..present.row.clone() };
     let kept = PresentSession { handle, row, user: user.clone(), browser_state: present.browser_state.clone() };
     let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
     Ok(cookies::set_session(&app.config, response, &kept.handle))

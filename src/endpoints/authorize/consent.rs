@@ -130,7 +130,7 @@ fn remember(
     granted: &ScopeSet,
 ) -> Result<(), Failure> {
     let (sub, client_id, lifetime) = (&present.user.sub, &client.client.client_id, client.client.consent_lifetime);
-    let before = visit.find_consent(app, present)?.filter(|row| !row.has_lapsed(app.now())).map(|row| row.to_core());
+    let before = visit.find_consent(app, present)?.filter(|row| !row.has_lapsed(app.now())).map(|row| row.consent);
     let before = before.filter(|consent| consent.stands(lifetime, app.now()));
     let (scopes, claims) = before.map(|consent| (consent.scope, consent.claims)).unwrap_or_default();
     let kept = scopes.iter().filter(|name| !visit.request.scope.contains(name));
@@ -139,7 +139,7 @@ fn remember(
     let given = GivenConsent {
         sub,
         client_id,
-        scopes: &scopes.iter().map(str::to_owned).collect::<Vec<_>>(),
+        scopes: &scopes,
         claims: &claims.into_iter().collect::<Vec<_>>(),
         expires_at: lifetime.map(|lifetime| app.now().plus(lifetime)),
         is_required: client.client.require_consent == Some(true),

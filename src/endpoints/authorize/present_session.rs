@@ -8,9 +8,8 @@ use crate::pages::frame::Account;
 use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::Session;
-use crate::protocol::words::session::SignIn;
-use crate::store::sessions::{self, FoundSession, SessionRow};
+use crate::protocol::words::session::{Session, SignIn};
+use crate::store::sessions::{self, FoundSession};
 use crate::store::users::UserRow;
 
 /// A live session: not ended, not run out, its user there and enabled, nothing revoked since.
@@ -19,7 +18,7 @@ pub struct PresentSession {
     /// The cookie's handle; ties forms to this session.
     pub handle: SessionHandle,
     /// The row.
-    pub row: SessionRow,
+    pub row: Session,
     /// Its user.
     pub user: UserRow,
     /// What `session_state` is made of; `None` when this browser sent none.
@@ -49,11 +48,6 @@ impl PresentSession {
         Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
     }
 
-    /// As the core sees it.
-    pub fn to_core(&self) -> Session {
-        self.row.to_core()
-    }
-
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.
     pub fn sign_in(&self, sid: Option<&Sid>, wanted: &AcrValues) -> SignIn {
         let named = wanted.identity_provider.is_some();
@@ -61,7 +55,7 @@ impl PresentSession {
             subject: self.user.sub.clone(),
             sid: sid.cloned(),
             tenant: self.row.tenant.clone(),
-            identity_provider: named.then(|| self.row.identity_provider.clone()),
+            identity_provider: named.then(|| self.row.identity_provider().to_owned()),
             auth_time: self.row.auth_time,
             amr: self.row.amr.clone(),
             acr: self.row.acr.clone(),

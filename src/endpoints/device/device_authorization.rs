@@ -62,7 +62,7 @@ fn answer(app: &App, request: &Request, client: &Client, parameters: &Parameters
             device_code_hash: app.vault.device_codes.tag(&[device_code.expose().as_bytes()]),
             user_code_hash: app.vault.user_codes.tag(&[user_code.letters().as_bytes()]),
             client_id: &client.client_id,
-            scopes: asked.scope.iter().map(str::to_owned).collect(),
+            scopes: &asked.scope,
             resources: &asked.resources,
             acr_values: asked.acr_values.as_deref(),
             interval: client.device_interval,

@@ -19,9 +19,9 @@ use crate::protocol::words::errors::AuthorizeErrorCode;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::session::{LOCAL, PASSWORD};
+use crate::protocol::words::session::{LOCAL, PASSWORD, Session};
 use crate::store::audit_events::AuditEvent;
-use crate::store::sessions::{self, SessionRenewal, SessionRow};
+use crate::store::sessions;
 use crate::store::upstream_sessions::Arrival;
 use crate::store::users::CurrentUser;
 
@@ -105,7 +105,7 @@ fn begin(
     proof: &Proof,
 ) -> Result<Option<PresentSession>, Failure> {
     let (epochs, user) = (found.session_epochs(), found.user);
-    let Proof { identity_provider, amr, acr, upstream, .. } = proof;
+    let (amr, identity_provider, arrival) = (&proof.amr, &proof.identity_provider, proof.upstream.as_ref());
     // A sign-in answers its own request: by the database's clock the request may lie a moment ahead of this process.
     let auth_time = proof.auth_time.unwrap_or_else(|| app.now().max(visit.request.received_at));
     let event = |event, sub, sid| AuditEvent {
@@ -120,40 +120,38 @@ fn begin(
             false => json!({"amr": amr}),
         },
     };
-    let upstream_issuer = upstream.as_ref().map(|arrival| arrival.session.issuer.clone());
     let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
     let own = present.filter(same_user);
-    if let Some(present) = own {
-        let handle = SessionHandle::new(present.row.day, random::bytes());
-        let (handle_hash, upstream) = (handle.hash(), upstream.as_ref());
-        let renewal = SessionRenewal { epochs, handle_hash, auth_time, amr, acr, identity_provider, upstream };
-        let event = event("signed_in", &user.sub, &present.row.sid);
-        if sessions::renew(&app.store, &present.row, &renewal, &event)? {
-            let (amr, acr, identity_provider) = (amr.clone(), acr.clone(), identity_provider.clone());
-            let row = SessionRow { auth_time, amr, acr, identity_provider, upstream_issuer, ..present.row.clone() };
-            return Ok(Some(PresentSession { handle, row, user, browser_state: None }));
-        }
-    }
     let expires_at = app.now().plus(app.config.session_lifetime);
     // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
     let day = expires_at.plus(app.longest_access_token_lifetime()).day();
-    let row = SessionRow {
+    let new = Session {
         day,
         sid: Sid::of_day(day, random::bytes()),
-        sub: user.sub.clone(),
+        subject: user.sub.clone(),
         auth_time,
         amr: amr.clone(),
-        acr: acr.clone(),
+        acr: proof.acr.clone(),
         tenant: user.tenant.clone(),
-        identity_provider: identity_provider.clone(),
-        upstream_issuer,
+        identity_provider: Some(identity_provider.clone()),
+        upstream_issuer: arrival.map(|arrival| arrival.session.issuer.clone()),
         epochs,
         expires_at,
         ended_at: None,
     };
+    if let Some(present) = own {
+        let Session { day, sid, expires_at, ended_at, .. } = present.row.clone();
+        let (handle, row) =
+            (SessionHandle::new(day, random::bytes()), Session { day, sid, expires_at, ended_at, ..new.clone() });
+        let event = event("signed_in", &user.sub, &present.row.sid);
+        if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
+            return Ok(Some(PresentSession { handle, row, user, browser_state: None }));
+        }
+    }
+    let row = new;
     let handle = SessionHandle::new(day, random::bytes());
     let begun = event("signed_in", &user.sub, &row.sid);
-    if !sessions::insert(&app.store, &row, &handle.hash(), upstream.as_ref(), &begun)? {
+    if !sessions::insert(&app.store, &row, &handle.hash(), arrival, &begun)? {
         return Ok(None);
     }
     // One of the same user that was not to be renewed has ended, or goes on under a handle that this browser does not have.

@@ -27,10 +27,11 @@ use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::origin_of;
+use crate::protocol::words::session::Session;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::session_clients;
-use crate::store::sessions::{self, SessionRow};
+use crate::store::sessions;
 
 /// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or disabled.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -103,7 +104,7 @@ impl SignOut {
     }
 
     pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
-        self.request.decide(present.map(PresentSession::to_core).as_ref())
+        self.request.decide(present.map(|present| &present.row))
     }
 
     pub fn page(&self, app: &App) -> String {
@@ -145,11 +146,11 @@ impl SignOut {
         Ok(cookies::remove_session(&app.config, self.leave(app, request, &ending)))
     }
 
-    fn end(&self, app: &App, request: &Request, session: &SessionRow) -> Result<(), Failure> {
+    fn end(&self, app: &App, request: &Request, session: &Session) -> Result<(), Failure> {
         let event = AuditEvent {
             event: "signed_out",
             client_id: self.request.client_id.as_ref(),
-            sub: Some(&session.sub),
+            sub: Some(&session.subject),
             sid: Some(&session.sid),
             source: Some(request.source),
             request_id: Some(&request.id),

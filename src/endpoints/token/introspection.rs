@@ -16,7 +16,7 @@ use crate::protocol::words::liveness;
 use crate::protocol::words::parameters::Parameters;
 use crate::registry::RegisteredClient;
 use crate::store::users::UserRow;
-use crate::store::{grants, token_standing};
+use crate::store::{grants, tokens};
 
 /// Answers about a token.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -56,10 +56,10 @@ fn of_access_token(app: &App, introspector: &Introspector, token: &AccessToken) 
 
 fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle) -> Result<Option<Value>, Failure> {
     let (client, now) = (&client.client, app.now());
-    let Some(grant) = grants::find(&app.store, handle.grant, &client.client_id)? else { return Ok(None) };
+    let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else { return Ok(None) };
     // What the grant stands on, a token for all of it would stand on.
     let whole = grant.as_access_token();
-    let standing = token_standing::find(&app.store, &whole)?;
+    let standing = tokens::find(&app.store, &whole)?;
     let user = standing.user.as_ref().map(UserRow::to_core);
     let usable = stands(&grant, handle, client, &app.registry.snapshot().catalogue, now)
         && liveness::stands(&whole, user.as_ref(), &standing.facts, now);

@@ -12,7 +12,7 @@ use crate::protocol::token::refresh_token::RefreshHandle;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
 use crate::store::audit_events::AuditEvent;
-use crate::store::{StoreError, grants, revoked_tokens};
+use crate::store::{StoreError, grants, tokens};
 
 /// Revokes a token of the client that asks.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -38,7 +38,7 @@ fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Param
 
 /// Any generation stands for the grant, and its access tokens go with it.
 fn revoke_grant(app: &App, request: &Request, client_id: &ClientId, handle: RefreshHandle) -> Result<(), StoreError> {
-    let Some(grant) = grants::find(&app.store, handle.grant, client_id)? else { return Ok(()) };
+    let Some(grant) = grants::find(&app.store, handle.grant, Some(client_id))? else { return Ok(()) };
     let event = AuditEvent {
         event: "grant_revoked",
         source: Some(request.source),
@@ -61,7 +61,7 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
         sid: user.and_then(|user| user.sid.as_ref()),
         ..event(request)
     };
-    revoked_tokens::insert(&app.store, token.expires_at.day(), &token.jti.encode(), &event)
+    tokens::revoke(&app.store, token.expires_at.day(), &token.jti.encode(), &event)
 }
 
 fn event(request: &Request) -> AuditEvent<'_> {

@@ -10,7 +10,7 @@ use crate::protocol::token::userinfo::{UserInfoVerdict, judge, response};
 use crate::protocol::words::bearer::{self, BearerFailure};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
-use crate::store::token_standing;
+use crate::store::tokens;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -24,7 +24,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if !presented_token::origins_stand(app, &token)? {
         return Ok(refused(BearerFailure::InvalidToken));
     }
-    let standing = token_standing::find(&app.store, &token)?;
+    let standing = tokens::find(&app.store, &token)?;
     let user = standing.user.as_ref().map(crate::store::users::UserRow::to_core);
     let mut answer = match judge(&token, user.as_ref(), &standing.facts, app.now()) {
         UserInfoVerdict::Answer(user) => {

@@ -25,7 +25,7 @@ use crate::protocol::words::lengths;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
-use crate::store::linked_identities::{self, ClaimsSaid, LinkedUser, NewLink, Provisioned};
+use crate::store::linked_identities::{self, Link, LinkedUser};
 use crate::store::upstream_sessions::{Arrival, UpstreamSession};
 use crate::store::users::{CurrentUser, UserRow};
 
@@ -93,14 +93,14 @@ impl Entry<'_> {
             claims: claims.clone(),
             epoch: 0,
         };
-        let new = Provisioned { link: &self.link(&user.sub), tenant: user.tenant.as_ref(), claims };
         let detail = json!({
             "identity_provider": self.provider.name,
             "issuer": self.provider.authority(),
             "upstream_subject": self.identity.facts.subject,
         });
         let event = self.event("user_provisioned", &user.sub, detail);
-        let epochs = linked_identities::provision(&self.app.store, &new, &event)?;
+        let (link, tenant) = (self.link(&user.sub), user.tenant.as_ref());
+        let epochs = linked_identities::provision(&self.app.store, &link, tenant, claims, &event)?;
         let user = UserRow { epoch: epochs.user, ..user };
         Ok(CurrentUser { user, installation_epoch: epochs.installation, consent_epoch: 0 })
     }
@@ -114,20 +114,16 @@ impl Entry<'_> {
             return Ok(found);
         }
         let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
-        let claims_said = ClaimsSaid { link: &self.link(&user.sub), said, set: &change.set, removed: &removed };
         let detail = json!({"by": self.provider.name, "claims": change.names()});
-        linked_identities::update_claims(
-            &self.app.store,
-            &claims_said,
-            &self.event("user_changed", &user.sub, detail),
-        )?;
+        let event = self.event("user_changed", &user.sub, detail);
+        linked_identities::update_claims(&self.app.store, &self.link(&user.sub), said, &change.set, &removed, &event)?;
         let user = UserRow { claims: change.applied(&user.claims), ..user.clone() };
         Ok(CurrentUser { user, ..found })
     }
 
-    fn link<'b>(&'b self, sub: &'b Subject) -> NewLink<'b> {
+    fn link<'b>(&'b self, sub: &'b Subject) -> Link<'b> {
         let (issuer, upstream_subject) = (self.provider.authority(), &self.identity.facts.subject);
-        NewLink { issuer, upstream_subject, sub, provider: Some(&self.provider.name) }
+        Link { issuer, upstream_subject, sub, provider: Some(&self.provider.name) }
     }
 
     fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {

@@ -21,7 +21,7 @@ use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
-use crate::store::upstream_logout;
+use crate::store::upstream_sessions;
 
 const LOGOUT_TOKEN: &str = "the logout token";
 
@@ -52,7 +52,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
             Failure::Busy
         }
     })?;
-    let sessions = upstream_logout::sessions_of(&app.store, registered, &notice).map_err(Failure::NotRevoked)?;
+    let sessions = upstream_sessions::sessions_of(&app.store, registered, &notice).map_err(Failure::NotRevoked)?;
     let event = AuditEvent {
         event: "session_ended",
         source: Some(request.source),
@@ -60,7 +60,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         detail: json!({"by": "identity_provider", "identity_provider": provider}),
         ..AuditEvent::default()
     };
-    if !upstream_logout::end(&app.store, registered, &notice, &sessions, &event).map_err(Failure::NotRevoked)? {
+    if !upstream_sessions::end(&app.store, registered, &notice, &sessions, &event).map_err(Failure::NotRevoked)? {
         return Err(refused(app, request, Some(registered), "the logout token was used before"));
     }
     Ok(Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache"))

@@ -44,7 +44,7 @@ impl UpstreamSignOut {
     /// For a session that came from a provider where signing out here signs out there.
     pub fn of(app: &App, present: &PresentSession) -> Result<Option<UpstreamSignOut>, Failure> {
         let snapshot = app.registry.snapshot();
-        let provider = snapshot.catalogue.identity_providers.get(&present.row.identity_provider);
+        let provider = snapshot.catalogue.identity_providers.get(present.row.identity_provider());
         let Some(provider) = provider.filter(|provider| provider.enabled && provider.sign_out) else {
             return Ok(None);
         };

@@ -254,7 +254,10 @@ mod tests {
         assert_eq!(refused(&of_other, 3, now), Reason::UnknownRefreshToken);
         assert_eq!(refused(&Grant { scope: scope("openid"), ..grant() }, 3, now), Reason::UnknownRefreshToken);
         assert_eq!(refused(&Grant { revoked_at: Some(NOW), ..grant() }, 3, now), Reason::GrantRevoked);
-        assert_eq!(refused(&Grant { scope: scope("openid offline_access phone"), ..grant() }, 3, now), Reason::GrantNoLongerStands);
+        assert_eq!(
+            refused(&Grant { scope: scope("openid offline_access phone"), ..grant() }, 3, now),
+            Reason::GrantNoLongerStands
+        );
         let mut client = samples::client();
         client.tenants = Some([crate::protocol::words::identifiers::TenantName::new("other")].into());
         let handle = RefreshHandle { grant: grant().id, generation: 3 };

@@ -11,7 +11,7 @@ use super::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, RefreshTokenUsage, SigningAlgorithm,
 };
-use super::epochs::Epochs;
+use super::epochs::{Epochs, SessionEpochs};
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::response_type::ResponseType;
@@ -57,6 +57,7 @@ pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
 /// By the password, just now.
 pub(crate) fn session() -> Session {
     Session {
+        day: Day(0),
         subject: Subject::new("alice-subject"),
         sid: Sid::new("sid-1"),
         auth_time: NOW,
@@ -65,7 +66,9 @@ pub(crate) fn session() -> Session {
         tenant: None,
         identity_provider: None,
         upstream_issuer: None,
+        epochs: SessionEpochs { installation: 1, user: 2 },
         expires_at: NOW,
+        ended_at: None,
     }
 }
 

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::acr_values::SIGNED_IN;
+use super::epochs::SessionEpochs;
 use super::identifiers::{Sid, Subject, TenantName};
-use super::instant::Instant;
+use super::instant::{Day, Instant};
 use super::user::User;
 
 /// The identity provider's name of the password login.
@@ -47,15 +48,15 @@ impl SignIn {
 /// Someone signed in with this browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Who signed in.
-    pub subject: Subject,
+    /// The day its row lies under.
+    pub day: Day,
     /// The session's public name.
     pub sid: Sid,
+    pub subject: Subject,
     /// When they last proved who they are.
     pub auth_time: Instant,
-    /// How (RFC 8176).
+    /// RFC 8176
     pub amr: Vec<String>,
-    /// What the sign-in is worth (OpenID Connect Core §2, `acr`).
     pub acr: String,
     /// The tenant they signed in within.
     pub tenant: Option<TenantName>,
@@ -63,8 +64,11 @@ pub struct Session {
     pub identity_provider: Option<String>,
     /// The issuer that this name stood for when they did; `None` for the password login.
     pub upstream_issuer: Option<String>,
-    /// When the session ends by itself.
+    pub epochs: SessionEpochs,
+    /// When it ends by itself.
     pub expires_at: Instant,
+    /// When somebody ended it.
+    pub ended_at: Option<Instant>,
 }
 
 impl Session {

@@ -11,7 +11,7 @@ use crate::protocol::token::refresh_token::{self, RefreshHandle};
 use crate::protocol::words::liveness;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::user::User;
-use crate::store::token_standing;
+use crate::store::tokens;
 use crate::store::users::UserRow;
 
 /// A token of ours.
@@ -53,7 +53,7 @@ pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
 
 /// Whether a token and everything it stands on live, the tokens that it was exchanged from included; and its user.
 pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
-    let found = token_standing::find(&app.store, token)?;
+    let found = tokens::find(&app.store, token)?;
     let user = found.user.as_ref().map(UserRow::to_core);
     let stands = liveness::stands(token, user.as_ref(), &found.facts, app.now()) && origins_stand(app, token)?;
     Ok((stands, user))
@@ -63,7 +63,7 @@ pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), 
 pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
     let origins = token.delegation.as_ref().map(|delegation: &Delegation| delegation.origins_of(token));
     for origin in origins.into_iter().flatten() {
-        let found = token_standing::find(&app.store, &origin)?;
+        let found = tokens::find(&app.store, &origin)?;
         let user = found.user.as_ref().map(UserRow::to_core);
         if !liveness::stands(&origin, user.as_ref(), &found.facts, app.now()) {
             return Ok(false);

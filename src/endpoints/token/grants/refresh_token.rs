@@ -9,15 +9,14 @@ use crate::protocol::token::token_request::RefreshTokenRequest;
 use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
-use crate::store::grant_refresh::{self, NewRefresh, Refreshed};
-use crate::store::grants;
+use crate::store::grants::{self, NewRefresh, Refreshed};
 
 /// Refreshes.
 pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = presented_token::refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
-    let mut grant = grants::find(&app.store, handle.grant, &client.client.client_id)?.ok_or_else(unknown)?;
+    let mut grant = grants::find(&app.store, handle.grant, Some(&client.client.client_id))?.ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
     let narrowed = match judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now) {
         RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
@@ -33,7 +32,7 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     };
     // Its name is the statement's to say: refreshed, repeated or replayed.
     let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
-    let user = match grant_refresh::refresh(&app.store, &new, &event)? {
+    let user = match grants::refresh(&app.store, &new, &event)? {
         Refreshed::Issued { generation, user } => {
             grant.generation = generation;
             user

@@ -8,7 +8,7 @@ use crate::protocol::token::function_answer::{client_metadata, read};
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::errors::{TokenError, TokenErrorCode};
 use crate::protocol::words::reason::Reason;
-use crate::store::{Objection, grant_functions};
+use crate::store::{Objection, catalogue};
 
 /// Calls the function. What goes wrong with it is the service's trouble, not the client's: 503, and a line in the log.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
@@ -19,10 +19,11 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<A
     };
     let parameters = request.to_json();
     let metadata = client_metadata(&client.client);
-    let answer = grant_functions::call(&app.extensions.functions, grant, &parameters, &metadata).map_err(|error| {
-        log::error!("request {}: function {}.{}: {error}", context.request.id, grant.schema, grant.function);
-        Failure::Busy
-    })?;
+    let answer =
+        catalogue::call_function(&app.extensions.functions, grant, &parameters, &metadata).map_err(|error| {
+            log::error!("request {}: function {}.{}: {error}", context.request.id, grant.schema, grant.function);
+            Failure::Busy
+        })?;
     match answer {
         Ok(None) => Ok(Answer::Refuse(Refusal::invalid_grant(""))),
         Ok(Some(answer)) => read(&answer).map_err(|fault| {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::authorize_request::fixtures::*;
 use super::super::authorize_request::validate;
 use super::*;
-use crate::protocol::words::identifiers::Sid;
+use crate::protocol::words::samples;
 
 /// Three seconds after the request came in.
 pub(crate) const NOW: Instant = Instant::from_seconds(RECEIVED_AT.seconds() + 3);
@@ -25,17 +25,11 @@ pub(crate) struct Case {
 
 /// Alice signed in 100 s before the request came in.
 pub(crate) fn session() -> Session {
-    let auth_time = Instant::from_seconds(RECEIVED_AT.seconds() - 100);
     Session {
         subject: Subject::new("alice"),
-        sid: Sid::new("sid"),
-        auth_time,
-        amr: vec!["pwd".to_owned()],
-        acr: "1".to_owned(),
-        tenant: None,
-        identity_provider: None,
-        upstream_issuer: None,
+        auth_time: Instant::from_seconds(RECEIVED_AT.seconds() - 100),
         expires_at: Instant::from_seconds(RECEIVED_AT.seconds() + 36_000),
+        ..samples::session()
     }
 }
 
