@@ -4,7 +4,7 @@
 use super::GrantContext;
 use super::user_grant;
 use crate::app::failure::Failure;
-use crate::app::password_sign_in::{self, Attempt, Outcome};
+use crate::endpoints::login::password::{self, Attempt, Outcome};
 use crate::protocol::token::audience::narrow;
 use crate::protocol::token::token_request::PasswordRequest;
 use crate::protocol::token::token_response::TokenResponse;
@@ -55,15 +55,15 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
     let app = context.app;
-    match password_sign_in::attempt(app, attempt)? {
+    match password::attempt(app, attempt)? {
         Outcome::Accepted(found) => Ok(*found),
         Outcome::Wrong => {
-            password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id));
+            password::record_failure(app, context.request, Some(&context.client.client.client_id));
             Err(refused(Reason::PasswordRefused))
         }
         Outcome::Throttled(_) => {
             app.note_turned_away(context.request);
-            password_sign_in::cost_as_much(app, attempt.password)?;
+            password::cost_as_much(app, attempt.password)?;
             Err(refused(Reason::PasswordThrottled))
         }
     }
