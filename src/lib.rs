@@ -34,7 +34,7 @@
 //!
 //! A sign-in: `endpoints/authorize.rs` takes the request in, `protocol/authorize/authorize_request/` validates it,
 //! `endpoints/authorize/visit.rs` seals it and asks `protocol/authorize/interaction.rs` what comes next,
-//! `endpoints/login.rs` shows the page and takes its form, `app/password_sign_in.rs` tries the password,
+//! `endpoints/login.rs` shows the page and takes its form, `endpoints/login/password.rs` tries the password,
 //! `endpoints/login/sign_in.rs` begins the session, and `visit.rs` sends the answer on its way by
 //! `protocol/authorize/authorize_response.rs`.
 //!

@@ -1,18 +1,17 @@
 //! What the audit log needs beside the requests: failures, written together soon after, so that failing costs the database
 //! nothing by itself; and the heads of the chains, told to the log.
 
-use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::App;
 use super::guesses::Source;
 use crate::http::Request;
 use crate::protocol::audit::audit_chain::{Head, untold};
 use crate::protocol::audit::audit_heads::{HEADS_TARGET, heads_lines};
-use crate::protocol::words::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow, MoreFailures};
+use crate::protocol::words::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
 use crate::protocol::words::identifiers::{ClientId, GrantId};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
@@ -42,7 +41,7 @@ impl AuditFailures {
 
 impl App {
     pub fn note_failure(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) {
-        self.note_attempt(request, attempt(event, request, client_id, reason));
+        self.note_attempt(event, request, client_id, json!({"reason": reason.code()}));
     }
 
     /// The same of a failure with an identity provider, by its registered name.
@@ -54,19 +53,19 @@ impl App {
         (provider, reason): (&str, Reason),
     ) {
         let detail = json!({"identity_provider": provider, "reason": reason.code()});
-        self.note_attempt(request, FailedAttempt { detail, ..attempt(event, request, client_id, reason) });
+        self.note_attempt(event, request, client_id, detail);
     }
 
     /// The same of a spent code that came again and had nothing left to revoke.
     pub fn note_replay(&self, request: &Request, client_id: &ClientId, grant: GrantId) {
-        let reason = Reason::CodeReplayed;
-        let detail = json!({"grant": grant.to_text(), "reason": reason.code()});
-        let attempt = attempt("code_replayed", request, Some(client_id), reason);
-        self.note_attempt(request, FailedAttempt { detail, ..attempt });
+        let detail = json!({"grant": grant.to_text(), "reason": Reason::CodeReplayed.code()});
+        self.note_attempt("code_replayed", request, Some(client_id), detail);
     }
 
-    fn note_attempt(&self, request: &Request, attempt: FailedAttempt) {
-        self.audit_failures.lock().note(attempt, Source::of(request.source).address(), self.now());
+    fn note_attempt(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, detail: Value) {
+        let (client_id, request_id, source) = (client_id.cloned(), request.id.clone(), request.source);
+        let attempt = FailedAttempt { event, client_id, source, request_id, detail };
+        self.audit_failures.lock().note(attempt, Source::of(source).address(), self.now());
         self.audit_failures.noted.notify_one();
     }
 
@@ -140,23 +139,7 @@ impl App {
     }
 }
 
-fn attempt(event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) -> FailedAttempt {
-    FailedAttempt {
-        event,
-        client_id: client_id.cloned(),
-        source: request.source,
-        request_id: request.id.clone(),
-        detail: json!({"reason": reason.code()}),
-    }
-}
-
 fn event(row: &FailureRow) -> AuditEvent<'_> {
-    let more = |source: Option<IpAddr>, more: &MoreFailures| AuditEvent {
-        event: "more_failures",
-        source,
-        detail: json!({"count": more.failed, "turned_away": more.turned_away}),
-        ..AuditEvent::default()
-    };
     match row {
         FailureRow::One(attempt) => AuditEvent {
             event: attempt.event,
@@ -166,6 +149,11 @@ fn event(row: &FailureRow) -> AuditEvent<'_> {
             detail: attempt.detail.clone(),
             ..AuditEvent::default()
         },
-        FailureRow::More { source, more: counts } => more(*source, counts),
+        FailureRow::More { source, more } => AuditEvent {
+            event: "more_failures",
+            source: *source,
+            detail: json!({"count": more.failed, "turned_away": more.turned_away}),
+            ..AuditEvent::default()
+        },
     }
 }

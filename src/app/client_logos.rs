@@ -2,7 +2,7 @@
 //! as what was not to be had is. Never more than a few, and never the same one twice at once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
@@ -52,10 +52,15 @@ impl ClientLogos {
         now: Instant,
         fetch: impl FnOnce() -> Result<Option<Logo>, OutboundError>,
     ) -> Option<Logo> {
-        let before = match self.look(logo_uri, now) {
-            Look::Kept(logo) => return logo,
-            Look::Fetch { before } => before,
-        };
+        let mut kept = self.lock();
+        let entry = kept.get(logo_uri);
+        if let Some(entry) = entry.filter(|entry| now < entry.until) {
+            return entry.logo.clone();
+        }
+        // One alone fetches; others make do with what there was.
+        let before = entry.and_then(|entry| entry.logo.clone());
+        keep(&mut kept, logo_uri, Kept { logo: before.clone(), until: now.plus(FETCHING) });
+        drop(kept);
         let (logo, until) = match fetch() {
             Ok(Some(logo)) => (Some(logo), now.plus(KEPT)),
             Ok(None) => (None, now.plus(FAILURE_KEPT)),
@@ -66,43 +71,22 @@ impl ClientLogos {
                 (before, now.plus(FAILURE_KEPT))
             }
         };
-        self.keep(logo_uri, Kept { logo: logo.clone(), until });
+        keep(&mut self.lock(), logo_uri, Kept { logo: logo.clone(), until });
         logo
     }
 
-    /// What is kept; or the order to fetch, which is given to one alone: others make do with what there was.
-    fn look(&self, logo_uri: &str, now: Instant) -> Look {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = kept.get(logo_uri).filter(|entry| now < entry.until) {
-            return Look::Kept(entry.logo.clone());
-        }
-        let before = kept.get(logo_uri).and_then(|entry| entry.logo.clone());
-        make_room(&mut kept, logo_uri);
-        kept.insert(logo_uri.to_owned(), Kept { logo: before.clone(), until: now.plus(FETCHING) });
-        Look::Fetch { before }
-    }
-
-    fn keep(&self, logo_uri: &str, entry: Kept) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        make_room(&mut kept, logo_uri);
-        kept.insert(logo_uri.to_owned(), entry);
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-enum Look {
-    Kept(Option<Logo>),
-    Fetch { before: Option<Logo> },
-}
-
-/// Whatever is to be looked at again first goes first.
-fn make_room(kept: &mut HashMap<String, Kept>, logo_uri: &str) {
-    if kept.len() < MOST_KEPT || kept.contains_key(logo_uri) {
-        return;
+/// Whatever is to be looked at again first gives way.
+fn keep(kept: &mut HashMap<String, Kept>, logo_uri: &str, entry: Kept) {
+    if kept.len() >= MOST_KEPT && !kept.contains_key(logo_uri) {
+        let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(uri, _)| uri.clone());
+        first.and_then(|first| kept.remove(&first));
     }
-    let first = kept.iter().min_by_key(|(_, entry)| entry.until).map(|(uri, _)| uri.clone());
-    if let Some(first) = first {
-        kept.remove(&first);
-    }
+    kept.insert(logo_uri.to_owned(), entry);
 }
 
 fn fetch(outbound: &Outbound, logo_uri: &str) -> Result<Option<Logo>, OutboundError> {
@@ -164,8 +148,10 @@ mod tests {
         });
         assert_eq!(found, Some(logo(1)));
         // Who never came back does not keep others from it for long.
-        assert!(matches!(logos.look("b", NOW), Look::Fetch { .. }));
-        assert!(matches!(logos.look("b", NOW.plus(FETCHING)), Look::Fetch { .. }));
+        let lost = std::panic::AssertUnwindSafe(|| logos.find_by("b", NOW, || panic!("lost")));
+        std::panic::catch_unwind(lost).unwrap_err();
+        assert_eq!(logos.find_by("b", NOW, never), None);
+        assert_eq!(logos.find_by("b", NOW.plus(FETCHING), || Ok(Some(logo(2)))), Some(logo(2)));
     }
 
     #[test]

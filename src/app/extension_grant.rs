@@ -7,7 +7,9 @@ use crate::protocol::token::extension_grant::Answer;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::instant::Instant;
-use crate::registry::RegisteredClient;
+use crate::registry::{RegisteredClient, Registry};
+use crate::store::Store;
+use crate::store::catalogue::{FoundFunction, look_up_function};
 
 /// What every grant gets to see: it never meets the raw form.
 #[derive(Clone, Copy)]
@@ -31,6 +33,13 @@ pub struct ExtensionGrant {
     pub handle: ExtensionHandler,
 }
 
+/// The extension grants of this binary, and the pool for those of the operator.
+#[derive(Clone, Debug)]
+pub struct Extensions {
+    pub table: &'static [ExtensionGrant],
+    pub functions: Store,
+}
+
 /// Says what is wrong with a table of grants: names that are built in, that no grant can have, or that stand there twice.
 pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
     for (index, grant) in grants.iter().enumerate() {
@@ -47,6 +56,19 @@ pub fn check_table(grants: &[ExtensionGrant]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Says at start what would only show when somebody asks. One broken grant does not keep the others from being served.
+pub(super) fn look_up_functions(functions: &Store, registry: &Registry) {
+    for (name, grant) in &registry.snapshot().catalogue.extension_grants {
+        let function = format!("{}.{}", grant.schema, grant.function);
+        match look_up_function(functions, grant) {
+            Ok(FoundFunction::Callable) => {}
+            Ok(FoundFunction::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
+            Ok(FoundFunction::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
+            Err(error) => log::error!("extension grant {name}: {function} cannot be looked up: {error}"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,15 +15,18 @@ const TRY_AGAIN: Duration = Duration::from_secs(10);
 const MOST_HELD: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shelf {
-    pub(super) fresh: Duration,
+pub struct Shelf {
+    fresh: Duration,
     /// How long it is good enough while no newer one can be had.
-    pub(super) stale: Duration,
+    stale: Duration,
 }
+
+pub const KEY_SETS: Shelf = Shelf { fresh: Duration::from_secs(600), stale: Duration::from_secs(3_600) };
+pub const METADATA: Shelf = Shelf { fresh: Duration::from_secs(3_600), stale: Duration::from_secs(86_400) };
 
 /// Where that came from which names something that is not in the document. Each kind has its own budget for looking again:
 /// what anybody can send must not use up what a sign-in needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Provenance {
     /// A request to us, which anybody can make.
     Presented,
@@ -32,7 +35,7 @@ pub enum Provenance {
 }
 
 #[derive(Debug)]
-pub(super) struct Fetched<T> {
+pub struct Fetched<T> {
     shelf: Shelf,
     held: Mutex<HashMap<String, Held<T>>>,
     returned: Condvar,
@@ -45,30 +48,8 @@ struct Held<T> {
     tried_at: Option<Monotonic>,
     problem: Option<OutboundError>,
     /// When somebody last looked for what was not in the document.
-    searched_at: Searches,
+    searched_at: HashMap<Provenance, Monotonic>,
     is_fetching: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Searches {
-    presented: Option<Monotonic>,
-    answered: Option<Monotonic>,
-}
-
-impl Searches {
-    fn last(self, provenance: Provenance) -> Option<Monotonic> {
-        match provenance {
-            Provenance::Presented => self.presented,
-            Provenance::Answered => self.answered,
-        }
-    }
-
-    fn note(&mut self, provenance: Provenance, now: Monotonic) {
-        match provenance {
-            Provenance::Presented => self.presented = Some(now),
-            Provenance::Answered => self.answered = Some(now),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -82,7 +63,7 @@ enum Step<T> {
 impl<T> Default for Held<T> {
     fn default() -> Held<T> {
         let (document, fetched_at, tried_at, problem) = (None, None, None, None);
-        Held { document, fetched_at, tried_at, problem, searched_at: Searches::default(), is_fetching: false }
+        Held { document, fetched_at, tried_at, problem, searched_at: HashMap::new(), is_fetching: false }
     }
 }
 
@@ -106,7 +87,7 @@ impl<T> Held<T> {
         if let Some(document) = self.document.as_ref().filter(|document| !Arc::ptr_eq(document, seen)) {
             return Step::Use(Arc::clone(document));
         }
-        let too_early = is_within(self.searched_at.last(provenance), SEARCH_AGAIN, now);
+        let too_early = is_within(self.searched_at.get(&provenance).copied(), SEARCH_AGAIN, now);
         match (self.is_fetching, too_early) {
             (true, _) => Step::Wait,
             (false, true) => Step::Nothing,
@@ -124,12 +105,12 @@ fn is_within(instant: Option<Monotonic>, span: Duration, now: Monotonic) -> bool
 }
 
 impl<T> Fetched<T> {
-    pub(super) fn new(shelf: Shelf) -> Fetched<T> {
+    pub fn new(shelf: Shelf) -> Fetched<T> {
         Fetched { shelf, held: Mutex::default(), returned: Condvar::new() }
     }
 
     /// The document there, held or by `fetch`; why there is none.
-    pub(super) fn find(
+    pub fn find(
         &self,
         asker: Asker<'_>,
         url: &str,
@@ -141,7 +122,7 @@ impl<T> Fetched<T> {
     }
 
     /// A newer document than `seen`, if there may be one by now.
-    pub(super) fn find_newer(
+    pub fn find_newer(
         &self,
         asker: Asker<'_>,
         url: &str,
@@ -149,7 +130,9 @@ impl<T> Fetched<T> {
         (seen, provenance): (&Arc<T>, Provenance),
         fetch: impl FnOnce() -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        let searched = |held: &mut Held<T>| held.searched_at.note(provenance, Monotonic::now());
+        let searched = |held: &mut Held<T>| {
+            held.searched_at.insert(provenance, Monotonic::now());
+        };
         let step = |held: &Held<T>, now| held.step_beyond(seen, provenance, now);
         self.go(asker, url, deadline, step, searched, fetch)
     }
@@ -164,11 +147,33 @@ impl<T> Fetched<T> {
         begin: impl Fn(&mut Held<T>),
         fetch: impl FnOnce() -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        match self.begin(url, &step, begin) {
+        let mut held = self.lock();
+        if held.len() >= MOST_HELD && !held.contains_key(url) {
+            held.retain(|_, held| held.is_fetching);
+        }
+        let entry = held.entry(url.to_owned()).or_default();
+        match step(entry, Monotonic::now()) {
             Step::Use(document) => return Ok(document),
-            Step::Nothing => return Err(self.lock().get(url).map(Held::problem).unwrap_or(OutboundError::TooSlow)),
-            Step::Fetch => self.fetch(url, fetch)?,
-            Step::Wait => self.wait(asker, url, deadline)?,
+            Step::Nothing => return Err(entry.problem()),
+            Step::Wait => {
+                drop(held);
+                let _place = asker.take_place(url)?;
+                let waits = |held: &mut HashMap<String, Held<T>>| held.get(url).is_some_and(|held| held.is_fetching);
+                drop(self.returned.wait_timeout_while(self.lock(), deadline.remaining(), waits));
+            }
+            Step::Fetch => {
+                entry.is_fetching = true;
+                begin(entry);
+                drop(held);
+                let mut fetching = Fetching { documents: self, url, outcome: None };
+                let fetched = fetch();
+                match &fetched {
+                    Err(OutboundError::Busy) => return Err(OutboundError::Busy),
+                    Err(problem) => log::warn!("{} cannot be had: {problem}", url.escape_debug()),
+                    Ok(_) => {}
+                }
+                fetching.outcome = Some(fetched.map(Arc::new));
+            }
         }
         let held = self.lock();
         let after = held.get(url).ok_or(OutboundError::TooSlow)?;
@@ -178,40 +183,6 @@ impl<T> Fetched<T> {
             // Who fetched it had no place to, or still does.
             Step::Fetch | Step::Wait => Err(OutboundError::Busy),
         }
-    }
-
-    fn begin(&self, url: &str, step: impl Fn(&Held<T>, Monotonic) -> Step<T>, begin: impl Fn(&mut Held<T>)) -> Step<T> {
-        let mut held = self.lock();
-        if held.len() >= MOST_HELD && !held.contains_key(url) {
-            held.retain(|_, held| held.is_fetching);
-        }
-        let entry = held.entry(url.to_owned()).or_default();
-        let step = step(entry, Monotonic::now());
-        if matches!(step, Step::Fetch) {
-            entry.is_fetching = true;
-            begin(entry);
-        }
-        step
-    }
-
-    fn wait(&self, asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<(), OutboundError> {
-        let _place = asker.take_place(url)?;
-        let is_fetching = |held: &mut HashMap<String, Held<T>>| held.get(url).is_some_and(|held| held.is_fetching);
-        drop(self.returned.wait_timeout_while(self.lock(), deadline.remaining(), is_fetching));
-        Ok(())
-    }
-
-    fn fetch(&self, url: &str, fetch: impl FnOnce() -> Result<T, OutboundError>) -> Result<(), OutboundError> {
-        let mut fetching = Fetching { documents: self, url, outcome: None };
-        match fetch() {
-            Err(OutboundError::Busy) => return Err(OutboundError::Busy),
-            Err(problem) => {
-                log::warn!("{} cannot be had: {problem}", url.escape_debug());
-                fetching.outcome = Some(Err(problem));
-            }
-            Ok(document) => fetching.outcome = Some(Ok(Arc::new(document))),
-        }
-        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
@@ -250,8 +221,6 @@ mod tests {
     use super::*;
     use crate::outbound::Outbound;
 
-    const SHELF: Shelf = Shelf { fresh: Duration::from_secs(600), stale: Duration::from_secs(3_600) };
-
     /// Fetched, tried and searched that many seconds ago.
     fn held(
         fetched: Option<u64>,
@@ -263,7 +232,7 @@ mod tests {
         let ago = |seconds: Option<u64>| seconds.map(|seconds| now - Duration::from_secs(seconds));
         let document = fetched.map(|_| Arc::new(7));
         let (fetched_at, tried_at) = (ago(fetched), ago(tried));
-        let searched_at = Searches { presented: ago(searched), answered: None };
+        let searched_at = ago(searched).map(|at| (Provenance::Presented, at)).into_iter().collect();
         (Held { document, fetched_at, tried_at, problem: None, searched_at, is_fetching }, now)
     }
 
@@ -292,7 +261,7 @@ mod tests {
             (Some(3_600), Some(5), true, "wait"),
         ] {
             let (held, now) = held(fetched, tried, None, is_fetching);
-            assert_eq!(word(&held.step(SHELF, now)), expected, "{fetched:?} {tried:?} {is_fetching}");
+            assert_eq!(word(&held.step(KEY_SETS, now)), expected, "{fetched:?} {tried:?} {is_fetching}");
         }
     }
 
@@ -317,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_anybody_can_send_leaves_the_search_to_what_was_answered_and_each_has_one() {
-        let (documents, outbound) = (Fetched::new(SHELF), Outbound::new(&[], None, 1).unwrap());
+        let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let (url, deadline) = ("https://a.example/", Deadline::usual());
         let seen = documents.find(Asker::Worker(&outbound), url, deadline, || Ok(1)).unwrap();
         let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
@@ -334,16 +303,17 @@ mod tests {
 
     #[test]
     fn one_that_panics_while_fetching_leaves_the_way_free() {
-        let documents: Fetched<u8> = Fetched::new(SHELF);
-        let begin = || word(&documents.begin("https://a.example/", |held, now| held.step(SHELF, now), |_| {}));
-        assert_eq!((begin(), begin()), ("fetch", "wait"));
-        drop(Fetching { documents: &documents, url: "https://a.example/", outcome: None });
-        assert_eq!(begin(), "fetch");
+        let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
+        let find = |fetch: fn() -> Result<u8, OutboundError>| {
+            documents.find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), fetch).map(|found| *found)
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(|| panic!("away")))).unwrap_err();
+        assert_eq!(find(|| Ok(1)), Ok(1));
     }
 
     #[test]
     fn a_failure_is_remembered_with_its_cause_and_a_busy_moment_is_not() {
-        let (documents, outbound) = (Fetched::new(SHELF), Outbound::new(&[], None, 1).unwrap());
+        let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
             documents.find(Asker::Worker(&outbound), "https://a.example/", Deadline::usual(), fetch).map(|found| *found)
         };

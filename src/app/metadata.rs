@@ -1,7 +1,7 @@
 //! The two documents that everybody fetches, rendered once per change: of the registry, or of the set of published keys,
 //! which also changes with time.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use super::App;
 use crate::protocol::discovery::{Provider, document};
@@ -12,35 +12,25 @@ use crate::protocol::words::scope::Catalogue;
 
 /// The documents, and what they depend on.
 #[derive(Debug)]
-struct Rendered {
+pub(super) struct Rendered {
     registry_version: i64,
     kids: Vec<String>,
     discovery: Arc<[u8]>,
     jwks: Arc<[u8]>,
 }
 
-#[derive(Debug)]
-pub(super) struct Documents {
-    ui_locales: &'static [&'static str],
-    rendered: RwLock<Option<Arc<Rendered>>>,
-}
-
-impl Documents {
-    pub(super) fn new(ui_locales: &'static [&'static str]) -> Documents {
-        Documents { ui_locales, rendered: RwLock::new(None) }
+impl App {
+    pub fn discovery_document(&self) -> Arc<[u8]> {
+        Arc::clone(&self.rendered().discovery)
     }
 
-    pub(super) fn discovery(&self, app: &App) -> Arc<[u8]> {
-        Arc::clone(&self.current(app).discovery)
+    pub fn jwks_document(&self) -> Arc<[u8]> {
+        Arc::clone(&self.rendered().jwks)
     }
 
-    pub(super) fn jwks(&self, app: &App) -> Arc<[u8]> {
-        Arc::clone(&self.current(app).jwks)
-    }
-
-    fn current(&self, app: &App) -> Arc<Rendered> {
-        let snapshot = app.registry.snapshot();
-        let keys = snapshot.keys.published(app.now());
+    fn rendered(&self) -> Arc<Rendered> {
+        let snapshot = self.registry.snapshot();
+        let keys = snapshot.keys.published(self.now());
         let is_current = |held: &&Arc<Rendered>| {
             held.registry_version == snapshot.version && keys.iter().map(|(kid, _)| *kid).eq(&held.kids)
         };
@@ -48,11 +38,11 @@ impl Documents {
         if let Some(held) = held {
             return held;
         }
-        let signing_algorithms = snapshot.keys.algorithms(app.now());
+        let signing_algorithms = snapshot.keys.algorithms(self.now());
         let discovery = document(&Provider {
-            issuer: app.issuer(),
+            issuer: self.issuer(),
             catalogue: &snapshot.catalogue,
-            grant_types: &grant_types(app, &snapshot.catalogue),
+            grant_types: &grant_types(self, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
             ui_locales: self.ui_locales,
         });

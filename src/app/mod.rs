@@ -1,27 +1,20 @@
 //! What a handler may touch: settings, clock, store, registry and keys, handed down by reference. There is nothing global.
 
-pub mod assertions;
 mod audit_keeping;
 pub mod client_logos;
 pub mod extension_grant;
 pub mod failure;
-mod fetched;
-pub mod foreign_keys;
+pub mod fetched;
 pub mod guesses;
 pub mod key_keeping;
-pub mod logout_calls;
-pub mod metadata;
-pub mod password_sign_in;
-pub mod standing;
-pub mod upstream_metadata;
+mod metadata;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use self::audit_keeping::AuditFailures;
-use self::logout_calls::LogoutCalls;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::keys::mac::Mac;
@@ -30,21 +23,21 @@ use crate::keys::password::{Cost, PasswordHashing, PasswordVerdict};
 use crate::keys::sealing::Sealer;
 use crate::outbound::Outbound;
 use crate::permits::{Permit, Permits};
+use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::upstream::metadata::UpstreamMetadata;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
-use crate::registry::{Registry, Sealers};
-use crate::store::catalogue::{FoundFunction, look_up_function};
+use crate::registry::{Registry, Sealers, Trouble};
 use crate::store::clients::LongestLifetimes;
-use crate::store::partitions::Horizons;
+use crate::store::partitions::{self, Horizons};
 use crate::store::{Store, StoreError, installation, migrate};
 
+pub use extension_grant::Extensions;
+
 use client_logos::ClientLogos;
-use extension_grant::ExtensionGrant;
 use failure::Failure;
 use fetched::Fetched;
-use foreign_keys::ForeignKeys;
 use guesses::{Guesses, Source};
 
 /// How long a request waits for a place in a lane before it is told to come back.
@@ -53,6 +46,10 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const HASHING_PATIENCE: Duration = Duration::from_secs(5);
 /// A registry that the database has not confirmed for so long is too old to issue tokens by.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
+/// One that it has not confirmed for so long says that the database is away.
+const RECENT: Duration = Duration::from_secs(3);
+/// A machine whose clock is further off than this from the database's is not ready.
+const MOST_SKEW_MICROS: i64 = 30_000_000;
 
 /// What seals and authenticates the things we hand out and get back.
 #[derive(Debug)]
@@ -90,26 +87,45 @@ pub struct App {
     pub user_code_failures_overall: Guesses<()>,
     pub extension_failures: Guesses<(ClientId, Source)>,
     pub logout_token_failures: Guesses<Source>,
-    /// The extension grants of this binary, and the pool for those of the operator.
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
     pub logout_calls: LogoutCalls,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
-    pub foreign_keys: ForeignKeys,
-    upstream_documents: Fetched<UpstreamMetadata>,
-    metadata: metadata::Documents,
+    pub key_sets: Fetched<KeySet>,
+    pub upstream_documents: Fetched<UpstreamMetadata>,
+    ui_locales: &'static [&'static str],
+    rendered: RwLock<Option<Arc<metadata::Rendered>>>,
     passwords: PasswordHashing,
     /// Requests that wait for a hash or make one: a quarter of the workers.
     hash_waiters: Permits,
     hashers: Permits,
 }
 
-#[derive(Clone, Debug)]
-pub struct Extensions {
-    pub table: &'static [ExtensionGrant],
-    pub functions: Store,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Ready,
+    /// What is registered cannot be read anew for the moment: what is published goes on, what needs the database does not.
+    Degraded(Trouble),
+    /// Send requests elsewhere; why.
+    NotReady(&'static str),
+}
+
+/// Back-channel logouts that this process made, counted for `/metrics`.
+#[derive(Debug, Default)]
+pub struct LogoutCalls {
+    pub told: AtomicU64,
+    /// Called again, as it was not the last try.
+    pub failed: AtomicU64,
+    pub given_up: AtomicU64,
+}
+
+impl LogoutCalls {
+    pub fn by_outcome(&self) -> [(&'static str, u64); 3] {
+        [("told", &self.told), ("failed", &self.failed), ("given_up", &self.given_up)]
+            .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
+    }
 }
 
 #[derive(Debug)]
@@ -173,7 +189,7 @@ impl App {
         let clock = Arc::clone(store.clock());
         let registry =
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
-        look_up_functions(&extensions.functions, &registry);
+        extension_grant::look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
@@ -192,9 +208,10 @@ impl App {
             logout_calls: LogoutCalls::default(),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,
-            foreign_keys: ForeignKeys::default(),
-            upstream_documents: Fetched::new(upstream_metadata::SHELF),
-            metadata: metadata::Documents::new(ui_locales),
+            key_sets: Fetched::new(fetched::KEY_SETS),
+            upstream_documents: Fetched::new(fetched::METADATA),
+            ui_locales,
+            rendered: RwLock::default(),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
             hashers: Permits::among_bounded(thread::available_parallelism().map_or(1, usize::from)),
@@ -258,12 +275,31 @@ impl App {
         registered.max(self.config.client_defaults.access_token_lifetime)
     }
 
-    pub fn discovery_document(&self) -> Arc<[u8]> {
-        self.metadata.discovery(self)
+    /// How this process stands, for `/readyz`. Asks the database only while it answers: nobody waits for a dead one.
+    pub fn standing(&self) -> Standing {
+        if self.registry.age() > OLDEST_REGISTRY {
+            return Standing::NotReady(match self.registry.trouble() {
+                Trouble::Silence => "the database has not answered for 30 seconds",
+                trouble @ (Trouble::ForeignKey | Trouble::Unfit | Trouble::Denial) => trouble.words(),
+            });
+        }
+        if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
+            return Standing::NotReady("this machine's clock is more than 30 seconds off the database's");
+        }
+        if !self.hears_the_database() {
+            return Standing::Degraded(self.registry.trouble());
+        }
+        match partitions::are_ahead(&self.store, &self.horizons(), self.now().day()) {
+            Ok(true) if !self.store.denied_lately().is_empty() => Standing::Degraded(Trouble::Denial),
+            Ok(true) => Standing::Ready,
+            Ok(false) => Standing::NotReady("partitions do not reach far enough ahead"),
+            Err(error) => Standing::Degraded(Trouble::of(&error)),
+        }
     }
 
-    pub fn jwks_document(&self) -> Arc<[u8]> {
-        self.metadata.jwks(self)
+    /// Whether the database has confirmed what is registered within the last few seconds.
+    pub fn hears_the_database(&self) -> bool {
+        self.registry.age() < RECENT
     }
 }
 
@@ -280,19 +316,6 @@ impl Vault {
             device_codes: Mac::new(derived, Purpose::DeviceCode),
             user_codes: Mac::new(derived, Purpose::UserCode),
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
-        }
-    }
-}
-
-/// Says at start what would only show when somebody asks. One broken grant does not keep the others from being served.
-fn look_up_functions(functions: &Store, registry: &Registry) {
-    for (name, grant) in &registry.snapshot().catalogue.extension_grants {
-        let function = format!("{}.{}", grant.schema, grant.function);
-        match look_up_function(functions, grant) {
-            Ok(FoundFunction::Callable) => {}
-            Ok(FoundFunction::Forbidden) => log::error!("extension grant {name}: the role may not execute {function}"),
-            Ok(FoundFunction::Missing) => log::error!("extension grant {name}: no function {function} (jsonb, jsonb)"),
-            Err(error) => log::error!("extension grant {name}: {function} cannot be looked up: {error}"),
         }
     }
 }

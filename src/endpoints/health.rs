@@ -1,7 +1,6 @@
 //! `/healthz`: this process takes requests. `/readyz` (admin listener only): it can also answer them.
 
-use crate::app::App;
-use crate::app::standing::Standing;
+use crate::app::{App, Standing};
 use crate::http::{Body, Response};
 
 /// Alive: the answer itself is the proof.

@@ -2,18 +2,19 @@
 //! with; and the account chooser of `prompt=select_account`. The tenant of a sign-in comes from that request, never from the
 //! form; so does which services there are to choose from.
 
+pub mod password;
 pub mod sign_in;
 
 use super::answers::{self, Presentation, WayBack};
 use super::cookies;
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::password_sign_in::{Attempt, Outcome, attempt, record_failure};
 use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::form_tokens::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::sealed_address;
 use crate::endpoints::authorize::visit::{Next, Visit};
+use crate::endpoints::login::password::{Attempt, Outcome, attempt, record_failure};
 use crate::endpoints::login::sign_in::Proof;
 use crate::endpoints::upstream::{self, Purpose};
 use crate::http::{Method, Request, Response};

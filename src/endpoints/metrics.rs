@@ -3,9 +3,7 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use crate::app::App;
-use crate::app::logout_calls::LogoutCalls;
-use crate::app::standing::Standing;
+use crate::app::{App, LogoutCalls, Standing};
 use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerFigures};

@@ -1,5 +1,6 @@
 //! `POST /connect/token` (RFC 6749 §3.2): form, client, grant, in this order.
 
+pub mod assertions;
 pub mod client_authentication;
 pub mod grants;
 pub mod introspection;

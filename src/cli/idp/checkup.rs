@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::app::foreign_keys::fetch_key_set;
-use crate::app::upstream_metadata::fetch_metadata;
 use crate::cli::arguments::Invocation;
 use crate::cli::command::{Command, JSON, Run};
 use crate::cli::failure::Failure;
 use crate::cli::findings;
 use crate::cli::operator::Operator;
 use crate::cli::output;
+use crate::endpoints::token::assertions::fetch_key_set;
+use crate::endpoints::upstream::fetch_metadata;
 use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::upstream::checkup::{Asked, SecretStanding, examine};

@@ -3,10 +3,10 @@
 use super::Change;
 use super::draw::draw;
 use crate::app::failure::Failure;
-use crate::app::password_sign_in::{Attempt, Outcome as Tried, attempt};
 use crate::endpoints::answers;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages::account::{AccountProblem, Outcome};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
-use crate::app::foreign_keys::KeySource;
 use crate::app::guesses::Source;
+use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::token::assertion::Expected;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::provider::{Connection, not_believed};
 use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
-use crate::app::foreign_keys::Provenance;
+use crate::app::fetched::Provenance;
 use crate::app::guesses::Source;
 use crate::endpoints::forms::require_form;
 use crate::http::{Request, Response};

@@ -14,6 +14,7 @@ use crate::endpoints::authorize::visit::Visit;
 
 pub use callback::{handle as callback, over};
 pub use departure::depart;
+pub use provider::fetch_metadata;
 
 pub const FAILED: &str = "external_sign_in_failed";
 

@@ -8,15 +8,16 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::foreign_keys::{KeySource, Provenance};
-use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
+use crate::app::fetched::Provenance;
+use crate::endpoints::token::assertions::KeySource;
+use crate::outbound::{Asker, Deadline, Outbound, OutboundAnswer, OutboundError, OutboundRequest, Place};
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::token::assertion::AssertionProblem;
 use crate::protocol::upstream::answers::{self, UpstreamTokens};
 use crate::protocol::upstream::claims::{are_wanting, label, mapped, merged, oauth_subject};
 use crate::protocol::upstream::id_token::{self, ExpectedIdToken, IdTokenFacts, TokenProblem};
-use crate::protocol::upstream::metadata::{SecretTransport, UpstreamMetadata};
+use crate::protocol::upstream::metadata::{self, SecretTransport, UpstreamMetadata};
 use crate::protocol::upstream::round_trip::RoundTrip;
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, callback, external_url};
 use crate::protocol::words::parameters::Parameters;
@@ -113,7 +114,9 @@ impl<'a> Connection<'a> {
         let deadline = Deadline::usual();
         let metadata = match &provider.kind {
             ProviderKind::OpenId { issuer } => {
-                app.upstream_metadata(issuer, deadline).map_err(|error| unanswered("discovery", error))?
+                let fetch = || fetch_metadata(&app.outbound, issuer, deadline);
+                let found = app.upstream_documents.find(Asker::Worker(&app.outbound), issuer, deadline, fetch);
+                found.map_err(|error| unanswered("discovery", error))?
             }
             ProviderKind::OAuth { authorization_endpoint, token_endpoint, .. } => Arc::new(UpstreamMetadata {
                 authorization_endpoint: authorization_endpoint.clone(),
@@ -232,6 +235,18 @@ impl<'a> Connection<'a> {
             Err(failure) => Err(UpstreamProblem::Unavailable(format!("{failure:?}"))),
         }
     }
+}
+
+/// Fetches and reads the discovery document of an issuer.
+pub fn fetch_metadata(
+    outbound: &Outbound,
+    issuer: &str,
+    deadline: Deadline,
+) -> Result<UpstreamMetadata, OutboundError> {
+    let url = metadata::address(issuer);
+    let request = OutboundRequest::get(&url).header("Accept", "application/json").by(deadline);
+    let document = outbound.send(&request)?.require_ok()?.json().unwrap_or_default();
+    metadata::read(&document, issuer).map_err(OutboundError::Failed)
 }
 
 pub(crate) fn not_believed(what: &str, problem: TokenProblem) -> UpstreamProblem {

@@ -4,7 +4,7 @@
 
 use super::GrantContext;
 use crate::app::failure::Failure;
-use crate::app::foreign_keys::KeySource;
+use crate::endpoints::token::assertions::KeySource;
 use crate::protocol::registration::assertion_issuer::{AssertionIssuer, AssertionSubject};
 use crate::protocol::token::assertion::{AssertionProblem, Expected};
 use crate::protocol::token::extension_grant::{Answer, Proposal, Refusal};

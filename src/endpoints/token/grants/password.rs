@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
-use crate::app::password_sign_in::{self, Attempt, Outcome};
+use crate::endpoints::login::password::{self, Attempt, Outcome};
 use crate::keys::random;
 use crate::protocol::token::audience::narrow;
 use crate::protocol::token::token_request::PasswordRequest;
@@ -49,15 +49,15 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
     let app = context.app;
-    match password_sign_in::attempt(app, attempt)? {
+    match password::attempt(app, attempt)? {
         Outcome::Accepted(found) => Ok(*found),
         Outcome::Wrong => {
-            password_sign_in::record_failure(app, context.request, Some(&context.client.client.client_id));
+            password::record_failure(app, context.request, Some(&context.client.client.client_id));
             Err(invalid_grant(Reason::PasswordRefused))
         }
         Outcome::Throttled(_) => {
             app.note_turned_away(context.request);
-            password_sign_in::cost_as_much(app, attempt.password)?;
+            password::cost_as_much(app, attempt.password)?;
             Err(invalid_grant(Reason::PasswordThrottled))
         }
     }

@@ -4,9 +4,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::App;
-use super::failure::Failure;
-use super::guesses::Source;
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
 use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
 use crate::protocol::words::identifiers::{ClientId, TenantName};

@@ -1,12 +1,15 @@
-//! JWTs of others, verified by their keys; and assertions, which are good once over all processes.
+//! JWTs of others, verified by their keys, as registered or fetched and held; and assertions, which are good once over all
+//! processes.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::App;
-use super::failure::Failure;
-use super::foreign_keys::{KeySource, Provenance};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::fetched::Provenance;
 use crate::keys::signing::verify;
-use crate::outbound::{Asker, Deadline};
+use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
 use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::keys::key_set::KeySet;
@@ -17,6 +20,19 @@ use crate::store::tokens;
 
 /// What was sent, judged; or what keeps us from judging it.
 type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
+
+#[derive(Clone, Copy, Debug)]
+pub enum KeySource<'a> {
+    Inline(&'a Value),
+    Uri(&'a str),
+}
+
+impl<'a> KeySource<'a> {
+    /// What a registration says; `None` when it has no keys.
+    pub fn of(jwks: &'a Option<Value>, jwks_uri: &'a Option<String>) -> Option<KeySource<'a>> {
+        jwks.as_ref().map(KeySource::Inline).or(jwks_uri.as_deref().map(KeySource::Uri))
+    }
+}
 
 impl App {
     /// What `aud` of an assertion may be: the issuer or the token endpoint (RFC 7523 §3).
@@ -62,20 +78,41 @@ impl App {
         algs: &[SigningAlgorithm],
         deadline: Deadline,
     ) -> Judged<Map<String, Value>> {
-        let set = match self.foreign_keys.find(asker, keys, deadline)? {
-            Some(set) => set,
-            None => return Ok(Err(AssertionProblem::KeysUnavailable)),
-        };
-        match verify_by(jws, &set, algs) {
-            Err(AssertionProblem::Key) => {
-                match self.foreign_keys.find_newer(asker, keys, deadline, (&set, provenance))? {
-                    Some(newer) => Ok(verify_by(jws, &newer, algs)),
-                    None => Ok(Err(AssertionProblem::Key)),
-                }
+        let url = match keys {
+            KeySource::Inline(jwks) => {
+                let set = KeySet::parse(jwks).ok_or(AssertionProblem::KeysUnavailable);
+                return Ok(set.and_then(|set| verify_by(jws, &set, algs)));
             }
-            other => Ok(other),
+            KeySource::Uri(url) => url,
+        };
+        let fetch = || fetch_key_set(asker, url, deadline);
+        let Some(set) = had(self.key_sets.find(asker, url, deadline, fetch))? else {
+            return Ok(Err(AssertionProblem::KeysUnavailable));
+        };
+        let verified = verify_by(jws, &set, algs);
+        if verified != Err(AssertionProblem::Key) {
+            return Ok(verified);
         }
+        let newer = had(self.key_sets.find_newer(asker, url, deadline, (&set, provenance), fetch))?;
+        Ok(newer.map_or(verified, |newer| verify_by(jws, &newer, algs)))
     }
+}
+
+/// Why a set cannot be had is logged by whom fetched it.
+fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>, Failure> {
+    match found {
+        Ok(set) => Ok(Some(set)),
+        Err(OutboundError::Busy) => Err(Failure::Busy),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Refused when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
+pub fn fetch_key_set(asker: Asker<'_>, url: &str, deadline: Deadline) -> Result<KeySet, OutboundError> {
+    let request = OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
+    let answer = asker.send(&request.by(deadline))?.require_ok()?;
+    let set = answer.json().as_ref().and_then(KeySet::parse);
+    set.ok_or_else(|| OutboundError::Failed(String::from("the answer is no JWK set")))
 }
 
 /// The claims, believed only because the signature is that of the one key that fits.
