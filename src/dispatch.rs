@@ -15,9 +15,9 @@ use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::{self, consent};
 use crate::endpoints::device::{self, device_authorization};
-use crate::endpoints::logout::{self, check_session, end_session};
+use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, revocation, userinfo};
-use crate::endpoints::{account, client_view, discovery, health, home, jwks, login, static_files, upstream};
+use crate::endpoints::{account, discovery, login, metrics, static_files, upstream};
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
@@ -80,8 +80,8 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
 
 pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
-        (Method::Get | Method::Head, "/healthz") => health::live(),
-        (Method::Get | Method::Head, "/readyz") => health::ready(app),
+        (Method::Get | Method::Head, "/healthz") => metrics::live(),
+        (Method::Get | Method::Head, "/readyz") => metrics::ready(app),
         (Method::Get | Method::Head, "/metrics") => endpoints::metrics::handle(metrics, server, app),
         (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
     }
@@ -110,9 +110,9 @@ fn answer(config: &Config, app: Opened<'_>, route: Option<Route<'_>>, request: &
 fn run(route: Route<'_>, config: &Config, app: Opened<'_>, request: &Request) -> Result<Response, Failure> {
     let app = || app().ok_or(Failure::Busy);
     match route {
-        Route::Home => Ok(home::handle(app()?, request)),
-        Route::Discovery => discovery::handle(app()?),
-        Route::Jwks => jwks::handle(app()?),
+        Route::Home => Ok(discovery::home(app()?, request)),
+        Route::Discovery => discovery::metadata(app()?),
+        Route::Jwks => discovery::jwks(app()?),
         Route::Authorize => authorize::handle(app()?, request),
         Route::EndSession => end_session::handle(app()?, request),
         Route::Token => token::handle(app()?, request),
@@ -126,12 +126,12 @@ fn run(route: Route<'_>, config: &Config, app: Opened<'_>, request: &Request) ->
         Route::ExternalCallback(provider) => upstream::callback(app()?, request, provider),
         Route::ExternalLogout(provider) => upstream::logout::handle(app()?, request, provider),
         Route::ExternalSignedOut(provider) => upstream::sign_out::handle(app()?, request, provider),
-        Route::ClientLogo(client_id) => client_view::logo(app()?, client_id),
+        Route::ClientLogo(client_id) => static_files::client_logo(app()?, client_id),
         Route::Device => device::handle(app()?, request),
         Route::DeviceAuthorization => device_authorization::handle(app()?, request),
         // These stand without the database.
-        Route::Health => Ok(health::live()),
-        Route::CheckSession => Ok(check_session::handle(config)),
+        Route::Health => Ok(metrics::live()),
+        Route::CheckSession => Ok(logout::check_session(config)),
         Route::StaticFile(name) => static_files::handle(config, name),
     }
 }
