@@ -11,8 +11,8 @@ use crate::app::App;
 use crate::app::failure::{Failure, Refusal};
 use crate::config::Config;
 use crate::deadline;
+use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::{self, health};
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerFigures};
 use crate::pages::error::Problem;
@@ -74,8 +74,8 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
 
 pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
-        (Method::Get | Method::Head, "/healthz") => health::live(),
-        (Method::Get | Method::Head, "/readyz") => health::ready(app),
+        (Method::Get | Method::Head, "/healthz") => endpoints::metrics::live(),
+        (Method::Get | Method::Head, "/readyz") => endpoints::metrics::ready(app),
         (Method::Get | Method::Head, "/metrics") => endpoints::metrics::handle(metrics, server, app),
         (Method::Get | Method::Head | Method::Post | Method::Options | Method::Other, _) => Response::empty(404),
     }

@@ -5,9 +5,9 @@ use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::endpoints::authorize::{self, consent};
 use crate::endpoints::device::{self, device_authorization};
-use crate::endpoints::logout::{self, check_session, end_session};
+use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, revocation, userinfo};
-use crate::endpoints::{account, client_view, discovery, health, home, jwks, login, static_files, upstream};
+use crate::endpoints::{account, discovery, login, metrics, static_files, upstream};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -59,16 +59,16 @@ impl<'a> Route<'a> {
         let is_well_known = path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
         let below = if is_well_known { metadata::CONFIGURATION_PATH } else { path.strip_prefix(base_path)? };
         let (label, allow, audience, sharing, endpoint) = match below {
-            "" | "/" => ("home", READ, Person, Nobody, Plain(|app, request| Ok(home::handle(app, request)))),
-            "/healthz" => ("healthz", READ, Program, Nobody, Standing(|_, _| Ok(health::live()), "")),
+            "" | "/" => ("home", READ, Person, Nobody, Plain(|app, request| Ok(discovery::home(app, request)))),
+            "/healthz" => ("healthz", READ, Program, Nobody, Standing(|_, _| Ok(metrics::live()), "")),
             metadata::CONFIGURATION_PATH => {
-                ("discovery", SHARED, Program, Everybody, Plain(|app, _| discovery::handle(app)))
+                ("discovery", SHARED, Program, Everybody, Plain(|app, _| discovery::metadata(app)))
             }
-            metadata::JWKS_PATH => ("jwks", SHARED, Program, Everybody, Plain(|app, _| jwks::handle(app))),
+            metadata::JWKS_PATH => ("jwks", SHARED, Program, Everybody, Plain(|app, _| discovery::jwks(app))),
             metadata::AUTHORIZE_PATH => ("authorize", "GET, POST", Person, Nobody, Plain(authorize::handle)),
             metadata::END_SESSION_PATH => ("endsession", "GET, POST", Person, Nobody, Plain(end_session::handle)),
             metadata::CHECK_SESSION_PATH => {
-                ("checksession", READ, Person, Nobody, Standing(|config, _| Ok(check_session::handle(config)), ""))
+                ("checksession", READ, Person, Nobody, Standing(|config, _| Ok(logout::check_session(config)), ""))
             }
             metadata::TOKEN_PATH => ("token", CALLED, Program, ClientOrigins, Plain(token::handle)),
             metadata::REVOCATION_PATH => ("revocation", CALLED, Program, ClientOrigins, Plain(revocation::handle)),
@@ -88,9 +88,13 @@ impl<'a> Route<'a> {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;
                 match (first, rest.rsplit_once('/')) {
                     ("static", _) => ("static", READ, Person, Nobody, Standing(static_files::handle, rest)),
-                    ("clients", Some((client, "logo"))) => {
-                        ("logo", READ, Person, Nobody, Named(|app, _, client| client_view::logo(app, client), client))
-                    }
+                    ("clients", Some((client, "logo"))) => (
+                        "logo",
+                        READ,
+                        Person,
+                        Nobody,
+                        Named(|app, _, client| static_files::client_logo(app, client), client),
+                    ),
                     ("external", Some((provider, _))) if provider.contains('/') => return None,
                     ("external", Some((provider, "callback"))) => {
                         ("external_callback", READ, Person, Nobody, Named(upstream::callback, provider))

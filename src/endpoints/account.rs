@@ -1,9 +1,7 @@
 //! `/account`: a signed-in person's sessions, allowed applications, accounts elsewhere and password. Who is not signed in
 //! signs in first, for this page: within the tenant that the address names, or without one.
 
-mod draw;
 pub mod linked;
-mod password;
 
 use serde_json::json;
 
@@ -14,20 +12,31 @@ use crate::endpoints::authorize::form_tokens::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::sealed_address;
 use crate::endpoints::authorize::visit::Visit;
+use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
 use crate::http::{Method, Request, Response};
-use crate::pages::account::{AccountProblem, Outcome};
+use crate::keys::random;
+use crate::pages;
+use crate::pages::account::{AccountProblem, Holdings, Outcome};
+use crate::pages::frame::PageForm;
+use crate::protocol::authorize::allowance::{Allowance, merged};
 use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::authorize::sealed_request::SealedPurpose;
+use crate::protocol::login::password::check_new;
+use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid};
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::Session;
-use crate::store::audit_events::AuditEvent;
-use crate::store::consents;
-use crate::store::sessions;
+use crate::store::audit_events::{self, AuditEvent};
+use crate::store::{consents, grants, sessions, users};
 
-use draw::draw;
+/// Sign-ins shown: the latest ones.
+const MOST_SESSIONS: i64 = 100;
+/// Grants looked at: the latest ones.
+const MOST_GRANTS: i64 = 500;
 
 #[derive(Clone, Copy)]
 struct Change<'a> {
@@ -76,7 +85,7 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         Some("end_session") => end_session(change),
         Some("end_others") => end_others(change),
         Some("withdraw") => withdraw(change),
-        Some("change_password") => password::change(change),
+        Some("change_password") => change_password(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
@@ -109,6 +118,61 @@ impl<'a> Change<'a> {
     }
 }
 
+/// All that this person allowed, one entry an application.
+fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Failure> {
+    let (now, sub) = (app.now(), &present.user.sub);
+    let mut found = Vec::new();
+    for (client_id, row) in consents::list_of_user(&app.store, sub)? {
+        if let Some(client) = app.registry.client(&client_id)? {
+            found.extend(Allowance::of_consent(&row.consent, row.expires_at, &client.client, now));
+        }
+    }
+    for grant in grants::list_offline_of_user(&app.store, sub, MOST_GRANTS)? {
+        if let Some(client) = app.registry.client(&grant.client_id)? {
+            found.extend(Allowance::of_grant(&grant, &client.client, now));
+        }
+    }
+    Ok(merged(found))
+}
+
+/// The page, as everything is stored now.
+fn draw(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    status: u16,
+    outcome: Option<Outcome<'_>>,
+) -> Result<Response, Failure> {
+    let snapshot = app.registry.snapshot();
+    let sessions = sessions::list_of_user(&app.store, &present.user.sub, MOST_SESSIONS)?;
+    let mut applications = Vec::new();
+    for allowance in allowances(app, present)? {
+        applications.extend(app.registry.client(&allowance.client_id)?.map(|client| (client, allowance)));
+    }
+    let own = linked::identities(app, &snapshot, present)?;
+    let linkable = linked::linkable(&snapshot, present, &own);
+    let named = |identity| {
+        let form_name = linked::form_name(app, &snapshot, &identity);
+        (identity, form_name)
+    };
+    let holdings = Holdings {
+        catalogue: &snapshot.catalogue,
+        account: present.account(),
+        has_password: present.user.password_hash.is_some(),
+        present: &present.row,
+        sessions: &sessions,
+        applications: &applications,
+        identities: &own.into_iter().map(named).collect::<Vec<_>>(),
+        linkable: &linkable,
+    };
+    let presentation = Presentation { config: &app.config, request };
+    let address = |page: &str| presentation.in_its_language(format!("{}{page}", app.config.base_url.path()));
+    let (action, token) = (address("/account"), form_tokens::issue(app, Form::Account, "", &present.handle.random));
+    let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
+    let page = pages::account::page(chrome, form, &address("/logout"), &holdings, outcome);
+    Ok(answers::form_page(status, page))
+}
+
 /// Ends one session: of this person, whatever else was named.
 fn end_session(change: Change<'_>) -> Result<Response, Failure> {
     let sid = Sid::new(change.parameter("session", lengths::OTHER)?);
@@ -134,7 +198,7 @@ fn end_others(change: Change<'_>) -> Result<Response, Failure> {
 fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     let (app, present) = (change.app, change.present);
     let client_id = ClientId::new(change.parameter("client_id", lengths::CLIENT_ID)?);
-    let allowed = draw::allowances(app, present)?;
+    let allowed = allowances(app, present)?;
     let Some(client) =
         app.registry.client(&client_id)?.filter(|_| allowed.iter().any(|one| one.client_id == client_id))
     else {
@@ -147,4 +211,52 @@ fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
     let presentation = Presentation { config: &app.config, request: change.request };
     change.answer(Outcome::AccessWithdrawn(presentation.language("").of(&client.client.client_name)))
+}
+
+/// Changes the password, ends everything else of this person, and keeps this session under a new handle. The present one is
+/// asked for, and counts as any other attempt to sign in.
+fn change_password(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, form, .. } = change;
+    let (given, new) = (form.single("present_password")?, form.single("new_password")?.unwrap_or_default());
+    let again = form.single("new_password_again")?.unwrap_or_default();
+    let Some(given) = given else { return change.answer(Outcome::Problem(AccountProblem::PresentPasswordMissing)) };
+    if given.len() > lengths::PASSWORD_BYTES {
+        return Err(Failure::bad_request(Reason::OverlongParameter));
+    }
+    if check_new(new).is_err() {
+        return change.answer(Outcome::Problem(AccountProblem::NewPasswordUnfit));
+    }
+    if new != again {
+        return change.answer(Outcome::Problem(AccountProblem::NewPasswordsDiffer));
+    }
+    let Some(username) = present.user.username.as_deref() else {
+        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+    };
+    let (tenant, source, password) = (present.user.tenant.as_ref(), request.source, &SecretText::new(given));
+    let found = match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
+        Tried::Accepted(found) if found.user.sub == present.user.sub => found,
+        Tried::Accepted(_) | Tried::Wrong => {
+            audit_events::insert(&app.store, &change.event("password_change_refused", &present.row.sid))?;
+            return change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword);
+        }
+        Tried::Throttled(wait) => {
+            app.note_turned_away(request);
+            let problem = AccountProblem::TooManyAttempts { minutes: answers::minutes(wait) };
+            let response = draw(app, request, present, 429, Some(Outcome::Problem(problem)))?;
+            return Ok(answers::retry_after(answers::noted(response, Reason::TooManySignInFailures), wait));
+        }
+    };
+    // The row that the present password was checked by.
+    let user = found.user;
+    let password_hash = app.take_hashing_turn()?.hash(&SecretText::new(new))?;
+    let handle = SessionHandle::new(present.row.day, random::bytes());
+    let event = change.event("password_changed", &present.row.sid);
+    let epoch = users::change_password(&app.store, &user, &password_hash, &present.row, &handle.hash(), &event)?;
+    // Revoked or signed out while the hash was made: the next look will find no session.
+    let Some(epoch) = epoch else { return change.answer(Outcome::Problem(AccountProblem::SessionChanged)) };
+    let epochs = SessionEpochs { user: epoch, ..present.row.epochs };
+    let row = Session { epochs, ..present.row.clone() };
+    let kept = PresentSession { handle, row, user, browser_state: present.browser_state.clone() };
+    let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
+    Ok(cookies::set_session(&app.config, response, &kept.handle))
 }

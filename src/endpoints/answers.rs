@@ -8,9 +8,8 @@ use maud::Markup;
 use crate::app::App;
 use crate::config::Config;
 use crate::http::{Body, Note, Request, Response};
-use crate::pages::error::{self, ErrorView, Problem};
-use crate::pages::form_post;
-use crate::pages::frame::Chrome;
+use crate::pages::error::{self, Problem};
+use crate::pages::frame::{self, Chrome};
 use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{AuthorizeError, Refusal as Refused, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
@@ -20,7 +19,6 @@ use crate::protocol::token::token_response::error_members;
 use crate::protocol::words::errors::TokenError;
 use crate::protocol::words::reason::Reason;
 
-use super::brand::BrandTexts;
 use super::static_files;
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end, by redirects, at a
@@ -37,19 +35,17 @@ pub struct Presentation<'a> {
     pub request: &'a Request,
 }
 
-impl Presentation<'_> {
-    /// Draws a page in the language that `ui_locales`, else the request's own parameter of that name, else the browser asks
-    /// for.
-    pub fn draw(&self, ui_locales: &str, page: impl FnOnce(Chrome<'_>) -> Markup) -> Markup {
-        let texts = BrandTexts::of(self.config);
-        let brand = texts.view(self.config);
-        page(Chrome {
-            brand: &brand,
+impl<'a> Presentation<'a> {
+    /// What is around a page in the language that `ui_locales`, else the request's own parameter of that name, else the
+    /// browser asks for.
+    pub fn chrome(&self, ui_locales: &str) -> Chrome<'a> {
+        Chrome {
+            brand: &self.config.brand,
             texts: self.language(ui_locales).texts(),
             base_path: self.config.base_url.path(),
             assets_version: static_files::version(),
             request_id: &self.request.id,
-        })
+        }
     }
 
     /// The language of a page that is drawn with these `ui_locales`.
@@ -142,15 +138,13 @@ pub fn error_page_with(
     reason: Reason,
     way_back: Option<WayBack<'_>>,
 ) -> Response {
-    let (code, text) = (Some(reason.code()), Some(reason.description()));
     let ui_locales = way_back.map(|way| way.ui_locales).unwrap_or_default();
     let sign_in = way_back.map(|way| way.sign_in);
     // Nothing else on that page leads anywhere, and its address is of no more use.
     let home = presentation.in_language_of(format!("{}/", presentation.config.base_url.path()), ui_locales);
     let home = (problem == Problem::RoundTripOver).then_some(home.as_str());
-    let markup = presentation.draw(ui_locales, |chrome| {
-        error::page(&ErrorView { chrome, problem, reason_code: code, reason_text: text, home, sign_in })
-    });
+    let reason_told = (Some(reason.code()), reason.description());
+    let markup = error::page(presentation.chrome(ui_locales), problem, reason_told, sign_in, home);
     noted(plain_page(problem.status(), markup), reason)
 }
 
@@ -165,11 +159,8 @@ pub struct WayBack<'a> {
 
 /// The error page for what the server itself refused; `description` is for developers.
 pub fn refusal_page(presentation: &Presentation<'_>, status: u16, description: &'static str) -> Response {
-    let (problem, reason_text) = (problem_of(status), Some(description));
-    let markup = presentation.draw("", |chrome| {
-        error::page(&ErrorView { chrome, problem, reason_code: None, reason_text, home: None, sign_in: None })
-    });
-    plain_page(status, markup)
+    let chrome = presentation.chrome("");
+    plain_page(status, error::page(chrome, problem_of(status), (None, description), None, None))
 }
 
 /// The kind of error page that goes with a status.
@@ -270,8 +261,7 @@ pub fn deliver(presentation: &Presentation<'_>, delivery: Delivery, framed_by: O
     match delivery {
         Delivery::Redirect { location } => see_other(location),
         Delivery::Form { action, fields } => {
-            let markup = presentation.draw("", |chrome| form_post::page(chrome, &action, &fields));
-            form_post_page(markup, framed_by)
+            form_post_page(frame::form_post_page(presentation.chrome(""), &action, &fields), framed_by)
         }
     }
 }

@@ -6,7 +6,6 @@ pub mod device_authorization;
 use serde_json::json;
 
 use super::answers::{self, Presentation};
-use super::client_view::client_view;
 use super::cookies;
 use super::login::LoginPage;
 use crate::app::App;
@@ -20,7 +19,8 @@ use crate::endpoints::authorize::visit::{Next, Visit};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
-use crate::pages::device::{UserCodeProblem, UserCodeView};
+use crate::pages::consent::UserCodeProblem;
+use crate::pages::frame::PageForm;
 use crate::protocol::authorize::authorize_request::Ending;
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
@@ -66,17 +66,9 @@ pub fn ask(app: &App, request: &Request, status: u16, code: &str, problem: Optio
     let token = form_tokens::issue(app, Form::UserCode, "", &browser);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_its_language(format!("{}/device", app.config.base_url.path()));
-    let markup = presentation.draw("", |chrome| {
-        pages::device::user_code_page(&UserCodeView {
-            chrome,
-            action: &action,
-            form_token: &token,
-            user_code: code,
-            to_be_compared: !code.is_empty() && problem.is_none(),
-            problem,
-        })
-    });
-    let response = answers::form_page(status, markup);
+    let form = PageForm { action: &action, token: &token };
+    let page = pages::consent::user_code_page(presentation.chrome(""), form, code, problem);
+    let response = answers::form_page(status, page);
     if known.is_some() { response } else { cookies::set_pre_session(&app.config, response, &browser) }
 }
 
@@ -157,11 +149,9 @@ pub fn decide(
     if !device_authorizations::decide(&app.store, &hashes(app, user_code), &new, &event)? {
         return Err(Failure::bad_request(Reason::DeviceAlreadyDecided));
     }
-    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
-        let client = client_view(&client.client, None, chrome.texts.language);
-        pages::device::decided_page(chrome, client, allowed)
-    });
-    Ok(visit.noted(answers::plain_page(200, markup)))
+    let presentation = Presentation { config: &app.config, request };
+    let page = pages::consent::decided_page(presentation.chrome(""), &client.client, allowed);
+    Ok(visit.noted(answers::plain_page(200, page)))
 }
 
 /// What the database knows a code by, under every line of the master secret.

@@ -1,11 +1,29 @@
-//! `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the same document.
+//! What tells whoever comes by what this is: the metadata, the public keys, and for people the start page.
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::http::{Body, Response};
+use crate::endpoints::answers::{self, Presentation};
+use crate::http::{Body, Request, Response};
+use crate::pages::frame::home_page;
 
-/// Answers with the metadata, which comes from the tables that validate requests.
-pub fn handle(app: &App) -> Result<Response, Failure> {
-    let body = Body::Shared(app.discovery_document());
-    Ok(Response::with_body(200, "application/json", body).header("Cache-Control", "public, max-age=3600"))
+/// `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the same document, which comes
+/// from the tables that validate requests.
+pub fn metadata(app: &App) -> Result<Response, Failure> {
+    Ok(public(Body::Shared(app.discovery_document())))
+}
+
+/// `/.well-known/openid-configuration/jwks` (RFC 7517 §5)
+pub fn jwks(app: &App) -> Result<Response, Failure> {
+    Ok(public(Body::Shared(app.jwks_document())))
+}
+
+fn public(body: Body) -> Response {
+    Response::with_body(200, "application/json", body).header("Cache-Control", "public, max-age=3600")
+}
+
+/// The base URL itself.
+pub fn home(app: &App, request: &Request) -> Response {
+    let presentation = Presentation { config: &app.config, request };
+    let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
+    answers::plain_page(200, home_page(presentation.chrome(""), &account))
 }

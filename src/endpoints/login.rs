@@ -21,7 +21,8 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
 use crate::pages::error::Problem;
-use crate::pages::login::{LoginProblem, LoginView, Provider};
+use crate::pages::frame::PageForm;
+use crate::pages::login::{LoginProblem, SignInFor};
 use crate::protocol::authorize::authorize_request::{Ending, Refusal};
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
@@ -247,26 +248,14 @@ impl<'a> LoginPage<'a> {
         let presentation = Presentation { config: &app.config, request };
         let action = sealed_address::page(app, "/login", &visit.sealed);
         let action = presentation.in_language_of(action, visit.ui_locales());
-        let (choices, catalogue) = (visit.choices(), &visit.snapshot.catalogue);
-        let tenant = visit.request.acr_values.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
-        let providers = choices.providers.iter().filter_map(|name| catalogue.identity_providers.get(name));
-        let providers: Vec<Provider<'_>> =
-            providers.map(|known| Provider { name: &known.name, display_name: &known.display_name }).collect();
-        let markup = presentation.draw(visit.ui_locales(), |chrome| {
-            pages::login::page(&LoginView {
-                chrome,
-                action: &action,
-                form_token: &form_token,
-                client: visit.client_view(chrome.texts.language),
-                tenant: tenant.map(|tenant| tenant.display_name.as_str()),
-                username,
-                problem,
-                password: choices.password,
-                providers: &providers,
-                someone_else,
-                present_account: offered.map(PresentSession::account),
-            })
-        });
+        let (chrome, form) =
+            (presentation.chrome(visit.ui_locales()), PageForm { action: &action, token: &form_token });
+        let purpose =
+            SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
+        let markup = match offered {
+            Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account()),
+            None => pages::login::page(chrome, form, purpose, &visit.choices(), someone_else, username, problem),
+        };
         let response = visit.noted(answers::form_page(status, markup));
         let is_tied = known.is_some() || offered.is_some();
         if is_tied { response } else { cookies::set_pre_session(&app.config, response, &browser) }

@@ -1,18 +1,19 @@
 //! `/logout`: the page that asks whether to sign out, on one's own or for a sealed request of a client.
 
 pub mod back_channel_logout;
-pub mod check_session;
 pub mod end_session;
 
 use super::answers::{self, Presentation};
+use super::{cookies, static_files};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::config::Config;
 use crate::endpoints::authorize::form_tokens::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
 use crate::pages;
-use crate::pages::logout::LogoutView;
+use crate::pages::frame::PageForm;
 use crate::protocol::logout::end_session::SignOutStep;
 use crate::protocol::words::reason::Reason;
 
@@ -48,15 +49,15 @@ fn draw(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSessi
     let token = form_tokens::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_its_language(sign_out.page(app));
-    let markup = presentation.draw(sign_out.ui_locales(), |chrome| {
-        pages::logout::page(&LogoutView {
-            chrome,
-            action: &action,
-            form_token: &token,
-            account: present.account(),
-            client: sign_out.client_view(chrome.texts.language),
-            drawn_again,
-        })
-    });
-    answers::form_page(200, markup)
+    let (chrome, form) = (presentation.chrome(sign_out.ui_locales()), PageForm { action: &action, token: &token });
+    let page = pages::logout::page(chrome, form, present.account(), sign_out.client(), drawn_again);
+    answers::form_page(200, page)
+}
+
+/// `/connect/checksession` (OpenID Connect Session Management §3.3): the one page of ours that anybody may frame. It reads
+/// one cookie of its own and knows nothing else; neither session nor database is asked.
+pub fn check_session(config: &Config) -> Response {
+    let script = format!("{}/static/check-session.js?v={}", config.base_url.path(), static_files::version());
+    let cookie = cookies::browser_state_cookie_name(config);
+    answers::frameable_page(pages::logout::check_session_page(&cookie, &script))
 }

@@ -1,4 +1,5 @@
-//! `/metrics` (admin listener only): what this process counts, and how it stands, in Prometheus' text format.
+//! How this process stands: `/healthz`, that it takes requests; on the admin listener alone `/readyz`, that it can also
+//! answer them, and `/metrics`, what it counts, in Prometheus' text format.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -8,6 +9,27 @@ use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerFigures};
 use crate::store::installation::table_sizes;
+
+/// Alive: the answer itself is the proof.
+pub fn live() -> Response {
+    text(200, "ok\n")
+}
+
+/// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough ahead. One that could not
+/// be read anew a moment ago leaves it in service, degraded: mostly no other process would be better off.
+pub fn ready(app: Option<&App>) -> Response {
+    match app.map(App::standing) {
+        None => text(503, "not ready: waiting for the database\n"),
+        Some(Standing::Ready) => text(200, "ready\n"),
+        Some(Standing::Degraded(trouble)) => text(200, format!("degraded: {}\n", trouble.words())),
+        Some(Standing::NotReady(why)) => text(503, format!("not ready: {why}\n")),
+    }
+}
+
+fn text(status: u16, words: impl Into<String>) -> Response {
+    Response::with_body(status, "text/plain; charset=utf-8", Body::Owned(words.into().into_bytes()))
+        .header("Cache-Control", "no-store")
+}
 
 /// Tells everything. What only the house knows is left out until it is open; what only the database knows, while it is away.
 pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> Response {

@@ -3,15 +3,10 @@
 pub mod account;
 pub mod answers;
 pub mod authorize;
-pub mod brand;
-pub mod client_view;
 pub mod cookies;
 pub mod device;
 pub mod discovery;
 pub mod forms;
-pub mod health;
-pub mod home;
-pub mod jwks;
 pub mod login;
 pub mod logout;
 pub mod metrics;

@@ -1,19 +1,23 @@
-//! `/static/*`: the stylesheet, icons and the two scripts, embedded in the binary; and the brand's colour.
+//! `/static/*`: the stylesheet, icons and the two scripts, embedded in the binary; the brand's colour and logo; and the
+//! logos of clients.
 
 use std::fs;
 use std::sync::OnceLock;
 
+use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
+use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::http::{Body, Response};
 use crate::pages::brand::brand_css;
+use crate::pages::frame::BRAND_LOGO;
 use crate::protocol::words::errors::TokenErrorCode;
 use crate::protocol::words::hex;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::lengths;
 use crate::protocol::words::reason::Reason;
-
-use super::brand::{BrandTexts, LOGO};
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -28,10 +32,10 @@ const FILES: [(&str, &str, &[u8]); 4] = [
 /// traverse.
 pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
     if name == "brand.css" {
-        let css = brand_css(&BrandTexts::of(config).view(config)).ok_or_else(not_found)?;
+        let css = brand_css(config.brand.color.ok_or_else(not_found)?);
         return Ok(cached(Response::with_body(200, CSS, Body::Owned(css.into_bytes()))));
     }
-    if name == LOGO {
+    if name == BRAND_LOGO {
         return brand_logo(config);
     }
     let file = FILES.iter().find(|(file, _, _)| *file == name);
@@ -61,6 +65,21 @@ pub fn version() -> &'static str {
         let digest = FILES.iter().fold(Sha256::new(), |digest, (_, _, bytes)| digest.chain_update(bytes)).finalize();
         hex::encode(&digest).chars().take(8).collect()
     })
+}
+
+/// `/clients/{client_id}/logo`: what is registered, and a picture, or nothing. It comes from us, so that browsers of people
+/// who sign in tell nobody else.
+pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
+    let name = percent_decode_str(encoded_client_id).decode_utf8().map_err(|_| not_found())?;
+    if name.contains('\0') || name.chars().nth(lengths::CLIENT_ID).is_some() {
+        return Err(not_found());
+    }
+    let client = app.registry.client(&ClientId::new(name))?.ok_or_else(not_found)?;
+    let uri = client.client.links.logo_uri.as_deref().filter(|_| client.client.enabled).ok_or_else(not_found)?;
+    let logo = app.client_logos.find(&app.outbound, uri, app.now()).ok_or_else(not_found)?;
+    Ok(Response::with_body(200, logo.media_type, Body::Shared(logo.bytes))
+        .header("Cache-Control", "public, max-age=3600")
+        .header("Content-Security-Policy", "default-src 'none'; sandbox"))
 }
 
 fn cached(response: Response) -> Response {

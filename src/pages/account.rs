@@ -1,50 +1,41 @@
 //! A person's own account: where they are signed in, what applications they allowed, the accounts elsewhere that they sign
-//! in with, and their password.
+//! in with, and their password; and the question whether an account elsewhere shall be a way in.
 
-mod linked;
+use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use crate::pages::consent::{ConsentScope, scope_name};
-use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document};
+use crate::pages::consent::wording;
+use crate::pages::frame::{
+    Account, Chrome, PageForm, about, about_account, client_logo, document, document_with, problem_notice,
+};
 use crate::pages::texts::{Template, Texts};
+use crate::protocol::authorize::allowance::Allowance;
+use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::registration::timestamp;
+use crate::protocol::upstream::choices::provider_of;
+use crate::protocol::upstream::claims::known_as;
+use crate::protocol::upstream::link::readable;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::scope::Catalogue;
+use crate::protocol::words::session::{LOCAL, Session};
+use crate::registry::RegisteredClient;
+use crate::store::linked_identities::LinkedIdentity;
 
-pub use linked::{IdentityItem, ProviderItem};
-
+/// What there is to see, as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub struct AccountView<'a> {
-    pub chrome: Chrome<'a>,
-    pub action: &'a str,
-    pub form_token: &'a str,
-    pub sign_out: &'a str,
+pub struct Holdings<'a> {
+    pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
-    pub tenant: Option<&'a str>,
-    pub outcome: Option<Outcome<'a>>,
-    pub sessions: &'a [SessionItem<'a>],
-    pub applications: &'a [ApplicationItem<'a>],
-    pub identities: &'a [IdentityItem<'a>],
-    pub linkable: &'a [ProviderItem<'a>],
     pub has_password: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct SessionItem<'a> {
-    pub sid: &'a str,
-    pub since: Instant,
-    pub until: Instant,
-    /// Display name of the identity provider; none for the password.
-    pub provider: Option<&'a str>,
-    pub is_this: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ApplicationItem<'a> {
-    pub client_id: &'a str,
-    pub client: Client<'a>,
-    pub scopes: &'a [ConsentScope<'a>],
-    pub since: Instant,
+    /// The session of this browser.
+    pub present: &'a Session,
+    pub sessions: &'a [Session],
+    pub applications: &'a [(Arc<RegisteredClient>, Allowance)],
+    /// Each with what it is called in its form.
+    pub identities: &'a [(LinkedIdentity, String)],
+    /// Where they could link an account.
+    pub linkable: &'a [&'a IdentityProvider],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,42 +102,29 @@ impl AccountProblem {
 
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with `session`, `end_others`, `withdraw`
 /// with `client_id`, `unlink` with `identity`, `link` with `provider`, or `change_password` with `present_password`, `new_password`
-/// and `new_password_again`.
-pub fn page(view: &AccountView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    let problem = match view.outcome {
-        Some(Outcome::Problem(problem)) => Some(problem),
-        Some(
-            Outcome::SessionEnded
-            | Outcome::OtherSessionsEnded
-            | Outcome::AccessWithdrawn(_)
-            | Outcome::PasswordChanged
-            | Outcome::SignedInAnew
-            | Outcome::IdentityLinked(_)
-            | Outcome::IdentityLinkedAlready(_)
-            | Outcome::IdentityUnlinked(_),
-        )
-        | None => None,
+/// and `new_password_again`. `sign_out` is the address of the logout page.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    sign_out: &str,
+    holdings: &Holdings<'_>,
+    outcome: Option<Outcome<'_>>,
+) -> Markup {
+    let (texts, Holdings { catalogue, account, has_password, present, .. }) = (chrome.texts, *holdings);
+    let problem = if let Some(Outcome::Problem(problem)) = outcome { Some(problem) } else { None };
+    let tenant = present.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
+    let card = html! {
+        h1 { (texts.account_title) }
+        p .lead { (about_account(texts.signed_in_as, account)) }
+        @if let Some(tenant) = tenant { p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) } }
+        p { a href=(sign_out) { (texts.sign_out) } }
+        @if let Some(outcome) = outcome { (said(texts, outcome)) }
+        (sessions(texts, form, holdings))
+        (applications(chrome, form, holdings))
+        @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) { (identities(texts, form, holdings)) }
+        @if has_password { (password(texts, form, account.username, problem)) }
     };
-    let title = match problem {
-        Some(_) => texts.error_in_title.fill(texts.account_title),
-        None => texts.account_title.to_owned(),
-    };
-    document(
-        view.chrome,
-        &title,
-        html! {
-            h1 { (texts.account_title) }
-            p .lead { (about_account(texts.signed_in_as, view.account)) }
-            @if let Some(tenant) = view.tenant { p .tenant { (about(texts.with_account_of_tenant, tenant)) } }
-            p { a href=(view.sign_out) { (texts.sign_out) } }
-            @if let Some(outcome) = view.outcome { (said(texts, outcome)) }
-            (sessions(view))
-            (applications(view))
-            (linked::section(view))
-            @if view.has_password { (password(view, problem)) }
-        },
-    )
+    document_with(chrome, problem.is_some(), texts.account_title, card)
 }
 
 fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
@@ -160,33 +138,59 @@ fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::IdentityLinked(provider) => done(about(texts.identity_linked, provider)),
         Outcome::IdentityLinkedAlready(provider) => done(about(texts.identity_linked_already, provider)),
         Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
-        Outcome::Problem(problem) => html! {
-            div #problem .notice .problem role="alert" {
-                h2 { (texts.there_is_a_problem) }
+        Outcome::Problem(problem) => problem_notice(
+            texts,
+            &html! {
                 p {
                     @match problem.told(texts) {
                         (Some(field), sentence) => a href={ "#" (field) } { (sentence) },
                         (None, sentence) => (sentence),
                     }
                 }
-            }
-        },
+            },
+        ),
     }
 }
 
-fn sessions(view: &AccountView<'_>) -> Markup {
-    let texts = view.chrome.texts;
+fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let Holdings { catalogue, has_password, present, sessions, .. } = *holdings;
     html! {
         section aria-labelledby="sessions" {
             h2 #sessions { (texts.sessions_heading) }
-            p .hint {
-                @if view.has_password { (texts.sessions_hint) } @else { (texts.sessions_hint_without_password) }
-            }
+            p .hint { @if has_password { (texts.sessions_hint) } @else { (texts.sessions_hint_without_password) } }
             ul .items {
-                @for (index, session) in view.sessions.iter().enumerate() { li { (session_item(view, session, index)) } }
+                @for (index, session) in sessions.iter().enumerate() {
+                    @let id = format!("session-{index}");
+                    @let provider = session.identity_provider();
+                    @let registered = catalogue.identity_providers.get(provider);
+                    li {
+                        div id=(id) {
+                            p {
+                                (at(texts.signed_in_on, session.auth_time))
+                                @if session.sid == present.sid { " " span .badge { (texts.this_browser) } }
+                            }
+                            p .hint {
+                                @if provider == LOCAL {
+                                    (texts.signed_in_with_password)
+                                } @else {
+                                    (about(texts.signed_in_through, registered.map_or(provider, |one| &one.display_name)))
+                                }
+                            }
+                            p .hint { (at(texts.signed_in_until, session.expires_at)) }
+                        }
+                        @if session.sid != present.sid {
+                            (form.of(&html! {
+                                input type="hidden" name="session" value=(session.sid);
+                                button .link type="submit" name="decision" value="end_session" aria-describedby=(id) {
+                                    (texts.end_session)
+                                }
+                            }))
+                        }
+                    }
+                }
             }
-            @if view.sessions.iter().any(|session| !session.is_this) {
-                (form(view, html! {
+            @if sessions.iter().any(|session| session.sid != present.sid) {
+                (form.of(&html! {
                     button type="submit" name="decision" value="end_others" { (texts.end_other_sessions) }
                 }))
             }
@@ -194,44 +198,35 @@ fn sessions(view: &AccountView<'_>) -> Markup {
     }
 }
 
-fn session_item(view: &AccountView<'_>, session: &SessionItem<'_>, index: usize) -> Markup {
-    let texts = view.chrome.texts;
-    let id = format!("session-{index}");
-    html! {
-        div id=(id) {
-            p {
-                (at(texts.signed_in_on, session.since))
-                @if session.is_this { " " span .badge { (texts.this_browser) } }
-            }
-            p .hint {
-                @match session.provider {
-                    Some(provider) => (about(texts.signed_in_through, provider)),
-                    None => (texts.signed_in_with_password),
-                }
-            }
-            p .hint { (at(texts.signed_in_until, session.until)) }
-        }
-        @if !session.is_this {
-            (form(view, html! {
-                input type="hidden" name="session" value=(session.sid);
-                button .link type="submit" name="decision" value="end_session" aria-describedby=(id) { (texts.end_session) }
-            }))
-        }
-    }
-}
-
-fn applications(view: &AccountView<'_>) -> Markup {
-    let texts = view.chrome.texts;
+/// Scopes that are registered no more are nothing that an application could still use.
+fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let (texts, scopes) = (chrome.texts, &holdings.catalogue.scopes);
     html! {
         section aria-labelledby="applications" {
             h2 #applications { (texts.applications_heading) }
-            @if view.applications.is_empty() {
+            @if holdings.applications.is_empty() {
                 p .hint { (texts.no_applications) }
             } @else {
                 p .hint { (texts.withdraw_hint) }
                 ul .items {
-                    @for (index, application) in view.applications.iter().enumerate() {
-                        li { (application_item(view, application, index)) }
+                    @for (index, (client, allowance)) in holdings.applications.iter().enumerate() {
+                        @let id = format!("application-{index}");
+                        li {
+                            (client_logo(chrome, &client.client))
+                            p id=(id) { strong { bdi { (chrome.name_of(&client.client)) } } }
+                            ul .claims {
+                                @for scope in allowance.scope.iter().filter_map(|name| scopes.get(name)) {
+                                    li { bdi { (wording(texts, scope).0) } }
+                                }
+                            }
+                            p .hint { (at(texts.allowed_since, allowance.since)) }
+                            (form.of(&html! {
+                                input type="hidden" name="client_id" value=(client.client.client_id);
+                                button .link type="submit" name="decision" value="withdraw" aria-describedby=(id) {
+                                    (texts.withdraw)
+                                }
+                            }))
+                        }
                     }
                 }
             }
@@ -239,36 +234,75 @@ fn applications(view: &AccountView<'_>) -> Markup {
     }
 }
 
-fn application_item(view: &AccountView<'_>, application: &ApplicationItem<'_>, index: usize) -> Markup {
-    let texts = view.chrome.texts;
-    let id = format!("application-{index}");
+/// What the provider of an identity is called.
+pub fn provider_name<'a>(catalogue: &'a Catalogue, identity: &'a LinkedIdentity) -> &'a str {
+    let registered = provider_of(catalogue, &identity.issuer).map(|provider| provider.display_name.as_str());
+    registered.or(identity.provider.as_deref()).unwrap_or(&identity.issuer)
+}
+
+fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let Holdings { catalogue, identities, linkable, .. } = *holdings;
     html! {
-        (client_logo(&application.client))
-        p id=(id) { strong { bdi { (application.client.name) } } }
-        ul .claims {
-            @for scope in application.scopes { li { bdi { (scope_name(texts, scope)) } } }
+        section aria-labelledby="identities" {
+            h2 #identities { (texts.identities_heading) }
+            @if identities.is_empty() {
+                p .hint { (texts.no_identities) }
+            } @else {
+                ul .items {
+                    @for (index, (identity, form_name)) in identities.iter().enumerate() {
+                        @let id = format!("identity-{index}");
+                        li {
+                            div id=(id) {
+                                p { strong { bdi { (provider_name(catalogue, identity)) } } }
+                                @match known_as(&identity.claims) {
+                                    Some(name) => p { span .hint { (texts.known_there_as) } br; bdi { (name) } },
+                                    None => p {
+                                        span .hint { (texts.identifier_there) } br;
+                                        bdi { (readable(&identity.upstream_subject)) }
+                                    },
+                                }
+                                p .hint { (at(texts.linked_since, identity.linked_at)) }
+                            }
+                            (form.of(&html! {
+                                input type="hidden" name="identity" value=(form_name);
+                                button .link type="submit" name="decision" value="unlink" aria-describedby=(id) {
+                                    (texts.unlink)
+                                }
+                            }))
+                        }
+                    }
+                }
+            }
+            @if !linkable.is_empty() {
+                p .hint { (texts.link_hint) }
+                div .actions {
+                    @for provider in linkable {
+                        (form.of(&html! {
+                            input type="hidden" name="provider" value=(provider.name);
+                            button type="submit" name="decision" value="link" {
+                                (about(texts.link_account_at, &provider.display_name))
+                            }
+                        }))
+                    }
+                }
+            }
         }
-        p .hint { (at(texts.allowed_since, application.since)) }
-        (form(view, html! {
-            input type="hidden" name="client_id" value=(application.client_id);
-            button .link type="submit" name="decision" value="withdraw" aria-describedby=(id) { (texts.withdraw) }
-        }))
     }
 }
 
-fn password(view: &AccountView<'_>, problem: Option<AccountProblem>) -> Markup {
-    let texts = view.chrome.texts;
+fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {
     let wrong = problem.and_then(|problem| problem.told(texts).0);
+    let present = password_field("present_password", "current-password", texts.present_password, wrong, None);
+    let new = password_field("new_password", "new-password", texts.new_password, wrong, Some(texts.new_password_hint));
+    let again = password_field("new_password_again", "new-password", texts.new_password_again, wrong, None);
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }
             p .hint { (texts.change_password_hint) }
-            (form(view, html! {
+            (form.of(&html! {
                 // For password managers: whose password it is.
-                input type="hidden" name="username" value=(view.account.username) autocomplete="username";
-                (password_field(texts.present_password, "present-password", ("present_password", "current-password"), wrong, None))
-                (password_field(texts.new_password, "new-password", ("new_password", "new-password"), wrong, Some(texts.new_password_hint)))
-                (password_field(texts.new_password_again, "new-password-again", ("new_password_again", "new-password"), wrong, None))
+                input type="hidden" name="username" value=(username) autocomplete="username";
+                (present) (new) (again)
                 div .actions {
                     button .primary type="submit" name="decision" value="change_password" { (texts.change_password) }
                 }
@@ -277,36 +311,19 @@ fn password(view: &AccountView<'_>, problem: Option<AccountProblem>) -> Markup {
     }
 }
 
-fn password_field(
-    label: &str,
-    id: &str,
-    (name, autocomplete): (&str, &str),
-    wrong: Option<&str>,
-    hint: Option<&str>,
-) -> Markup {
+fn password_field(name: &str, autocomplete: &str, label: &str, wrong: Option<&str>, hint: Option<&str>) -> Markup {
+    let id = name.replace('_', "-");
+    let is_wrong = wrong == Some(&id);
     let hint_id = format!("{id}-hint");
-    let is_wrong = wrong == Some(id);
-    let described_by = match (is_wrong, hint) {
-        (true, Some(_)) => Some(format!("problem {hint_id}")),
-        (true, None) => Some(String::from("problem")),
-        (false, Some(_)) => Some(hint_id.clone()),
-        (false, None) => None,
-    };
+    let described_by = [is_wrong.then_some("problem"), hint.and(Some(&hint_id))];
+    let described_by = described_by.into_iter().flatten().collect::<Vec<_>>().join(" ");
     html! {
         div .field {
             label for=(id) { (label) }
             input id=(id) type="password" name=(name) required autocomplete=(autocomplete)
-                aria-invalid=[is_wrong.then_some("true")] aria-describedby=[described_by];
+                aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
             @if let Some(hint) = hint { p .hint id=(hint_id) { (hint) } }
-        }
-    }
-}
-
-fn form(view: &AccountView<'_>, content: Markup) -> Markup {
-    html! {
-        form method="post" action=(view.action) {
-            input type="hidden" name="form_token" value=(view.form_token);
-            (content)
         }
     }
 }
@@ -317,4 +334,44 @@ fn at(template: Template, instant: Instant) -> Markup {
     let whole = timestamp::format(instant);
     let shown = whole.get(..16).unwrap_or(&whole).replace('T', " ");
     html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
+}
+
+/// Asks whether an account elsewhere shall be a way into one's own. The form posts `form_token`, `offer` (the account
+/// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form goes.
+pub fn link_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    account: Account<'_>,
+    provider: &IdentityProvider,
+    (subject, label): (&str, Option<&str>),
+    offer: &str,
+) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.link_title,
+        html! {
+            h1 { (texts.link_title) }
+            p .lead { (about(texts.your_account_at, &provider.display_name)) }
+            div .details {
+                dl {
+                    @if let Some(label) = label {
+                        dt { (texts.known_there_as) }
+                        dd { bdi { (label) } }
+                    }
+                    dt { (texts.identifier_there) }
+                    dd { bdi { (readable(subject)) } }
+                }
+            }
+            p { (about_account(texts.link_to_account, account)) }
+            p .hint { (texts.link_warning) }
+            (form.of(&html! {
+                input type="hidden" name="offer" value=(offer);
+                div .actions {
+                    button .primary type="submit" name="decision" value="confirm_link" { (texts.link) }
+                    a .button href=(form.action) { (texts.cancel) }
+                }
+            }))
+        },
+    )
 }

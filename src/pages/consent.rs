@@ -1,121 +1,114 @@
-//! The consent page: who asks, for whom, for what. A device's is one, too, with the code that the device must show.
+//! The consent page: who asks, for whom, for what. A device's is one, too, with the code that the device must show; and the
+//! pages before and after that: its code, and what became of it.
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_links, client_logo, document};
+use crate::pages::frame::{
+    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document, document_with,
+    problem_notice, session_changed,
+};
 use crate::pages::texts::Texts;
-
-#[derive(Clone, Copy, Debug)]
-pub struct ConsentView<'a> {
-    pub chrome: Chrome<'a>,
-    /// Where the forms go: path and query of ours, with the sealed request.
-    pub action: &'a str,
-    pub form_token: &'a str,
-    pub client: Client<'a>,
-    pub account: Account<'a>,
-    /// What the device shows, where it is one's.
-    pub user_code: Option<&'a str>,
-    pub scopes: &'a [ConsentScope<'a>],
-    pub claims: &'a [&'a str],
-    pub may_remember: bool,
-    /// The session changed since the page was drawn: it is drawn again and says so.
-    pub drawn_again: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ConsentScope<'a> {
-    /// The wire name: the value of the checkbox.
-    pub name: &'a str,
-    /// Registered display name. Empty: the language's own words for a standard scope, else the wire name.
-    pub display_name: &'a str,
-    /// Registered description; empty likewise.
-    pub description: &'a str,
-    /// Cannot be left out. Its checkbox is disabled, so browsers do not send it: the server adds it.
-    pub required: bool,
-    pub emphasize: bool,
-}
+use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::protocol::authorize::interaction::is_required;
+use crate::protocol::token::claims::built_in_scopes;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::scope::{Catalogue, RegisteredScope};
 
 /// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the required ones), `remember=true`
 /// and `decision` as `allow` or `deny`; the small one `form_token` and `decision=another`.
-pub fn page(view: &ConsentView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    let (title, heading) = match view.user_code {
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    (request, catalogue): (&AuthorizeRequest, &Catalogue),
+    client: &Client,
+    account: Account<'_>,
+    may_remember: bool,
+    drawn_again: bool,
+) -> Markup {
+    let (texts, name) = (chrome.texts, chrome.name_of(client));
+    let user_code = match &request.ending {
+        Ending::Device(user_code) => Some(user_code.to_string()),
+        Ending::Client(_) | Ending::Account { .. } => None,
+    };
+    let (title, heading) = match user_code {
         Some(_) => (texts.device_title, texts.device_asks_for_access),
         None => (texts.consent_title, texts.client_asks_for_access),
     };
-    let title = if view.drawn_again { texts.error_in_title.fill(title) } else { title.to_owned() };
-    document(
-        view.chrome,
-        &title,
-        html! {
-            (client_logo(&view.client))
-            h1 { (about(heading, view.client.name)) }
-            (account(texts, view.account, view.action, view.form_token))
-            @if view.drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
-            @if let Some(user_code) = view.user_code {
-                div .notice .warning {
-                    h2 { (texts.device_warning_title) }
-                    p { (about(texts.device_must_show, user_code)) }
-                    p { (texts.device_warning) }
-                }
-            }
-            form method="post" action=(view.action) {
-                input type="hidden" name="form_token" value=(view.form_token);
-                (scope_choices(texts, view.scopes))
-                (claims(texts, view.claims))
-                p .hint { (about(texts.consent_hint, view.client.name)) }
-                @if view.may_remember { (remember(texts)) }
-                div .actions {
-                    button .primary type="submit" name="decision" value="allow" { (texts.allow) }
-                    button type="submit" name="decision" value="deny" { (texts.deny) }
-                }
-            }
-            (client_links(texts, &view.client))
-        },
-    )
-}
-
-/// Who is signed in, with the way to another account. A form of its own: Enter in the main one must not press its button.
-fn account(texts: &Texts, account: Account<'_>, action: &str, form_token: &str) -> Markup {
-    html! {
-        form .account method="post" action=(action) {
-            input type="hidden" name="form_token" value=(form_token);
+    let scopes = request.scope.iter().filter_map(|name| catalogue.scopes.get(name)).enumerate();
+    let claims = request.claims.names();
+    let card = html! {
+        @if user_code.is_none() { (client_logo(chrome, client)) }
+        h1 { (about(heading, name)) }
+        // A form of its own: Enter in the main one must not press its button.
+        form .account method="post" action=(form.action) {
+            (form.token())
             p { (about_account(texts.signed_in_as, account)) }
             button .link type="submit" name="decision" value="another" { (texts.not_you) }
         }
-    }
-}
-
-fn scope_choices(texts: &Texts, scopes: &[ConsentScope<'_>]) -> Markup {
-    html! {
-        fieldset {
-            legend { (texts.scopes_legend) }
-            ul .scopes {
-                @for (index, scope) in scopes.iter().enumerate() { li { (scope_choice(texts, scope, index)) } }
+        (session_changed(texts, drawn_again))
+        @if let Some(user_code) = &user_code {
+            div .notice .warning {
+                h2 { (texts.device_warning_title) }
+                p { (about(texts.device_must_show, user_code)) }
+                p { (texts.device_warning) }
             }
         }
-    }
+        (form.of(&html! {
+            fieldset {
+                legend { (texts.scopes_legend) }
+                ul .scopes {
+                    @for (index, scope) in scopes {
+                        li { (scope_choice(texts, scope, is_required(&scope.name, catalogue), index)) }
+                    }
+                }
+            }
+            @if !claims.is_empty() {
+                h2 { (texts.claims_heading) }
+                ul .claims {
+                    @for claim in &claims { li { bdi { (texts.standard_claim(claim).unwrap_or(claim)) } } }
+                }
+            }
+            p .hint { (about(texts.consent_hint, name)) }
+            @if may_remember {
+                div .choice .remember {
+                    input #remember type="checkbox" name="remember" value="true" checked
+                        aria-describedby="remember-hint";
+                    div {
+                        label for="remember" { (texts.remember) }
+                        p #remember-hint .hint { (texts.remember_hint) }
+                    }
+                }
+            }
+            div .actions {
+                button .primary type="submit" name="decision" value="allow" { (texts.allow) }
+                button type="submit" name="decision" value="deny" { (texts.deny) }
+            }
+        }))
+        (client_links(chrome, client))
+    };
+    document_with(chrome, drawn_again, title, card)
 }
 
-fn scope_choice(texts: &Texts, scope: &ConsentScope<'_>, index: usize) -> Markup {
+/// One that is required cannot be left out. Its checkbox is disabled, so browsers do not send it: the server adds it.
+fn scope_choice(texts: &Texts, scope: &RegisteredScope, required: bool, index: usize) -> Markup {
     let id = format!("scope-{index}");
     let hint = format!("scope-{index}-hint");
     let (name, description) = wording(texts, scope);
-    let explained = scope.required || !description.is_empty();
+    let explained = required || !description.is_empty();
     html! {
         div .choice .emphasized[scope.emphasize] {
-            input id=(id) type="checkbox" name="scope" value=(scope.name) checked disabled[scope.required]
+            input id=(id) type="checkbox" name="scope" value=(scope.name) checked disabled[required]
                 aria-describedby=[explained.then_some(&hint)];
             div {
                 label for=(id) {
                     bdi { (name) }
                     @if scope.emphasize { " " span .badge .warning { (texts.scope_emphasized) } }
-                    @if scope.required { " " span .badge { (texts.scope_required) } }
+                    @if required { " " span .badge { (texts.scope_required) } }
                 }
                 @if explained {
                     p .hint id=(hint) {
                         bdi { (description) }
-                        @if scope.required { " " (texts.scope_required_hint) }
+                        @if required { " " (texts.scope_required_hint) }
                     }
                 }
             }
@@ -123,37 +116,73 @@ fn scope_choice(texts: &Texts, scope: &ConsentScope<'_>, index: usize) -> Markup
     }
 }
 
-pub(crate) fn scope_name<'a>(texts: &'a Texts, scope: &ConsentScope<'a>) -> &'a str {
-    wording(texts, scope).0
-}
-
-/// Name and description to show: the registered ones, else the language's own.
-fn wording<'a>(texts: &'a Texts, scope: &ConsentScope<'a>) -> (&'a str, &'a str) {
-    let (own_name, own_description) =
-        texts.standard_scope(scope.name).map_or((scope.name, ""), |text| (text.name, text.description));
-    let first = |registered: &'a str, own: &'a str| if registered.is_empty() { own } else { registered };
-    (first(scope.display_name, own_name), first(scope.description, own_description))
-}
-
-fn claims(texts: &Texts, claims: &[&str]) -> Markup {
-    html! {
-        @if !claims.is_empty() {
-            h2 { (texts.claims_heading) }
-            ul .claims {
-                @for claim in claims { li { bdi { (texts.standard_claim(claim).unwrap_or(claim)) } } }
-            }
-        }
+/// Name and description to show: the registered ones; the language's own words where there are none, and for the built-in
+/// scopes.
+pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a str, &'a str) {
+    let own = texts.standard_scope(&scope.name).map_or((scope.name.as_str(), ""), |text| (text.name, text.description));
+    if built_in_scopes().contains(scope) {
+        return own;
     }
+    let (name, description) = (texts.language.of(&scope.display_name), texts.language.of(&scope.description));
+    (if name.is_empty() { own.0 } else { name }, if description.is_empty() { own.1 } else { description })
 }
 
-fn remember(texts: &Texts) -> Markup {
-    html! {
-        div .choice .remember {
-            input #remember type="checkbox" name="remember" value="true" checked aria-describedby="remember-hint";
-            div {
-                label for="remember" { (texts.remember) }
-                p #remember-hint .hint { (texts.remember_hint) }
-            }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserCodeProblem {
+    Missing,
+    /// No device waits under it: never, not any more, or not yet.
+    Wrong,
+    /// Too many wrong ones; whole minutes to wait, rounded up.
+    TooMany {
+        minutes: u32,
+    },
+    /// The form was of another browser, or too old.
+    PageExpired,
+}
+
+/// Asks for the code. The form posts `form_token` and `user_code`; one that came with the address must be held against the
+/// device.
+pub fn user_code_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    user_code: &str,
+    problem: Option<UserCodeProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let to_be_compared = !user_code.is_empty() && problem.is_none();
+    let code_wrong = matches!(problem, Some(UserCodeProblem::Missing | UserCodeProblem::Wrong));
+    let sentence = |problem| match problem {
+        UserCodeProblem::Missing => html! { p { a href="#user-code" { (texts.device_code_missing) } } },
+        UserCodeProblem::Wrong => html! { p { a href="#user-code" { (texts.device_code_wrong) } } },
+        UserCodeProblem::TooMany { minutes } => {
+            html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
         }
-    }
+        UserCodeProblem::PageExpired => html! { p { (texts.device_page_expired) } },
+    };
+    let card = html! {
+        h1 { (texts.device_title) }
+        p .lead { @if to_be_compared { (texts.device_compare) } @else { (texts.device_hint) } }
+        @if let Some(problem) = problem { (problem_notice(texts, &sentence(problem))) }
+        (form.of(&html! {
+            div .field {
+                label for="user-code" { (texts.device_code) }
+                input #user-code .user-code type="text" name="user_code" value=(user_code) required
+                    autocomplete="off" autocapitalize="characters" autocorrect="off" spellcheck="false" dir="ltr"
+                    aria-invalid=[code_wrong.then_some("true")] aria-describedby=[code_wrong.then_some("problem")]
+                    autofocus[user_code.is_empty()];
+            }
+            div .actions { button .primary type="submit" { (texts.device_continue) } }
+        }))
+    };
+    document_with(chrome, problem.is_some(), texts.device_title, card)
+}
+
+/// What became of a device.
+pub fn decided_page(chrome: Chrome<'_>, client: &Client, allowed: bool) -> Markup {
+    let texts = chrome.texts;
+    let (title, hint) = match allowed {
+        true => (texts.device_connected_title, texts.device_connected_hint),
+        false => (texts.device_denied_title, texts.device_denied_hint),
+    };
+    document(chrome, title, html! { h1 { (title) } p .lead { (about(hint, chrome.name_of(client))) } })
 }

@@ -2,20 +2,8 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, document, given};
+use crate::pages::frame::{Chrome, document};
 use crate::pages::texts::Texts;
-
-#[derive(Clone, Copy, Debug)]
-pub struct ErrorView<'a> {
-    pub chrome: Chrome<'a>,
-    pub problem: Problem,
-    /// The reason's stable code, as `GP1207`.
-    pub reason_code: Option<&'a str>,
-    /// The reason's fixed public description, in English, for the application's developers.
-    pub reason_text: Option<&'a str>,
-    pub home: Option<&'a str>,
-    pub sign_in: Option<&'a str>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -78,43 +66,40 @@ impl Problem {
     }
 }
 
-pub fn page(view: &ErrorView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    let (heading, advice) = view.problem.told(texts);
+/// `code` is the reason's stable one, as `GP1207`; `description` its fixed public sentence, in English, for the
+/// application's developers. `sign_in` and `home` are ways on.
+pub fn page(
+    chrome: Chrome<'_>,
+    problem: Problem,
+    (code, description): (Option<&str>, &str),
+    sign_in: Option<&str>,
+    home: Option<&str>,
+) -> Markup {
+    let texts = chrome.texts;
+    let (heading, advice) = problem.told(texts);
     document(
-        view.chrome,
+        chrome,
         &texts.error_in_title.fill(heading),
         html! {
             h1 { (heading) }
             p { (advice) }
-            @if let Some(sign_in) = given(view.sign_in) {
+            @if let Some(sign_in) = sign_in {
                 div .actions { a .button href=(sign_in) { (texts.to_sign_in_page) } }
             }
-            @if let Some(home) = given(view.home) {
-                div .actions { a .button href=(home) { (texts.to_start_page) } }
+            @if let Some(home) = home { div .actions { a .button href=(home) { (texts.to_start_page) } } }
+            div .details {
+                p { (texts.support_hint) }
+                dl {
+                    dt { (texts.reference) }
+                    dd { code { (chrome.request_id) } }
+                    @if let Some(code) = code {
+                        dt { (texts.reason_code) }
+                        dd { code { (code) } }
+                    }
+                    dt { (texts.for_developers) }
+                    dd lang="en" { (description) }
+                }
             }
-            (details(view))
         },
     )
-}
-
-fn details(view: &ErrorView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    html! {
-        div .details {
-            p { (texts.support_hint) }
-            dl {
-                dt { (texts.reference) }
-                dd { code { (view.chrome.request_id) } }
-                @if let Some(code) = given(view.reason_code) {
-                    dt { (texts.reason_code) }
-                    dd { code { (code) } }
-                }
-                @if let Some(text) = given(view.reason_text) {
-                    dt { (texts.for_developers) }
-                    dd lang="en" { (text) }
-                }
-            }
-        }
-    }
 }

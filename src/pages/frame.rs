@@ -1,31 +1,49 @@
-//! What all pages share: the document around the card, and how names and links from outside are shown.
+//! What all pages share: the document around the card, its form, and how names and links from outside are shown; and the
+//! two pages that are nothing more, the start page and the one that carries a response back.
 
 use maud::{DOCTYPE, Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::pages::brand::{Brand, brand_css};
+use crate::config::Brand;
 use crate::pages::texts::{Template, Texts};
+use crate::protocol::words::client::Client;
+
+/// The name under `/static/` of the operator's logo.
+pub const BRAND_LOGO: &str = "brand-logo";
 
 #[derive(Clone, Copy, Debug)]
 pub struct Chrome<'a> {
-    pub brand: &'a Brand<'a>,
+    pub brand: &'a Brand,
     pub texts: &'a Texts,
     /// Path of the base URL without a trailing slash: empty, or as `/auth`.
     pub base_path: &'a str,
-    /// Differs whenever a file under `static/` or the brand differs: lets browsers keep them for long.
+    /// Differs whenever a file under `static/` differs: lets browsers keep them for long.
     pub assets_version: &'a str,
     pub request_id: &'a str,
 }
 
-/// An application as the pages name it. Empty texts are treated as absent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Client<'a> {
-    /// Its registered name, else its `client_id`.
-    pub name: &'a str,
-    pub logo: Option<&'a str>,
-    /// `client_uri`: its home page.
-    pub home: Option<&'a str>,
-    pub policy: Option<&'a str>,
-    pub terms: Option<&'a str>,
+impl<'a> Chrome<'a> {
+    /// What an application is called in the page's language.
+    pub(crate) fn name_of(&self, client: &'a Client) -> &'a str {
+        self.texts.language.of(&client.client_name)
+    }
+}
+
+/// A form of ours: where it goes, and the token that ties it to this browser.
+#[derive(Clone, Copy, Debug)]
+pub struct PageForm<'a> {
+    pub action: &'a str,
+    pub token: &'a str,
+}
+
+impl PageForm<'_> {
+    pub(crate) fn of(&self, fields: &Markup) -> Markup {
+        html! { form method="post" action=(self.action) { (self.token()) (fields) } }
+    }
+
+    pub(crate) fn token(&self) -> Markup {
+        html! { input type="hidden" name="form_token" value=(self.token); }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,20 +55,39 @@ pub struct Account<'a> {
 
 /// A whole page: head, brand, `card` as the main landmark, footer.
 pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup {
+    let Chrome { brand, texts, .. } = chrome;
+    let links = [(&brand.privacy_url, texts.privacy_policy), (&brand.terms_url, texts.terms_of_service)];
     html! {
         (DOCTYPE)
-        html lang=(chrome.texts.language.tag()) {
+        html lang=(texts.language.tag()) {
             head { (head(chrome, title)) }
             body {
-                header .masthead { (masthead(chrome.brand)) }
+                header .masthead {
+                    @if brand.logo.is_some() {
+                        img .brand-logo src={ (chrome.base_path) "/static/" (BRAND_LOGO) } alt=(brand.name);
+                    } @else {
+                        p .brand-name { bdi { (brand.name) } }
+                    }
+                }
                 main .card { (card) }
-                @if let Some(footer) = footer(chrome) { (footer) }
+                @if let Some(list) = link_list(texts, links) {
+                    footer { nav aria-label=(texts.about_this_service) { (list) } }
+                }
             }
         }
     }
 }
 
-pub(crate) fn head(chrome: Chrome<'_>, title: &str) -> Markup {
+/// The same for a page that tells of an error, in its title, too.
+pub(crate) fn document_with(chrome: Chrome<'_>, is_error: bool, title: &str, card: Markup) -> Markup {
+    if is_error {
+        document(chrome, &chrome.texts.error_in_title.fill(title), card)
+    } else {
+        document(chrome, title, card)
+    }
+}
+
+fn head(chrome: Chrome<'_>, title: &str) -> Markup {
     html! {
         meta charset="utf-8";
         meta name="viewport" content="width=device-width, initial-scale=1";
@@ -59,46 +96,64 @@ pub(crate) fn head(chrome: Chrome<'_>, title: &str) -> Markup {
         title { (title) " – " (chrome.brand.name) }
         link rel="icon" type="image/svg+xml" href=(asset(chrome, "icon.svg"));
         link rel="stylesheet" href=(asset(chrome, "app.css"));
-        @if brand_css(chrome.brand).is_some() {
-            link rel="stylesheet" href=(asset(chrome, "brand.css"));
-        }
+        @if chrome.brand.color.is_some() { link rel="stylesheet" href=(asset(chrome, "brand.css")); }
     }
 }
 
-pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
+fn asset(chrome: Chrome<'_>, file: &str) -> String {
     format!("{}/static/{file}?v={}", chrome.base_path, chrome.assets_version)
 }
 
-fn masthead(brand: &Brand<'_>) -> Markup {
+/// The page at the base URL: says what this is, and leads to one's own account, the only thing to do here.
+pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.home_title,
+        html! {
+            h1 { (texts.home_title) }
+            p .lead { (about(texts.home_hint, &chrome.brand.name)) }
+            p { (texts.home_advice) }
+            p { a href=(account) { (texts.account_title) } }
+        },
+    )
+}
+
+/// Carries an authorization response back (OAuth 2.0 Form Post Response Mode §2): one form and nothing else. An external
+/// script submits it, a button does so in browsers without scripts. `action` is the matched redirect URI, byte for byte.
+pub fn form_post_page(chrome: Chrome<'_>, action: &str, fields: &[(&str, String)]) -> Markup {
+    let texts = chrome.texts;
     html! {
-        @match given(brand.logo) {
-            Some(logo) => img .brand-logo src=(logo) alt=(brand.name);,
-            None => p .brand-name { bdi { (brand.name) } },
+        (DOCTYPE)
+        html lang=(texts.language.tag()) {
+            head { (head(chrome, texts.form_post_title)) }
+            body {
+                main .card .passing {
+                    h1 { (texts.form_post_title) }
+                    p { (texts.form_post_hint) }
+                    form method="post" action=(action) {
+                        @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                        div .actions { button .primary type="submit" { (texts.form_post_continue) } }
+                    }
+                }
+                script src=(asset(chrome, "form-post.js")) {}
+            }
         }
     }
 }
 
-fn footer(chrome: Chrome<'_>) -> Option<Markup> {
-    let links = [
-        (chrome.brand.privacy_url, chrome.texts.privacy_policy),
-        (chrome.brand.terms_url, chrome.texts.terms_of_service),
-    ];
-    let list = link_list(chrome.texts, &links)?;
-    Some(html! { footer { nav aria-label=(chrome.texts.about_this_service) { (list) } } })
-}
-
 /// Links that leave the page, each in a tab of its own so that a half-filled form is not lost. `None` without any.
-fn link_list(texts: &Texts, links: &[(Option<&str>, &str)]) -> Option<Markup> {
-    let links: Vec<(&str, &str)> = links.iter().filter_map(|(url, words)| Some((web_link(*url)?, *words))).collect();
-    if links.is_empty() {
-        return None;
-    }
-    Some(html! {
-        ul .links {
-            @for (url, words) in links {
-                li {
-                    a href=(url) target="_blank" rel="noopener noreferrer" {
-                        (words) span .visually-hidden { " " (texts.opens_in_new_tab) }
+fn link_list<const N: usize>(texts: &Texts, links: [(&Option<String>, &str); N]) -> Option<Markup> {
+    let links: Vec<_> =
+        links.into_iter().filter_map(|(url, words)| Some((web_link(url.as_deref()?)?, words))).collect();
+    (!links.is_empty()).then(|| {
+        html! {
+            ul .links {
+                @for (url, words) in links {
+                    li {
+                        a href=(url) target="_blank" rel="noopener noreferrer" {
+                            (words) span .visually-hidden { " " (texts.opens_in_new_tab) }
+                        }
                     }
                 }
             }
@@ -106,22 +161,28 @@ fn link_list(texts: &Texts, links: &[(Option<&str>, &str)]) -> Option<Markup> {
     })
 }
 
-/// The application's logo; its name always stands beside it in words.
-pub(crate) fn client_logo(client: &Client<'_>) -> Markup {
+/// The application's logo, which comes from us: browsers of people who sign in tell nobody else. Its name always stands
+/// beside it in words.
+pub(crate) fn client_logo(chrome: Chrome<'_>, client: &Client) -> Markup {
+    let name = utf8_percent_encode(client.client_id.as_str(), NON_ALPHANUMERIC);
     html! {
-        @if let Some(logo) = given(client.logo) {
-            img .client-logo src=(logo) alt="";
+        @if client.links.logo_uri.is_some() {
+            img .client-logo src={ (chrome.base_path) "/clients/" (name) "/logo" } alt="";
         }
     }
 }
 
-pub(crate) fn client_links(texts: &Texts, client: &Client<'_>) -> Markup {
-    let links =
-        [(client.home, texts.website), (client.policy, texts.privacy_policy), (client.terms, texts.terms_of_service)];
+pub(crate) fn client_links(chrome: Chrome<'_>, client: &Client) -> Markup {
+    let (texts, links) = (chrome.texts, &client.links);
+    let links = [
+        (&links.client_uri, texts.website),
+        (&links.policy_uri, texts.privacy_policy),
+        (&links.tos_uri, texts.terms_of_service),
+    ];
     html! {
-        @if let Some(list) = link_list(texts, &links) {
+        @if let Some(list) = link_list(texts, links) {
             nav .client-links aria-labelledby="about-client" {
-                p #about-client .hint { (about(texts.about_client, client.name)) }
+                p #about-client .hint { (about(texts.about_client, chrome.name_of(client))) }
                 (list)
             }
         }
@@ -147,16 +208,20 @@ pub(crate) fn about_account(template: Template, account: Account<'_>) -> Markup 
     }
 }
 
-pub(crate) fn given(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !text.is_empty())
+/// That the session changed since the page was drawn: it is drawn again and says so.
+pub(crate) fn session_changed(texts: &Texts, drawn_again: bool) -> Markup {
+    html! { @if drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } } }
+}
+
+/// What is wrong with what was sent.
+pub(crate) fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
+    html! { div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) } }
 }
 
 /// The address, if following it stays on the web: whatever was registered, `javascript:` and its like never become a link.
-pub(crate) fn web_link(url: Option<&str>) -> Option<&str> {
-    url.filter(|url| {
-        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
-    })
+pub(crate) fn web_link(url: &str) -> Option<&str> {
+    let (scheme, _) = url.split_once("://")?;
+    (scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")).then_some(url)
 }
 
 #[cfg(test)]
@@ -165,12 +230,11 @@ mod tests {
 
     #[test]
     fn only_web_addresses_become_links() {
-        assert_eq!(web_link(Some("HTTPS://shop.example/a")), Some("HTTPS://shop.example/a"));
-        assert_eq!(web_link(Some("http://localhost:8081/")), Some("http://localhost:8081/"));
+        assert_eq!(web_link("HTTPS://shop.example/a"), Some("HTTPS://shop.example/a"));
+        assert_eq!(web_link("http://localhost:8081/"), Some("http://localhost:8081/"));
         let odd = "|javascript:alert(1)//://|javascript://x| https://x|//shop.example|data:text/html,x|https:x";
         for refused in odd.split('|') {
-            assert_eq!(web_link(Some(refused)), None, "{refused:?}");
+            assert_eq!(web_link(refused), None, "{refused:?}");
         }
-        assert_eq!(web_link(None), None);
     }
 }

@@ -1,99 +1,100 @@
-//! Signing out: the question, and that it is done.
+//! Signing out: the question, and that it is done; and the page that tells clients' scripts of it.
 
-use maud::{Markup, html};
+use std::sync::Arc;
 
-use crate::pages::frame::{Account, Chrome, Client, about, about_account, client_logo, document};
+use maud::{DOCTYPE, Markup, html};
 
-#[derive(Clone, Copy, Debug)]
-pub struct LogoutView<'a> {
-    pub chrome: Chrome<'a>,
-    pub action: &'a str,
-    pub form_token: &'a str,
-    pub account: Account<'a>,
-    pub client: Option<Client<'a>>,
-    /// The session changed since the page was drawn: it is drawn again and says so.
-    pub drawn_again: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct SignedOutView<'a> {
-    pub chrome: Chrome<'a>,
-    pub back: Option<BackLink<'a>>,
-    /// The application named an address to go back to, which nobody registered.
-    pub unknown_way_back: bool,
-    pub frames: &'a [ClientFrame<'a>],
-    /// The identity provider that they go on to first, by itself, to be signed out there as well.
-    pub provider: Option<BackLink<'a>>,
-    /// Whether the page goes on to `back` by itself.
-    pub goes_on: bool,
-}
-
-/// A page of an application, loaded unseen (OpenID Connect Front-Channel Logout §2).
-#[derive(Clone, Copy, Debug)]
-pub struct ClientFrame<'a> {
-    pub client_name: &'a str,
-    pub address: &'a str,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct BackLink<'a> {
-    pub name: &'a str,
-    /// Where the link leads: an address that the application registered and the request matched, or the provider's own.
-    pub uri: &'a str,
-}
+use crate::pages::frame::{Account, Chrome, PageForm, about, about_account, document, document_with, session_changed};
+use crate::protocol::words::client::Client;
+use crate::registry::RegisteredClient;
 
 /// Asks whether to sign out. The form posts `form_token` and `decision` as `sign_out` or `stay`.
-pub fn page(view: &LogoutView<'_>) -> Markup {
-    let texts = view.chrome.texts;
-    let title = match view.drawn_again {
-        true => texts.error_in_title.fill(texts.sign_out_title),
-        false => texts.sign_out_title.to_owned(),
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    account: Account<'_>,
+    client: Option<&Client>,
+    drawn_again: bool,
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.sign_out_title) }
+        @if let Some(client) = client {
+            p .lead { (about(texts.client_asks_to_sign_out, chrome.name_of(client))) }
+        }
+        (session_changed(texts, drawn_again))
+        p { (about_account(texts.signed_in_as, account)) }
+        p .hint { (texts.sign_out_hint) }
+        (form.of(&html! {
+            div .actions {
+                button .primary type="submit" name="decision" value="sign_out" { (texts.sign_out) }
+                button type="submit" name="decision" value="stay" { (texts.stay_signed_in) }
+            }
+        }))
     };
-    document(
-        view.chrome,
-        &title,
-        html! {
-            @if let Some(client) = view.client { (client_logo(&client)) }
-            h1 { (texts.sign_out_title) }
-            @if let Some(client) = view.client {
-                p .lead { (about(texts.client_asks_to_sign_out, client.name)) }
-            }
-            @if view.drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
-            p { (about_account(texts.signed_in_as, view.account)) }
-            p .hint { (texts.sign_out_hint) }
-            form method="post" action=(view.action) {
-                input type="hidden" name="form_token" value=(view.form_token);
-                div .actions {
-                    button .primary type="submit" name="decision" value="sign_out" { (texts.sign_out) }
-                    button type="submit" name="decision" value="stay" { (texts.stay_signed_in) }
-                }
-            }
-        },
-    )
+    document_with(chrome, drawn_again, texts.sign_out_title, card)
 }
 
-pub fn signed_out_page(view: &SignedOutView<'_>) -> Markup {
-    let texts = view.chrome.texts;
+/// How a sign-out ends for the browser.
+#[derive(Debug, Default)]
+pub struct SignedOut {
+    /// What the page loads unseen: the clients' pages that end their part of the session, and where (OpenID Connect
+    /// Front-Channel Logout §2).
+    pub frames: Vec<(Arc<RegisteredClient>, String)>,
+    /// The identity provider that they go on to before they go back to the client, to be signed out there as well: what it is
+    /// called, and where.
+    pub upstream: Option<(String, String)>,
+    /// Without waiting for the person, where there is somewhere to go.
+    pub at_once: bool,
+}
+
+/// Says that it is done. `back` leads to an address that the client registered and the request matched;
+/// `unknown_way_back` is whether it named one that nobody registered.
+pub fn signed_out_page(
+    chrome: Chrome<'_>,
+    ended: &SignedOut,
+    back: Option<(&Client, &str)>,
+    unknown_way_back: bool,
+) -> Markup {
+    let texts = chrome.texts;
+    let SignedOut { frames, upstream, at_once } = ended;
     document(
-        view.chrome,
+        chrome,
         texts.signed_out_title,
         html! {
             h1 { (texts.signed_out_title) }
-            @if !view.frames.is_empty() { p { (texts.applications_sign_out) } }
-            @if view.unknown_way_back { p { (texts.unknown_way_back) } }
+            @if !frames.is_empty() { p { (texts.applications_sign_out) } }
+            @if unknown_way_back { p { (texts.unknown_way_back) } }
             p { (texts.signed_out_hint) }
-            @for frame in view.frames {
-                iframe src=(frame.address) title=(texts.signing_out_of.fill(frame.client_name)) hidden {}
+            @for (client, address) in frames {
+                iframe src=(address) title=(texts.signing_out_of.fill(chrome.name_of(&client.client))) hidden {}
             }
-            @if let Some(provider) = view.provider {
-                p { (about(texts.going_on_to_provider, provider.name)) }
+            @if let Some((provider, address)) = upstream {
+                p { (about(texts.going_on_to_provider, provider)) }
                 div .actions {
-                    a .button href=(provider.uri) rel="noreferrer" { (about(texts.sign_out_at_provider, provider.name)) }
+                    a .button href=(address) rel="noreferrer" { (about(texts.sign_out_at_provider, provider)) }
                 }
-            } @else if let Some(back) = view.back {
-                @if view.goes_on { p { (about(texts.going_back_to, back.name)) } }
-                div .actions { a .button href=(back.uri) rel="noreferrer" { (about(texts.back_to_client, back.name)) } }
+            } @else if let Some((client, uri)) = back {
+                @let name = chrome.name_of(client);
+                @if *at_once { p { (about(texts.going_back_to, name)) } }
+                div .actions { a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, name)) } }
             }
         },
     )
+}
+
+/// The page that clients frame to watch the browser's sign-in (OpenID Connect Session Management §3.3): nothing to see,
+/// one script. `cookie` is the name of the cookie that holds the browser's state, `script` the script's address.
+pub fn check_session_page(cookie: &str, script: &str) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="robots" content="noindex";
+                title { "Check session" }
+            }
+            body data-cookie=(cookie) { script src=(script) {} }
+        }
+    }
 }

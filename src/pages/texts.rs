@@ -381,26 +381,12 @@ mod tests {
 
     #[test]
     fn minutes_stand_in_the_form_that_their_number_takes() {
-        let forms = [
-            "minute minutes",
-            "Minute Minuten",
-            "minute minutes",
-            "minuto minutos",
-            "minuto minuti",
-            "minuto minutos",
-            "minuut minuten",
-        ];
-        let two_forms = forms
-            .into_iter()
-            .flat_map(|forms| forms.split_once(' '))
-            .map(|(one, more)| [one, more, more, more, more, more]);
-        let others = [["minutę", "minuty", "minut", "minut", "minut", "minuty"], ["分"; 6], ["分钟"; 6]];
-        for (language, forms) in Language::ALL.into_iter().zip(two_forms.chain(others)) {
-            for (count, form) in [1, 2, 5, 12, 21, 34].into_iter().zip(forms) {
-                assert_eq!(language.texts().minutes(count), format!("{count} {form}"), "{language:?}");
-            }
+        let forms =
+            [(1, "minutę"), (2, "minuty"), (5, "minut"), (12, "minut"), (21, "minut"), (34, "minuty"), (112, "minut")];
+        for (count, form) in forms {
+            assert_eq!(Language::Polish.texts().minutes(count), format!("{count} {form}"));
         }
-        assert_eq!(Language::Polish.texts().minutes(112), "112 minut");
+        assert_eq!([1, 2].map(|count| Language::English.texts().minutes(count)), ["1 minute", "2 minutes"]);
     }
 
     #[test]

@@ -3,8 +3,7 @@
 
 use serde_json::json;
 
-use super::Change;
-use super::draw::draw;
+use super::{Change, draw};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
@@ -16,11 +15,11 @@ use crate::endpoints::cookies;
 use crate::endpoints::upstream::{self, Purpose};
 use crate::http::{Request, Response};
 use crate::pages;
-use crate::pages::account::{AccountProblem, Outcome};
-use crate::pages::link::LinkView;
+use crate::pages::account::{AccountProblem, Outcome, provider_name};
+use crate::pages::frame::PageForm;
 use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::choices::{Choices, Place};
+use crate::protocol::upstream::choices::{Choices, Place, provider_of};
 use crate::protocol::upstream::link::{self, LinkOffer, OfferProblem};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
 use crate::protocol::words::lengths;
@@ -50,18 +49,8 @@ pub(super) fn identities(
     present: &PresentSession,
 ) -> Result<Vec<LinkedIdentity>, Failure> {
     let mut own = linked_identities::of_user(&app.store, &present.user.sub)?;
-    own.retain(|identity| identity.provider.is_some() || provider_of(snapshot, identity).is_some());
+    own.retain(|identity| identity.provider.is_some() || provider_of(&snapshot.catalogue, &identity.issuer).is_some());
     Ok(own)
-}
-
-/// The provider that an identity is one of, while it is registered.
-fn provider_of<'a>(snapshot: &'a Snapshot, identity: &LinkedIdentity) -> Option<&'a IdentityProvider> {
-    snapshot.catalogue.identity_providers.values().find(|provider| provider.authority() == identity.issuer)
-}
-
-pub(super) fn provider_name<'a>(snapshot: &'a Snapshot, identity: &'a LinkedIdentity) -> &'a str {
-    let registered = provider_of(snapshot, identity).map(|provider| provider.display_name.as_str());
-    registered.or(identity.provider.as_deref()).unwrap_or(&identity.issuer)
 }
 
 fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> Place<'a> {
@@ -173,24 +162,14 @@ pub fn arrived(
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
     };
-    let label = offer.label.clone();
     let sealed = sealed_address::seal(app, SealedPurpose::Link(offer)).sealed;
-    let form_token = form_tokens::issue(app, Form::Link, &sealed, &present.handle.random);
+    let token = form_tokens::issue(app, Form::Link, &sealed, &present.handle.random);
     let account = format!("{}/account", app.config.base_url.path());
-    let markup = Presentation { config: &app.config, request }.draw("", |chrome| {
-        pages::link::page(&LinkView {
-            chrome,
-            action: &account,
-            form_token: &form_token,
-            offer: &sealed,
-            account: present.account(),
-            provider: &provider.display_name,
-            label: label.as_deref(),
-            subject: &link::readable(&identity.facts.subject),
-            back: &account,
-        })
-    });
-    Ok(answers::form_page(200, markup))
+    let (presentation, form) =
+        (Presentation { config: &app.config, request }, PageForm { action: &account, token: &token });
+    let known_as = (identity.facts.subject.as_str(), identity.label.as_deref());
+    let chrome = presentation.chrome("");
+    Ok(answers::form_page(200, pages::account::link_page(chrome, form, present.account(), provider, known_as, &sealed)))
 }
 
 /// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
@@ -230,7 +209,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
 
 /// What a form calls an identity.
 pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentity) -> String {
-    let provider = provider_name(snapshot, identity).to_owned();
+    let provider = provider_name(&snapshot.catalogue, identity).to_owned();
     let LinkedIdentity { sub, issuer, upstream_subject, .. } = identity.clone();
     sealed_address::seal(app, SealedPurpose::Unlink { sub, issuer, upstream_subject, provider }).sealed
 }

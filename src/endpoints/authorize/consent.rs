@@ -15,16 +15,14 @@ use crate::endpoints::device;
 use crate::endpoints::login::LoginPage;
 use crate::http::{Method, Request, Response};
 use crate::pages;
-use crate::pages::consent::{ConsentScope, ConsentView};
-use crate::pages::language::Language;
+use crate::pages::frame::PageForm;
 use crate::protocol::authorize::authorize_request::Ending;
-use crate::protocol::authorize::interaction::{Step, is_required, may_remember, narrow};
+use crate::protocol::authorize::interaction::{Step, may_remember, narrow};
 use crate::protocol::device::device_code::DeviceDecision;
-use crate::protocol::token::claims;
 use crate::protocol::words::errors::AuthorizeErrorCode;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::{RegisteredScope, ScopeSet};
+use crate::protocol::words::scope::ScopeSet;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, GivenConsent};
@@ -167,43 +165,12 @@ pub fn draw(
 ) -> Response {
     let form_token = form_tokens::issue(app, Form::Consent, &visit.sealed, &present.handle.random);
     let presentation = Presentation { config: &app.config, request };
-    let (page, user_code) = match &visit.request.ending {
-        Ending::Device(user_code) => ("/device", Some(user_code.to_string())),
-        Ending::Client(_) | Ending::Account { .. } => ("/consent", None),
-    };
+    // Nobody asks for what is one's own.
+    let Some(client) = visit.registration() else { return back(app, request, visit) };
+    let page = if visit.is_of_device() { "/device" } else { "/consent" };
     let action = presentation.in_language_of(sealed_address::page(app, page, &visit.sealed), visit.ui_locales());
-    let claims = visit.request.claims.names();
-    let claims: Vec<&str> = claims.iter().map(String::as_str).collect();
-    let markup = presentation.draw(visit.ui_locales(), |chrome| {
-        let language = chrome.texts.language;
-        let catalogue = &visit.snapshot.catalogue;
-        let scopes = visit.request.scope.iter().filter_map(|name| catalogue.scopes.get(name));
-        let scopes = scopes.map(|scope| scope_view(scope, is_required(&scope.name, catalogue), language));
-        pages::consent::page(&ConsentView {
-            chrome,
-            action: &action,
-            form_token: &form_token,
-            client: visit.client_view(language).unwrap_or_default(),
-            account: present.account(),
-            user_code: user_code.as_deref(),
-            scopes: &scopes.collect::<Vec<_>>(),
-            claims: &claims,
-            may_remember,
-            drawn_again,
-        })
-    });
-    visit.noted(answers::form_page(200, markup))
-}
-
-/// A scope as pages show it: the built-in ones in the language's own words.
-pub fn scope_view(scope: &RegisteredScope, required: bool, language: Language) -> ConsentScope<'_> {
-    // An empty name asks for them.
-    let own_words = claims::built_in_scopes().contains(scope);
-    ConsentScope {
-        name: &scope.name,
-        display_name: if own_words { "" } else { language.of(&scope.display_name) },
-        description: if own_words { "" } else { language.of(&scope.description) },
-        required,
-        emphasize: scope.emphasize,
-    }
+    let (asked, form) = ((&visit.request, &visit.snapshot.catalogue), PageForm { action: &action, token: &form_token });
+    let chrome = presentation.chrome(visit.ui_locales());
+    let page = pages::consent::page(chrome, form, asked, client, present.account(), may_remember, drawn_again);
+    visit.noted(answers::form_page(200, page))
 }

@@ -12,11 +12,8 @@ use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::client_view::{client_view, logo_address};
 use crate::endpoints::device;
 use crate::http::{Request, Response};
-use crate::pages::frame::Client as ClientView;
-use crate::pages::language::Language;
 use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRequest, Ending, Refusal};
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
 use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
@@ -43,8 +40,6 @@ pub struct Visit {
     pub request: AuthorizeRequest,
     /// Who asked; nobody where they came for their own account.
     pub client: Option<Arc<RegisteredClient>>,
-    /// The address of its logo.
-    logo: Option<String>,
     /// What is registered.
     pub snapshot: Arc<Snapshot>,
 }
@@ -106,7 +101,7 @@ impl Visit {
                 let ending = Ending::Account { anew };
                 let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
                 let request = AuthorizeRequest { ui_locales, ..request };
-                Ok(Visit { sealed, request, client: None, logo: None, snapshot })
+                Ok(Visit { sealed, request, client: None, snapshot })
             }
             SealedPurpose::Link(_)
             | SealedPurpose::Unlink { .. }
@@ -120,8 +115,7 @@ impl Visit {
         let client = app.registry.client(&authorize_request::client_id(parameters)?)?.ok_or_else(unknown)?;
         let snapshot = app.registry.snapshot();
         let request = authorize_request::validate(parameters, &client.client, &snapshot.catalogue, received_at)?;
-        let logo = logo_address(app, &client.client);
-        Ok(Visit { sealed, request, client: Some(client), logo, snapshot })
+        Ok(Visit { sealed, request, client: Some(client), snapshot })
     }
 
     fn of_device(
@@ -143,7 +137,7 @@ impl Visit {
         let ending = Ending::Device(user_code);
         let request = AuthorizeRequest::of_our_own(Some(registered), ending, acr_values, received_at);
         let request = AuthorizeRequest { scope: device.scope, ..request };
-        Ok(Some(Visit { sealed, request, client: Some(client), logo: None, snapshot }))
+        Ok(Some(Visit { sealed, request, client: Some(client), snapshot }))
     }
 
     /// Decides what comes next, with what is stored now, and does it where nobody need be asked.
@@ -248,7 +242,8 @@ impl Visit {
         self.registration().map(|client| &client.client_id)
     }
 
-    fn registration(&self) -> Option<&Client> {
+    /// Its registration.
+    pub fn registration(&self) -> Option<&Client> {
         self.client.as_ref().map(|client| &client.client)
     }
 
@@ -261,11 +256,6 @@ impl Visit {
     /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
         answers::speaking(sealed_address::page(app, page, &self.sealed), self.ui_locales())
-    }
-
-    /// The client as pages show it.
-    pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
-        self.registration().map(|client| client_view(client, self.logo.as_deref(), language))
     }
 
     /// The response, with what its log line must say about the request.

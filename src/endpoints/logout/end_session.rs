@@ -10,18 +10,16 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::id_token_hint;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::sealed_address::{self, Opened};
-use crate::endpoints::client_view::client_view;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
-use crate::endpoints::upstream::sign_out::{Onward, UpstreamSignOut};
+use crate::endpoints::upstream::sign_out::UpstreamSignOut;
 use crate::http::{Method, Request, Response};
 use crate::pages;
-use crate::pages::frame::Client as ClientView;
-use crate::pages::language::Language;
-use crate::pages::logout::{BackLink, ClientFrame, SignedOutView};
+use crate::pages::logout::SignedOut;
 use crate::protocol::authorize::authorize_request::AuthorizeError;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::logout::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
@@ -56,17 +54,6 @@ pub struct SignOut {
     pub sealed: String,
     request: EndSessionRequest,
     client: Option<Arc<RegisteredClient>>,
-}
-
-/// How a sign-out ends for the browser.
-#[derive(Default)]
-struct Ending {
-    /// What the last page loads unseen: the clients' pages that end their part of the session, and where.
-    frames: Vec<(Arc<RegisteredClient>, String)>,
-    /// Where they go on to before they go back to the client.
-    upstream: Option<Onward>,
-    /// Without waiting for the person, where there is somewhere to go.
-    at_once: bool,
 }
 
 impl SignOut {
@@ -118,8 +105,8 @@ impl SignOut {
         self.request.ui_locales.as_deref().unwrap_or_default()
     }
 
-    pub fn client_view(&self, language: Language) -> Option<ClientView<'_>> {
-        self.client.as_ref().map(|client| client_view(&client.client, None, language))
+    pub fn client(&self) -> Option<&Client> {
+        self.client.as_ref().map(|client| &client.client)
     }
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to be signed out there as
@@ -127,8 +114,8 @@ impl SignOut {
     pub fn finish(&self, app: &App, request: &Request, present: Option<&PresentSession>) -> Result<Response, Failure> {
         let Some(present) = present else {
             self.end_what_is_dead(app, request)?;
-            let ending = Ending { at_once: self.request.hinted.is_some(), ..Ending::default() };
-            return Ok(self.leave(app, request, &ending));
+            let ended = SignedOut { at_once: self.request.hinted.is_some(), ..SignedOut::default() };
+            return Ok(self.leave(app, request, &ended));
         };
         let mut frames = Vec::new();
         for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
@@ -142,8 +129,8 @@ impl SignOut {
         let upstream = UpstreamSignOut::of(app, present)?;
         self.end(app, request, &present.row)?;
         let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
-        let ending = Ending { frames, upstream, at_once: true };
-        Ok(cookies::remove_session(&app.config, self.leave(app, request, &ending)))
+        let ended = SignedOut { frames, upstream, at_once: true };
+        Ok(cookies::remove_session(&app.config, self.leave(app, request, &ended)))
     }
 
     fn end(&self, app: &App, request: &Request, session: &Session) -> Result<(), Failure> {
@@ -180,60 +167,46 @@ impl SignOut {
             (Some(_), Some(_)) => {}
             (Some(_) | None, None) => self.end_what_is_dead(app, request)?,
         }
-        Ok(self.leave(app, request, &Ending { at_once: true, ..Ending::default() }))
+        Ok(self.leave(app, request, &SignedOut { at_once: true, ..SignedOut::default() }))
     }
 
     fn way_back(&self) -> Option<String> {
-        self.client.as_ref().and_then(|client| self.request.way_back(&client.client))
+        self.client().and_then(|client| self.request.way_back(client))
     }
 
-    fn leave(&self, app: &App, request: &Request, ending: &Ending) -> Response {
+    fn leave(&self, app: &App, request: &Request, ended: &SignedOut) -> Response {
         let way_back = self.way_back();
-        let next = ending.upstream.as_ref().map(|upstream| &upstream.address).or(way_back.as_ref());
+        let upstream = ended.upstream.as_ref().map(|(_, address)| address);
+        let next = upstream.or(way_back.as_ref()).filter(|_| ended.at_once);
         let mut response = match next {
-            Some(location) if ending.at_once && ending.frames.is_empty() => answers::see_other(location.clone()),
-            Some(_) | None => self.signed_out_page(app, request, ending, way_back.as_deref()),
+            Some(location) if ended.frames.is_empty() => answers::see_other(location.clone()),
+            Some(_) | None => {
+                let chrome = Presentation { config: &app.config, request }.chrome(self.ui_locales());
+                let back = self.client().zip(way_back.as_deref());
+                let is_unknown = back.is_none() && self.request.unmatched_redirect_uri.is_some();
+                let page = pages::logout::signed_out_page(chrome, ended, back, is_unknown);
+                let origins: BTreeSet<String> =
+                    ended.frames.iter().filter_map(|(_, address)| origin_of(address)).collect();
+                let page = answers::framing_page(page, &origins, next.map(String::as_str));
+                self.noted(page, back.is_some())
+            }
         };
         response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
         response
     }
 
-    fn signed_out_page(&self, app: &App, request: &Request, ending: &Ending, way_back: Option<&str>) -> Response {
-        let Ending { frames, upstream, at_once } = ending;
-        let presentation = Presentation { config: &app.config, request };
-        let language = presentation.language(self.ui_locales());
-        let name = self.client.as_ref().map(|client| language.of(&client.client.client_name)).unwrap_or_default();
-        let shown: Vec<ClientFrame<'_>> = frames
-            .iter()
-            .map(|(client, address)| ClientFrame { client_name: language.of(&client.client.client_name), address })
-            .collect();
-        let markup = presentation.draw(self.ui_locales(), |chrome| {
-            let back = way_back.map(|uri| BackLink { name, uri });
-            let provider = upstream.as_ref().map(Onward::link);
-            let unknown_way_back = back.is_none() && self.request.unmatched_redirect_uri.is_some();
-            pages::logout::signed_out_page(&SignedOutView {
-                chrome,
-                back,
-                unknown_way_back,
-                provider,
-                frames: &shown,
-                goes_on: *at_once,
-            })
-        });
-        let next = upstream.as_ref().map(|upstream| upstream.address.as_str()).or(way_back).filter(|_| *at_once);
-        let origins: BTreeSet<String> = frames.iter().filter_map(|(_, address)| origin_of(address)).collect();
-        let mut page = answers::framing_page(markup, &origins, next);
-        if let (None, Some(sent)) = (way_back, &self.request.unmatched_redirect_uri) {
-            let (reason, detail) = match &self.client {
-                None => (Reason::PostLogoutRedirectUriOfNobody, format!("received {sent}")),
-                Some(client) => {
-                    let registered = client.client.post_logout_redirect_uris.join(" ");
-                    (Reason::UnregisteredPostLogoutRedirectUri, format!("received {sent}; registered {registered}"))
-                }
-            };
-            page = answers::noted(page, reason);
-            page.note.detail = Some(detail);
-        }
+    /// Says to the log why the way back that was asked for is none.
+    fn noted(&self, page: Response, has_way_back: bool) -> Response {
+        let Some(sent) = self.request.unmatched_redirect_uri.as_ref().filter(|_| !has_way_back) else { return page };
+        let (reason, detail) = match self.client() {
+            None => (Reason::PostLogoutRedirectUriOfNobody, format!("received {sent}")),
+            Some(client) => {
+                let registered = client.post_logout_redirect_uris.join(" ");
+                (Reason::UnregisteredPostLogoutRedirectUri, format!("received {sent}; registered {registered}"))
+            }
+        };
+        let mut page = answers::noted(page, reason);
+        page.note.detail = Some(detail);
         page
     }
 }

@@ -9,7 +9,6 @@ use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::sealed_address;
 use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
-use crate::pages::logout::BackLink;
 use crate::protocol::authorize::authorize_response::with_query;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
@@ -27,17 +26,6 @@ const LONGEST_ADDRESS: usize = 8_000;
 pub struct UpstreamSignOut {
     provider: IdentityProvider,
     id_token: Option<SecretText>,
-}
-
-pub struct Onward {
-    provider: String,
-    pub address: String,
-}
-
-impl Onward {
-    pub fn link(&self) -> BackLink<'_> {
-        BackLink { name: &self.provider, uri: &self.address }
-    }
 }
 
 impl UpstreamSignOut {
@@ -58,9 +46,9 @@ impl UpstreamSignOut {
         Ok(Some(UpstreamSignOut { provider: provider.clone(), id_token }))
     }
 
-    /// Where signing out there begins (OpenID Connect RP-Initiated Logout 1.0 §2), without the ID token where that is too long;
+    /// What the provider is called, and where signing out there begins (OpenID Connect RP-Initiated Logout 1.0 §2), without the ID token where that is too long;
     /// `None` where the provider is away or offers no such thing: the sign-out here is complete without it.
-    pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<Onward> {
+    pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<(String, String)> {
         let provider = &self.provider;
         let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
         let state = sealed_address::seal(app, SealedPurpose::SignedOut(returns)).sealed;
@@ -75,7 +63,7 @@ impl UpstreamSignOut {
         }
         let addresses = [with_query(endpoint, &parameters), without_token];
         let address = addresses.into_iter().find(|address| address.len() <= LONGEST_ADDRESS)?;
-        Some(Onward { provider: provider.display_name.clone(), address })
+        Some((provider.display_name.clone(), address))
     }
 }
 

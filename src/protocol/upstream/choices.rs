@@ -91,6 +91,11 @@ impl Choices {
     }
 }
 
+/// The provider that an issuer is one of, while it is registered.
+pub fn provider_of<'a>(catalogue: &'a Catalogue, issuer: &str) -> Option<&'a IdentityProvider> {
+    catalogue.identity_providers.values().find(|provider| provider.authority() == issuer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,303 @@
+//! Whatever the names from outside are, pages keep their structure, send forms only where they should, and load nothing
+//! foreign. `tests/service/pages.rs` asks the same of answers; here it is every page, in every language.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, json};
+
+use super::account::{self, AccountProblem, Holdings, Outcome};
+use super::consent::{self, UserCodeProblem};
+use super::error::{self, Problem};
+use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
+use super::language::Language;
+use super::login::{self, LoginProblem, SignInFor};
+use super::logout::{self, SignedOut};
+use crate::config::{Brand, Color};
+use crate::protocol::authorize::allowance::Allowance;
+use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
+use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::protocol::device::device_code::UserCode;
+use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::token::claims::built_in_scopes;
+use crate::protocol::upstream::choices::Choices;
+use crate::protocol::words::acr_values::AcrValues;
+use crate::protocol::words::client::{Client, ClientLinks};
+use crate::protocol::words::epochs::SessionEpochs;
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
+use crate::protocol::words::instant::Day;
+use crate::protocol::words::samples::{self, NOW};
+use crate::protocol::words::scope::{Catalogue, RegisteredScope, RegisteredTenant};
+use crate::protocol::words::session::{LOCAL, Session};
+use crate::registry::RegisteredClient;
+use crate::store::linked_identities::LinkedIdentity;
+
+const FORM: PageForm<'_> = PageForm { action: "/auth/login?request=AAAA&x='\"<>", token: "TOKEN" };
+const PAYLOADS: [&str; 7] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onfocus='alert(1)' autofocus x='",
+    "a&b&amp;c&lt;",
+    "\u{202e}\u{2066}gnp.exe\u{200b}\u{feff}",
+    "</title></textarea></style><!--",
+    "{}{{0}}${x}\r\n\t\0",
+];
+
+struct Page {
+    name: String,
+    html: String,
+}
+
+/// Every page in one language, with `name` wherever a name from outside can stand.
+fn pages(language: Language, name: &str) -> Vec<Page> {
+    let some = |text: &str| Some(text.to_owned());
+    let color = Some(Color { red: 0x88, green: 0x44, blue: 0 });
+    let (privacy_url, terms_url) = (some("https://brand.example/privacy"), some("https://brand.example/terms"));
+    let brand = Brand { name: name.to_owned(), logo: None, color, privacy_url, terms_url };
+    let logo = Some("/logo.svg".into());
+    let with_logo = Brand { logo, color: None, privacy_url: some(name), terms_url: None, ..brand.clone() };
+    let chrome =
+        Chrome { brand: &brand, texts: language.texts(), base_path: "/auth", assets_version: name, request_id: name };
+    let (client, catalogue) = (client(name), catalogue(name));
+    let account = Account { name, username: name };
+    let mut pages = Vec::new();
+    for (suffix, chrome) in [("", chrome), (" with logo", Chrome { brand: &with_logo, ..chrome })] {
+        let mut add = |page: &str, markup: maud::Markup| {
+            pages.push(Page { name: format!("{page}{suffix} ({language:?})"), html: markup.into_string() });
+        };
+        let acr_values = AcrValues { tenant: Some(TenantName::new("acme")), ..AcrValues::default() };
+        let request = asking().judged().unwrap();
+        let scope = samples::scope("openid offline_access odd orders.read");
+        let request = AuthorizeRequest { acr_values: acr_values.clone(), scope, ..request };
+        let purpose = SignInFor { request: &request, client: Some(&client), catalogue: &catalogue };
+        let password = Choices { password: true, providers: Vec::new() };
+        let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
+        let alone = Choices { password: false, ..several.clone() };
+        let login = |purpose, choices, someone_else, problem| {
+            login::page(chrome, FORM, purpose, choices, someone_else, name, problem)
+        };
+        add("login", login(purpose, &password, false, None));
+        add("login for the account", login(SignInFor { client: None, ..purpose }, &password, false, None));
+        add("login with a problem", login(purpose, &password, false, Some(LoginProblem::WrongCredentials)));
+        add("login with providers", login(purpose, &several, false, None));
+        add("providers alone", login(purpose, &alone, true, None));
+        add("chooser", login::chooser_page(chrome, FORM, purpose, account));
+
+        let named = Account { name, username: "alice" };
+        let consent = |request: &AuthorizeRequest, may_remember, drawn_again| {
+            consent::page(chrome, FORM, (request, &catalogue), &client, named, may_remember, drawn_again)
+        };
+        let code = UserCode::parse("BCDF-GHJK").unwrap();
+        let device = AuthorizeRequest { ending: Ending::Device(code), ..request.clone() };
+        let mut asked = request.clone();
+        asked.claims.userinfo = [name.to_owned()].into();
+        add("consent", consent(&asked, true, false));
+        add("consent again", consent(&request, false, true));
+        add("device", consent(&device, false, false));
+        add("device again", consent(&device, false, true));
+        add("device code from the link", consent::user_code_page(chrome, FORM, name, None));
+        let wrong = Some(UserCodeProblem::Wrong);
+        add("device code after a problem", consent::user_code_page(chrome, FORM, name, wrong));
+        for allowed in [true, false] {
+            add(&format!("decided {allowed}"), consent::decided_page(chrome, &client, allowed));
+        }
+
+        let linked = Outcome::IdentityLinked(name);
+        let problem = Outcome::Problem(AccountProblem::PresentPasswordWrong);
+        for (page, outcome) in [("account", None), ("account 0", Some(linked)), ("account 4", Some(problem))] {
+            add(page, account_page(chrome, name, &catalogue, &client, outcome));
+        }
+        let corp = &catalogue.identity_providers["corp"];
+        add("link", account::link_page(chrome, FORM, account, corp, ("subject", Some(name)), "OFFER"));
+
+        add("logout", logout::page(chrome, FORM, account, Some(&client), false));
+        add("logout again", logout::page(chrome, FORM, account, None, true));
+        let back = Some((&client, "https://client.example/"));
+        add("signed out", logout::signed_out_page(chrome, &SignedOut::default(), back, false));
+        let registered =
+            RegisteredClient { client: client.clone(), secrets: Vec::new(), epoch: 0, installation_epoch: 0 };
+        let frames = vec![(Arc::new(registered), String::from("https://client.example/out?iss=i&sid=s"))];
+        let framed = SignedOut { frames, at_once: true, ..SignedOut::default() };
+        add("signed out with frames", logout::signed_out_page(chrome, &framed, back, false));
+        let upstream = Some((name.to_owned(), String::from("https://client.example/upstream")));
+        let upstream = SignedOut { upstream, ..framed };
+        add("signed out with frames, upstream", logout::signed_out_page(chrome, &upstream, back, false));
+
+        let (sign_in, home) = (Some("/auth/login?r=x"), Some("/auth/"));
+        add("error", error::page(chrome, Problem::BadRequest, (Some("GP1207"), name), sign_in, home));
+        let fields = [("state", name), (name, "x"), ("code", "C")].map(|(name, value)| (name, value.to_owned()));
+        add("form_post", form_post_page(chrome, "https://client.example/cb?a=1&b='", &fields));
+        add("home", home_page(chrome, "/auth/account?ui_locales=de"));
+    }
+    pages
+}
+
+fn client(name: &str) -> Client {
+    let some = |text: &str| Some(text.to_owned());
+    let (client_uri, policy_uri) = (some("https://client.example/"), some("https://client.example/policy?a&b"));
+    let links = ClientLinks { client_uri, logo_uri: some(name), policy_uri, tos_uri: some(name) };
+    Client { client_id: ClientId::new(name), client_name: name.into(), links, ..samples::client() }
+}
+
+fn catalogue(name: &str) -> Catalogue {
+    let openid = built_in_scopes().into_iter().find(|scope| scope.name == "openid").unwrap();
+    let scope = |wire: &str, text: &str, emphasize| RegisteredScope {
+        name: wire.to_owned(),
+        display_name: text.into(),
+        description: text.into(),
+        emphasize,
+        required: wire == "odd",
+        ..openid.clone()
+    };
+    let scopes = [scope("offline_access", "", true), scope("odd", name, true), scope("orders.read", "", false)];
+    let provider = |wire: &str| IdentityProvider {
+        name: wire.to_owned(),
+        display_name: name.to_owned(),
+        ..identity_provider("corp", true)
+    };
+    Catalogue {
+        scopes: scopes.into_iter().chain([openid.clone()]).map(|scope| (scope.name.clone(), scope)).collect(),
+        tenants: BTreeMap::from([(
+            String::from("acme"),
+            RegisteredTenant { name: String::from("acme"), display_name: name.to_owned() },
+        )]),
+        identity_providers: [provider("corp"), provider(name)].map(|one| (one.name.clone(), one)).into(),
+        ..Catalogue::default()
+    }
+}
+
+fn account_page(
+    chrome: Chrome<'_>,
+    name: &str,
+    catalogue: &Catalogue,
+    client: &Client,
+    outcome: Option<Outcome<'_>>,
+) -> maud::Markup {
+    let session = |sid: &str, provider: &str| Session {
+        day: Day(0),
+        sid: Sid::new(sid),
+        subject: Subject::new("u"),
+        auth_time: NOW,
+        amr: Vec::new(),
+        acr: String::new(),
+        tenant: Some(TenantName::new("acme")),
+        identity_provider: Some(provider.to_owned()),
+        upstream_issuer: None,
+        epochs: SessionEpochs { user: 0, installation: 0 },
+        expires_at: NOW.plus(Duration::from_secs(36_000)),
+        ended_at: None,
+    };
+    let sessions = [session("SID", LOCAL), session(name, name)];
+    let allowance = Allowance {
+        client_id: client.client_id.clone(),
+        scope: samples::scope("openid offline_access odd orders.read"),
+        since: NOW,
+    };
+    let registered = RegisteredClient { client: client.clone(), secrets: Vec::new(), epoch: 0, installation_epoch: 0 };
+    let identity = |claims: Map<String, serde_json::Value>| LinkedIdentity {
+        issuer: name.to_owned(),
+        upstream_subject: String::from("subject"),
+        sub: Subject::new("u"),
+        provider: None,
+        claims,
+        linked_at: NOW,
+    };
+    let known = json!({"name": "known"}).as_object().unwrap().clone();
+    let identities = [identity(known), identity(Map::new())].map(|one| (one, String::from("IDENTITY")));
+    let holdings = Holdings {
+        catalogue,
+        account: Account { name, username: name },
+        has_password: true,
+        present: &sessions[0],
+        sessions: &sessions,
+        applications: &[(Arc::new(registered), allowance)],
+        identities: &identities,
+        linkable: &[&catalogue.identity_providers["corp"]],
+    };
+    account::page(chrome, FORM, "/auth/logout", &holdings, outcome)
+}
+
+/// As it stands in a page, and in an address.
+fn escaped(name: &str) -> [String; 2] {
+    let text = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    [text, utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()]
+}
+
+#[test]
+fn names_from_outside_are_shown_whole_and_never_change_the_structure() {
+    let long = "x".repeat(2_000);
+    for language in Language::ALL {
+        let plain = pages(language, "plain");
+        for name in PAYLOADS.into_iter().chain([long.as_str()]) {
+            let [text, address] = escaped(name);
+            for (page, plain) in pages(language, name).iter().zip(&plain) {
+                let restored = page.html.replace(&text, "plain").replace(&address, "plain");
+                assert_eq!(restored, plain.html, "{}: {name:?}", page.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn names_in_sentences_are_isolated_from_their_direction() {
+    let name = "\u{202e}evil";
+    for page in pages(Language::English, name) {
+        let main = page.html.split_once("<main").unwrap().1.split_once("</main>").unwrap().0;
+        for (before, _) in main.match_indices(name).map(|(at, _)| main.split_at(at)) {
+            let in_tag = before.rfind('<') > before.rfind('>');
+            let alone = before.ends_with("<code>") || before.ends_with("<dd lang=\"en\">");
+            let isolated = before.rfind("<bdi>") > before.rfind("</bdi>");
+            assert!(in_tag || alone || isolated, "{}: ...{}", page.name, &before[before.len().saturating_sub(60)..]);
+        }
+    }
+}
+
+#[test]
+fn every_form_posts_and_carries_one_form_token() {
+    for page in pages(Language::English, "x") {
+        for form in page.html.split("<form").skip(1).filter(|_| !page.name.starts_with("form_post")) {
+            let form = form.split_once("</form>").expect("a form closes").0;
+            let token = r#"<input type="hidden" name="form_token" value="TOKEN">"#;
+            let counts = (form.matches(token).count(), form.matches("form_token").count());
+            assert_eq!(counts, (1, 1), "{}", page.name);
+            let [action, _] = escaped(FORM.action);
+            assert!(form.contains(&format!(r#"method="post" action="{action}""#)), "{}", page.name);
+        }
+    }
+}
+
+#[test]
+fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
+    let brand = Brand { name: String::from("B"), logo: None, color: None, privacy_url: None, terms_url: None };
+    let texts = Language::German.texts();
+    let chrome = Chrome { brand: &brand, texts, base_path: "", assets_version: "1", request_id: "0" };
+    let state = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\r\n\u{202e}";
+    let fields = [("code", "C"), ("state", state)].map(|(name, value)| (name, value.to_owned()));
+    for action in ["https://client.example/cb?a=1&b=\"2\"&amp;c='<x>", "http://127.0.0.1:9/", "https://x.example/?"] {
+        let html = form_post_page(chrome, action, &fields).into_string();
+        let ([action, _], [state, _]) = (escaped(action), escaped(state));
+        let form = format!(r#"<form method="post" action="{action}"><input type="hidden" name="code" value="C">"#);
+        let state = format!(r#"<input type="hidden" name="state" value="{state}">"#);
+        assert!(html.contains(&format!("{form}{state}")), "{html}");
+        assert_eq!(
+            ["<form", "<input", "<a ", "form-post.js?v=1\"></script>"].map(|tag| html.matches(tag).count()),
+            [1, 2, 0, 1]
+        );
+        // A name would travel with the response.
+        assert!(html.contains(r#"<button class="primary" type="submit">"#), "{html}");
+    }
+}
+
+#[test]
+fn registered_addresses_that_are_not_on_the_web_are_no_links() {
+    for uri in ["javascript:alert(1)", "data:text/html,x", "intent://x", ""] {
+        for page in pages(Language::English, uri) {
+            for href in page.html.split("<a ").skip(1).filter_map(|link| link.split("href=\"").nth(1)) {
+                let on_the_web = ["https://", "#", "/"].iter().any(|start| href.starts_with(start));
+                assert!(on_the_web, "{}: {href}", page.name);
+            }
+        }
+    }
+}
