@@ -18,9 +18,8 @@ mod house;
 
 use self::house::{House, figures};
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption, Run};
-use super::failure::Failure;
 use super::logging;
+use super::output::Failure;
 use crate::app::extension_grant::ExtensionGrant;
 use crate::app::{App, Extensions, LoadError};
 use crate::config::{Config, ListenAddress, SameSite};
@@ -40,19 +39,7 @@ pub const SERVER_PROCESS: &str = "--server-process";
 /// Tells a server process that another one serves until it is ready.
 const SUCCESSOR: &str = "--successor";
 
-pub(super) const COMMAND: Command = Command {
-    name: "serve",
-    values: &[],
-    options: &[
-        CommandOption { name: SERVER_PROCESS, value: None, meaning: "" },
-        CommandOption { name: SUCCESSOR, value: None, meaning: "" },
-    ],
-    summary: "Serves. Listens where GATEPOST_LISTEN says, or on its standard input when that is a socket.",
-    example: "gatepost serve --env-file /etc/gatepost/env",
-    run: Run::Stays(run),
-};
-
-fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
+pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let source = invocation.source()?;
     let config = Config::load(&source)?;
     if invocation.has(SERVER_PROCESS) {

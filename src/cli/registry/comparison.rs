@@ -4,25 +4,27 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::functions::Functions;
 use super::secrets;
-use crate::cli::failure::Failure;
+use crate::cli::arguments::Invocation;
+use crate::cli::operator::Operator;
+use crate::cli::output::Failure;
+use crate::cli::serve::function_settings;
 use crate::keys::sealing::Sealer;
-use crate::protocol::registration::Kind;
-use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{
     self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::{self, Kind, Problem, extension_grant};
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::secret::SecretText;
-use crate::store::StoreError;
 use crate::store::clients::SecretRow;
+use crate::store::grant_functions::{Found, look_up};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
+use crate::store::{Store, StoreError};
 
-pub(in crate::cli) struct Comparison {
+pub(super) struct Comparison {
     document: Document,
     given: Vec<GivenSecrets>,
     registered: Registered,
@@ -31,37 +33,51 @@ pub(in crate::cli) struct Comparison {
 }
 
 impl Comparison {
-    /// Judges the document and fetches its secrets. `prune` also names what is left out.
-    pub(in crate::cli) fn read(
+    /// Judges the document and fetches its secrets. `--prune` also names what is left out.
+    pub(super) fn read(
+        invocation: &Invocation,
+        operator: &Operator,
+        sealer: &Sealer,
         writer: &mut RegistryWriter<'_>,
         value: &Value,
-        prune: bool,
-        defaults: &ClientDefaults,
-        (sealer, functions): (&Sealer, &Functions),
     ) -> Result<Comparison, Failure> {
         let refused = |problems: Vec<_>| Failure::of_document(&problems);
-        let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
+        let pruning = if invocation.has("--prune") { Pruning::of(value) } else { Pruning::default() };
         let registered = registered(writer, Some(sealer))?;
         let mut stored = registered.names(&pruning);
-        stored.compiled_in_grants = functions.compiled_in().collect();
-        let document = Document::from_json(value, defaults, &stored).map_err(refused)?;
-        functions.check(&document)?;
+        // Names that need no registration and can have none.
+        stored.compiled_in_grants = invocation.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
+        let document = Document::from_json(value, &operator.config.client_defaults, &stored).map_err(refused)?;
+        check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
         let given = secrets::gather(&document).map_err(refused)?;
         let users = users_of(writer, &document, &pruning)?;
         Ok(Comparison { document, given, registered, users, pruning })
     }
 
-    pub(in crate::cli) fn plan(&self) -> Result<Plan<'_>, Failure> {
+    pub(super) fn plan(&self) -> Result<Plan<'_>, Failure> {
         plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
             .map_err(|problems| Failure::of_document(&problems))
     }
 }
 
+/// Whether the SQL functions that the extension grants of a document name can answer.
+fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
+    let mut problems = Vec::new();
+    for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
+        let Ok(grant) = registration::stored(&entry.document, "", extension_grant::read) else { continue };
+        let name = format!("{}.{}", grant.schema, grant.function);
+        let rule = match look_up(store, &grant)? {
+            Found::Callable => continue,
+            Found::Forbidden => format!("names {name}, which the role that will call it may not execute"),
+            Found::Missing => format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb"),
+        };
+        problems.push(Problem::new(format!("{}.function", entry.place), rule));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::of_document(&problems)) }
+}
+
 /// Catalogue and clients, with their secrets opened where there is what opens them.
-pub(in crate::cli) fn registered(
-    writer: &mut RegistryWriter<'_>,
-    sealer: Option<&Sealer>,
-) -> Result<Registered, StoreError> {
+pub(super) fn registered(writer: &mut RegistryWriter<'_>, sealer: Option<&Sealer>) -> Result<Registered, StoreError> {
     let mut objects = BTreeMap::new();
     for row in writer.catalogue()?.entries {
         let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
@@ -114,7 +130,7 @@ fn users_of(
     Ok(users)
 }
 
-pub(in crate::cli) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
+pub(super) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
     Ok(writer.users()?.into_iter().map(registered_user).collect())
 }
 

@@ -17,7 +17,7 @@ use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::clients::SecretRow;
 
 /// Fetches and hashes the secrets of each object of a document; the error holds every one that cannot be had.
-pub(super) fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
+pub(in crate::cli) fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
     let (mut problems, mut all) = (Vec::new(), Vec::new());
     for Entry { place, secrets, client_secret, .. } in &document.entries {
         let mut given = GivenSecrets { secrets: secrets.as_ref().map(|_| Vec::new()), client_secret: None };
@@ -83,7 +83,7 @@ pub(in crate::cli) fn sealed_text(
 }
 
 /// Under an id of its own.
-pub(super) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
+pub(in crate::cli) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
     SecretRow {
         id: random::bytes(),
         sealed_digest: SecretBytes::new(sealer.seal(secret.digest.encode().expose())),
