@@ -102,7 +102,7 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
     let sealer = operator.sealers(&installation)?.client_secrets;
     let client_id = ClientId::new(invocation.value(0));
     let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
-    let new = registry::secrets::sealed_text(&text, description, expires_at, &sealer);
+    let new = registry::sealed_text(&text, description, expires_at, &sealer);
     operator.store.change_registry(|writer| {
         let row = writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
         check_takes_secrets(&operator, &row)?;
@@ -141,8 +141,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let client = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
     let client = client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let now = operator.now()?;
-    let digests: Vec<Option<SecretDigest>> =
-        row.secrets.iter().map(|row| registry::secrets::opened(row, &sealer)).collect();
+    let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| registry::opened(row, &sealer)).collect();
     let keys = signing_keys::load(&operator.store)?.value;
     let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
     let signing: Vec<SigningAlgorithm> = able.map(|key| key.algorithm).collect();

@@ -43,12 +43,13 @@ pub(super) fn confirm(invocation: &Invocation, question: &str) -> Result<(), Fai
 
 /// Why a file that was named cannot be read.
 pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
-    let reason = match error.kind() {
-        ErrorKind::NotFound => String::from("there is no such file"),
-        ErrorKind::IsADirectory => String::from("it is a directory"),
-        ErrorKind::PermissionDenied => String::from("whoever runs this command may not"),
-        _ => error.to_string(),
-    };
+    let known = [
+        (ErrorKind::NotFound, "there is no such file"),
+        (ErrorKind::IsADirectory, "it is a directory"),
+        (ErrorKind::PermissionDenied, "whoever runs this command may not"),
+    ];
+    let known = known.iter().find(|(kind, _)| *kind == error.kind());
+    let reason = known.map_or_else(|| error.to_string(), |(_, reason)| String::from(*reason));
     Failure::Refused(format!("{name} cannot be read: {reason}"))
 }
 

@@ -152,7 +152,8 @@ impl Rotation {
         if self.at_once { self.seasons.active_at_once(self.now) } else { self.seasons.announced_at(self.now) }
     }
 
-    /// Answers what became of it, for the audit log. The key that signed until now ends when the new one begins; at once means that it must never sign again.
+    /// Answers what became of it, for the audit log. The key that signed until now ends when the new one begins; at once means
+    /// that it must never sign again.
     fn take_over(
         &self,
         writer: &mut RegistryWriter<'_>,

@@ -3,7 +3,6 @@
 
 mod comparison;
 mod enact;
-pub(super) mod secrets;
 
 use std::fs;
 use std::io::{self, Read};
@@ -21,6 +20,7 @@ use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step, Verb}
 use crate::protocol::registration::{self, export as exported};
 use crate::store::registry_writer::RegistryWriter;
 use comparison::Comparison;
+pub(super) use comparison::{opened, sealed_text};
 pub(super) use enact::{remove_clients, remove_user};
 
 const EXIT_CHANGES: u8 = 3;

@@ -48,13 +48,13 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         claims: entry.claims,
     };
     let event = user_event("user_added", &new.sub, told_added(&new));
-    users::insert(&operator.store, &new, &event).map_err(|error| match error {
-        StoreError::Taken(constraint) if constraint == "users_pkey" || constraint == "removed_subjects" => {
-            let rule = "that sub is somebody's already, or once was, or is the client_id of a client";
-            Failure::Refused(String::from(rule))
-        }
-        StoreError::Taken(_) => Failure::Refused(String::from("that user name is taken in this tenant")),
-        error => Failure::from(error),
+    users::insert(&operator.store, &new, &event).map_err(|error| {
+        let StoreError::Taken(constraint) = &error else { return Failure::from(error) };
+        Failure::Refused(String::from(if constraint == "users_pkey" || constraint == "removed_subjects" {
+            "that sub is somebody's already, or once was, or is the client_id of a client"
+        } else {
+            "that user name is taken in this tenant"
+        }))
     })?;
     output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
 }

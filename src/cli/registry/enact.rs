@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::secrets;
+use super::comparison::sealed;
 use crate::cli::operator::{audit_event, client_event, user_event};
 use crate::cli::output::Failure;
 use crate::cli::user::{new_subject, told_added, told_field, told_removed};
@@ -86,7 +86,7 @@ fn put_clients(
         let enabled = entry.document.get("enabled") != Some(&Value::Bool(false));
         rows.push(PutClient { client_id, metadata: &entry.document, enabled });
         gone.extend(change.secrets.removed.iter().map(|id| (client_id.as_str(), *id)));
-        new.extend(change.secrets.added.iter().map(|secret| (client_id.as_str(), secrets::sealed(secret, sealer))));
+        new.extend(change.secrets.added.iter().map(|secret| (client_id.as_str(), sealed(secret, sealer))));
         events.push(client_event("client_changed", client_id, detail(change)));
     }
     writer.upsert_clients(&rows)?;
@@ -114,7 +114,7 @@ fn put_entry(
     let SecretChanges { removed, added, .. } = &change.secrets;
     if entry.kind == Kind::Resource && !(removed.is_empty() && added.is_empty()) {
         let gone: Vec<_> = removed.iter().map(|id| (name.as_str(), *id)).collect();
-        let new: Vec<_> = added.iter().map(|one| (name.as_str(), secrets::sealed(one, sealer))).collect();
+        let new: Vec<_> = added.iter().map(|one| (name.as_str(), sealed(one, sealer))).collect();
         writer.remove_secrets(false, &gone)?;
         writer.put_secrets(false, &new)?;
     }
@@ -129,8 +129,7 @@ fn add_user(
 ) -> Result<(), Failure> {
     let password_hash = match &entry.credential {
         Some(Credential::Password(password)) => {
-            let hash = hashing.hash(password).map_err(Failure::Refused)?;
-            Some(SecretText::new(hash))
+            Some(SecretText::new(hashing.hash(password).map_err(Failure::Refused)?))
         }
         Some(Credential::Hash(hash)) => Some(hash.clone()),
         None => None,

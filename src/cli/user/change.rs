@@ -50,29 +50,18 @@ fn write(
     Ok(writer.audit(&user_event("user_changed", &user.sub, detail))?)
 }
 
-pub(in crate::cli) fn disable(invocation: &Invocation) -> Result<(), Failure> {
-    set_enabled(invocation, false, "cannot sign in any longer; what was signed in is over")
-}
-
-pub(in crate::cli) fn enable(invocation: &Invocation) -> Result<(), Failure> {
-    set_enabled(invocation, true, "can sign in again")
-}
-
-fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(), Failure> {
+/// Or disables.
+pub(in crate::cli) fn enable(invocation: &Invocation, enabled: bool) -> Result<(), Failure> {
     let text = change(invocation, |writer, user| {
+        let name = user.designation();
         if user.enabled == enabled {
             writer.confirm()?;
-            let word = if enabled { "enabled" } else { "disabled" };
-            return Ok(format!("{} is {word} already", user.designation()));
+            return Ok(format!("{name} is {} already", if enabled { "enabled" } else { "disabled" }));
         }
-        write(
-            writer,
-            &user,
-            enabled,
-            &user.claims,
-            json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}}),
-        )?;
-        Ok(format!("{} {done}", user.designation()))
+        let detail = json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}});
+        write(writer, &user, enabled, &user.claims, detail)?;
+        let done = if enabled { "can sign in again" } else { "cannot sign in any longer; what was signed in is over" };
+        Ok(format!("{name} {done}"))
     })?;
     output::line(&text)
 }
