@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! main          argv -> command -> exit code
-//! cli           one file per command
+//! cli           one file a noun, one function a command; `commands.txt` says what there is
 //! supervisor    owns the listening socket; starts, watches and replaces the server process
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
 //! dispatch      (method, path) -> handler; failures -> responses; one log line per request

@@ -11,8 +11,8 @@ use crate::config::settings::{SETTINGS, by_flag};
 use crate::config::{Config, Source};
 use crate::protocol::words::nearest::{hint, nearest};
 
-use super::command::{Command, is_flag};
-use super::failure::Failure;
+use super::command::{COMMANDS, Command};
+use super::output::Failure;
 
 pub(super) struct Invocation {
     pub(super) command: &'static Command,
@@ -31,54 +31,19 @@ pub(super) enum Wanted {
     Version,
 }
 
-#[derive(Default)]
-struct Typed {
-    words: Vec<String>,
-    options: BTreeMap<String, Vec<String>>,
-    env_file: Option<PathBuf>,
-    settings: Vec<(&'static str, String)>,
-    help: bool,
-    version: bool,
-}
-
-pub(super) fn parse(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Wanted, Failure> {
-    let typed = read(arguments.clone(), commands)?;
-    if typed.version {
-        return Ok(Wanted::Version);
-    }
-    if typed.help || typed.words.is_empty() {
-        let is_asked_for = typed.help;
-        return if is_asked_for { Ok(Wanted::Help(typed.words)) } else { Err(no_command(&typed.words, commands)) };
-    }
-    let command = named(&typed.words, commands).ok_or_else(|| no_command(&typed.words, commands))?;
-    let values: Vec<String> = typed.words.iter().skip(command.name.split(' ').count()).cloned().collect();
-    check_values(command, &values)?;
-    check_options(command, &typed.options)?;
-    let Typed { options, env_file, settings, .. } = typed;
-    Ok(Wanted::Command(Invocation { command, values, options, env_file, settings, arguments, extension_grants: &[] }))
-}
-
-/// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
-pub(super) fn named(words: &[String], commands: &[&'static Command]) -> Option<&'static Command> {
-    let begins = |command: &&Command| {
-        let name: Vec<&str> = command.name.split(' ').collect();
-        name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
-    };
-    commands.iter().copied().filter(|command| begins(command)).max_by_key(|command| command.name.len())
-}
-
-fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed, Failure> {
-    let mut typed = Typed::default();
-    let mut parser = lexopt::Parser::from_args(arguments);
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
+    let mut parser = lexopt::Parser::from_args(arguments.clone());
+    let (mut words, mut options, mut settings) = (Vec::new(), BTreeMap::<String, Vec<String>>::new(), Vec::new());
+    let (mut env_file, mut help, mut version) = (None, false, false);
     loop {
-        if let Some(word) = dashed_kid(&typed.words, &mut parser, commands) {
-            typed.words.push(text(word)?);
+        if let Some(word) = dashed_kid(&words, &mut parser) {
+            words.push(text(word)?);
             continue;
         }
         let Some(argument) = parser.next().map_err(usage)? else { break };
         let name = match argument {
             Arg::Value(word) => {
-                typed.words.push(text(word)?);
+                words.push(text(word)?);
                 continue;
             }
             Arg::Short('h') => String::from("--help"),
@@ -86,19 +51,51 @@ fn read(arguments: Vec<OsString>, commands: &[&'static Command]) -> Result<Typed
             Arg::Short(letter) => format!("-{letter}"),
             Arg::Long(name) => format!("--{name}"),
         };
-        typed.take_flag(&name, &mut parser, commands)?;
+        if name == "--help" {
+            help = true;
+        } else if name == "--version" {
+            version = true;
+        } else if name == "--env-file" {
+            env_file = Some(PathBuf::from(parser.value().map_err(usage)?));
+        } else if let Some(option) = COMMANDS.iter().flat_map(|command| &command.options).find(|one| one.name == name) {
+            let value = if option.value.is_some() { text(parser.value().map_err(usage)?)? } else { String::new() };
+            options.entry(name).or_default().push(value);
+        } else if let Some(setting) = by_flag(&name) {
+            settings.push((setting.name, text(parser.value().map_err(usage)?)?));
+        } else {
+            return Err(no_flag(&name, named(&words)));
+        }
     }
-    if typed.words.first().is_some_and(|word| word == "help") {
-        typed.words.remove(0);
-        typed.help = true;
+    if words.first().is_some_and(|word| word == "help") {
+        words.remove(0);
+        help = true;
     }
-    Ok(typed)
+    if version {
+        return Ok(Wanted::Version);
+    }
+    if help {
+        return Ok(Wanted::Help(words));
+    }
+    let command = named(&words).ok_or_else(|| no_command(&words))?;
+    let values = words.split_off(command.name.split(' ').count());
+    let invocation = Invocation { command, values, options, env_file, settings, arguments, extension_grants: &[] };
+    invocation.check()?;
+    Ok(Wanted::Command(invocation))
+}
+
+/// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
+pub(super) fn named(words: &[String]) -> Option<&'static Command> {
+    let begins = |command: &&Command| {
+        let name: Vec<&str> = command.name.split(' ').collect();
+        name.len() <= words.len() && name.iter().zip(words).all(|(name, word)| name == word)
+    };
+    COMMANDS.iter().filter(|command| begins(command)).max_by_key(|command| command.name.len())
 }
 
 /// The next word, where the command awaits a key's name and this is one: the thumbprint of one key in sixty-four
 /// (43 characters) begins with a dash. Any other value that does goes behind `--`, as a flag mistyped must name nothing.
-fn dashed_kid(words: &[String], parser: &mut lexopt::Parser, commands: &[&'static Command]) -> Option<OsString> {
-    let command = named(words, commands)?;
+fn dashed_kid(words: &[String], parser: &mut lexopt::Parser) -> Option<OsString> {
+    let command = named(words)?;
     let typed = words.len() - command.name.split(' ').count();
     if expected_values(command).nth(typed)? != "KID" {
         return None;
@@ -109,34 +106,29 @@ fn dashed_kid(words: &[String], parser: &mut lexopt::Parser, commands: &[&'stati
     if is_kid { rest.next() } else { None }
 }
 
-impl Typed {
-    fn take_flag(
-        &mut self,
-        name: &str,
-        parser: &mut lexopt::Parser,
-        commands: &[&'static Command],
-    ) -> Result<(), Failure> {
-        let mut options = commands.iter().flat_map(|command| command.options);
-        if name == "--help" {
-            self.help = true;
-        } else if name == "--version" {
-            self.version = true;
-        } else if name == "--env-file" {
-            self.env_file = Some(PathBuf::from(parser.value().map_err(usage)?));
-        } else if let Some(option) = options.find(|option| option.name == name) {
-            let value = if option.value.is_some() { text(parser.value().map_err(usage)?)? } else { String::new() };
-            self.options.entry(name.to_owned()).or_default().push(value);
-        } else if let Some(setting) = by_flag(name) {
-            self.settings.push((setting.name, text(parser.value().map_err(usage)?)?));
-        } else {
-            return Err(no_flag(name, named(&self.words, commands), commands));
-        }
-        Ok(())
-    }
-}
-
 impl Invocation {
-    /// `check_values` has seen that it is there.
+    fn check(&self) -> Result<(), Failure> {
+        let Command { name, values, options, .. } = self.command;
+        let refused = |rule: String| Err(Failure::Usage(format!("`gatepost {name}` {rule}; try --help")));
+        let expected: Vec<&str> = expected_values(self.command).collect();
+        if let Some(missing) = expected.get(self.values.len()) {
+            return refused(format!("needs {missing}"));
+        }
+        let takes_more = expected.last().is_some_and(|last| last.ends_with("..."));
+        if let Some(surplus) = self.values.get(expected.len()).filter(|_| !takes_more) {
+            return refused(format!("does not take \"{}\"", surplus.escape_debug()));
+        }
+        let known: Vec<&str> = options.iter().map(|option| option.name).collect();
+        if let Some(option) = self.options.keys().find(|option| !known.contains(&option.as_str())) {
+            return refused(format!("has no option {option}{}", hint(option, known)));
+        }
+        match values.iter().find(|value| value.starts_with("--") && !self.has(value)) {
+            Some(needed) => refused(format!("needs {needed}")),
+            None => Ok(()),
+        }
+    }
+
+    /// `check` has seen that it is there.
     pub(super) fn value(&self, index: usize) -> &str {
         self.values.get(index).map(String::as_str).unwrap_or_default()
     }
@@ -168,36 +160,7 @@ impl Invocation {
 }
 
 fn expected_values(command: &Command) -> impl Iterator<Item = &'static str> {
-    command.values.iter().copied().filter(|value| !is_flag(value))
-}
-
-fn check_values(command: &Command, values: &[String]) -> Result<(), Failure> {
-    let expected: Vec<&str> = expected_values(command).collect();
-    if let Some(missing) = expected.get(values.len()) {
-        return Err(Failure::Usage(format!("`gatepost {}` needs {missing}; try --help", command.name)));
-    }
-    let takes_more = expected.last().is_some_and(|last| last.ends_with("..."));
-    match values.get(expected.len()) {
-        Some(surplus) if !takes_more => {
-            let shown = surplus.escape_debug();
-            Err(Failure::Usage(format!("`gatepost {}` does not take \"{shown}\"; try --help", command.name)))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn check_options(command: &Command, typed: &BTreeMap<String, Vec<String>>) -> Result<(), Failure> {
-    let known: Vec<&str> = command.options.iter().map(|option| option.name).collect();
-    if let Some(option) = typed.keys().find(|option| !known.contains(&option.as_str())) {
-        let hint = hint(option, known.iter().copied());
-        return Err(Failure::Usage(format!("`gatepost {}` has no option {option}{hint}; try --help", command.name)));
-    }
-    for needed in command.values.iter().filter(|value| is_flag(value)) {
-        if !typed.contains_key(*needed) {
-            return Err(Failure::Usage(format!("`gatepost {}` needs {needed}; try --help", command.name)));
-        }
-    }
-    Ok(())
+    command.values.iter().copied().filter(|value| !value.starts_with("--"))
 }
 
 /// What other programs call what a command of ours does: no spelling leads from the one to the other.
@@ -214,22 +177,22 @@ const OTHER_WORDS: [(&str, &str); 10] = [
     ("update", "set"),
 ];
 
-fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
+fn no_command(words: &[String]) -> Failure {
     if words.is_empty() {
         return Failure::Usage(String::from("no command given; `gatepost --help` lists them"));
     }
     let in_group = |command: &&Command| command.name.split(' ').next() == words.first().map(String::as_str);
     let group: Vec<String> =
-        commands.iter().copied().filter(in_group).map(|command| format!("`gatepost {}`", command.name)).collect();
+        COMMANDS.iter().filter(in_group).map(|command| format!("`gatepost {}`", command.name)).collect();
     if words.len() == 1 && !group.is_empty() {
         return Failure::Usage(format!("there is {}", group.join(", ")));
     }
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
-    let groups = || commands.iter().filter_map(|command| command.name.split(' ').next());
-    let names = || commands.iter().map(|command| command.name).chain(groups());
+    let groups = || COMMANDS.iter().filter_map(|command| command.name.split(' ').next());
+    let names = || COMMANDS.iter().map(|command| command.name).chain(groups());
     let ours = |word: &&str| OTHER_WORDS.iter().find(|(theirs, _)| theirs == word).map(|(_, ours)| *ours);
     let meant: Vec<String> = typed.iter().map(|word| ours(word).unwrap_or(word).to_owned()).collect();
-    let whole = hint(named(&meant, commands).map_or(&typed.join(" "), |command| command.name), names());
+    let whole = hint(named(&meant).map_or(&typed.join(" "), |command| command.name), names());
     // Without its values: `aply x.json`.
     let hint = if whole.is_empty() { hint(words.first().map_or("", String::as_str), names()) } else { whole };
     let shown = typed.join(" ").escape_debug().to_string();
@@ -237,7 +200,7 @@ fn no_command(words: &[String], commands: &[&'static Command]) -> Failure {
 }
 
 /// Behind a command its own options are meant, not another's.
-fn no_flag(name: &str, command: Option<&'static Command>, commands: &[&'static Command]) -> Failure {
+fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
     let secret = SETTINGS.iter().find(|setting| {
         setting.flag().is_none() && setting.name.replace("GATEPOST_", "--").to_lowercase().replace('_', "-") == name
     });
@@ -246,9 +209,8 @@ fn no_flag(name: &str, command: Option<&'static Command>, commands: &[&'static C
         return Failure::Usage(format!("{name} is not a flag: it would be {reason}; set {}", secret.name));
     }
     let flags: Vec<String> = SETTINGS.iter().filter_map(|setting| setting.flag()).collect();
-    let own = command.as_slice();
-    let meant = if own.is_empty() { commands } else { own };
-    let options = meant.iter().flat_map(|command| command.options).map(|option| option.name);
+    let meant = COMMANDS.iter().filter(|one| command.is_none_or(|command| command.name == one.name));
+    let options = meant.flat_map(|command| &command.options).map(|option| option.name);
     let general = ["--help", "--version", "--env-file"].into_iter();
     let known = nearest(name, flags.iter().map(String::as_str).chain(options).chain(general));
     let hint = known.map_or_else(
@@ -264,4 +226,82 @@ fn text(value: OsString) -> Result<String, Failure> {
 
 fn usage(error: lexopt::Error) -> Failure {
     Failure::Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(words: &[&str]) -> Result<Wanted, Failure> {
+        parse(words.iter().map(OsString::from).collect())
+    }
+
+    fn usage_error(words: &[&str]) -> String {
+        match wanted(words) {
+            Err(Failure::Usage(text)) => text,
+            _ => panic!("{words:?} is taken"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_the_rule_and_the_nearest() {
+        for (words, rule) in [
+            (&["user", "ad"][..], "the nearest is \"user add\""),
+            (&["aply", "x.json"], "the nearest is \"apply\""),
+            (&["keys", "list"], "the nearest is \"key list\""),
+            (&["user", "lock", "alice"], "\"user lock\" is not a command; the nearest is \"user disable\""),
+            (&["user", "delete", "alice"], "the nearest is \"user remove\""),
+            (&["client", "rm", "web"], "the nearest is \"client remove\""),
+            (&["migrate", "--lisen", "x"], "the nearest is --listen"),
+            (&["client"], "there is `gatepost client list`, `gatepost client show`"),
+            (&["migrate", "-x"], "is not a flag"),
+            (&["apply"], "needs FILE"),
+            (&["apply", "a", "b"], "does not take \"b\""),
+            (&["secret", "--json"], "has no option --json"),
+            (&["user", "add", "alice", "--tenant"], "missing argument"),
+            (&["migrate", "--check=yes"], "unexpected argument"),
+            (&["user", "link", "alice", "--issuer", "https://a.example"], "needs --subject"),
+        ] {
+            assert!(usage_error(words).contains(rule), "{words:?}: {}", usage_error(words));
+        }
+    }
+
+    #[test]
+    fn a_value_may_begin_with_a_dash_where_it_cannot_be_a_flag() {
+        let kid = "-NJ3TFWiBKhL3yu6uMsrkingQMSSbMelZTzEmq0ARYU";
+        for (words, value) in [
+            (&["key", "retire", kid][..], kid),
+            (&["key", "retire", "--listen", "x", kid], kid),
+            (&["user", "remove", "--", "-x"], "-x"),
+            (&["apply", "-"], "-"),
+        ] {
+            let Ok(Wanted::Command(invocation)) = wanted(words) else { panic!("{words:?} is refused") };
+            assert_eq!(invocation.value(0), value);
+        }
+        for words in [&["key", "retire", kid, kid][..], &["user", "remove", kid], &[kid, "key", "retire"]] {
+            assert!(usage_error(words).contains("is not a flag"), "{words:?}");
+        }
+        assert!(usage_error(&["key", "retire", "-x"]).contains("-- before a value"));
+    }
+
+    #[test]
+    fn secrets_are_not_taken_from_the_command_line() {
+        for flag in ["--database-url", "--grants-database-url"] {
+            let text = usage_error(&["migrate", flag, "postgres://u:hunter2@db"]);
+            assert!(text.contains("can be read by every user") && !text.contains("hunter2"), "{text}");
+        }
+        assert!(usage_error(&["user", "add", "alice", "--password", "hunter2"]).contains("is not a flag"));
+    }
+
+    #[test]
+    fn help_is_a_word_too_and_flags_stand_before_or_behind_the_command() {
+        for words in [&["help"][..], &["help", "client", "secret"], &["help", "nothing"]] {
+            let Ok(Wanted::Help(asked)) = wanted(words) else { panic!("{words:?} is refused") };
+            assert_eq!(asked, words[1..]);
+        }
+        for words in [&["--listen", "x", "user", "list", "--json"][..], &["user", "list", "--json", "--listen=x"]] {
+            let Ok(Wanted::Command(invocation)) = wanted(words) else { panic!("{words:?} is refused") };
+            assert!(invocation.command.name == "user list" && invocation.has("--json"));
+        }
+    }
 }

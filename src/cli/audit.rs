@@ -1,88 +1,71 @@
 //! `gatepost audit`: who did what, when and from where; and whether that is still what was written.
 
-mod follow;
-mod verify;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-pub(super) use verify::VERIFY;
-
-use follow::follow;
-
-use crate::protocol::audit::audit_chain::{AuditRow, EVENTS};
+use super::arguments::Invocation;
+use super::input::unread;
+use super::operator::Operator;
+use super::output::{self, Failure, printable};
+use super::user;
+use crate::protocol::audit::audit_chain::{AuditRow, EVENTS, Head};
+use crate::protocol::audit::audit_heads::heads_in;
+use crate::protocol::audit::audit_verification::{Finding, Verdict, Verification, Wrong};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::nearest::hint;
 use crate::store::audit_events::{self, EventFilter};
-use crate::store::users;
-
-use super::arguments::Invocation;
-use super::command::{Command, CommandOption, JSON, Run, TENANT};
-use super::failure::Failure;
-use super::operator::Operator;
-use super::output::{self, printable};
-use super::user;
-
-pub(super) const LIST: Command = Command {
-    name: "audit list",
-    values: &[],
-    options: &[
-        CommandOption { name: "--event", value: Some("NAME"), meaning: "these alone, as sign_in_failed" },
-        CommandOption { name: "--client", value: Some("CLIENT_ID"), meaning: "those about this client alone" },
-        CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those about this user alone" },
-        TENANT,
-        CommandOption { name: "--sub", value: Some("SUBJECT"), meaning: "those about this user, also after their end" },
-        CommandOption { name: "--since", value: Some("TIME"), meaning: "not before, as 2027-01-31T08:00:00Z" },
-        CommandOption { name: "--until", value: Some("TIME"), meaning: "before" },
-        CommandOption { name: "--limit", value: Some("NUMBER"), meaning: "the latest so many; 100 unless told" },
-        CommandOption { name: "--follow", value: None, meaning: "stay, and print what comes, a line each" },
-        JSON,
-    ],
-    summary: "Lists what happened: the latest events, the earliest of them first.",
-    example: "gatepost audit list --event sign_in_failed --since 2027-01-31T08:00:00Z",
-    run: Run::Once(list),
-};
+use crate::store::{Store, StoreError, installation, users};
 
 const LIMIT: i64 = 100;
 /// Listed at most: all of it is held at once.
 const MOST: i64 = 100_000;
 
-fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let mut filter = filter(invocation)?;
-    let limit = limit(invocation)?;
-    let (operator, _) = Operator::open_installed(invocation)?;
-    if let Some(subject) = user::chosen(&operator, invocation)? {
-        filter.sub = Some(subject.to_string());
-    } else if let Some(sub) = &filter.sub {
-        check_subject(&operator, sub)?;
-    }
-    if invocation.has("--follow") {
-        return follow(&operator, &filter, limit, invocation.has("--json"));
-    }
-    let found = audit_events::list(&operator.store, &filter, limit)?;
-    let rows: Vec<(Vec<String>, Value)> = found.iter().map(|event| (cells(event), value(event))).collect();
-    output::list(invocation.has("--json"), &["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"], &rows)
-}
-
-fn filter(invocation: &Invocation) -> Result<EventFilter, Failure> {
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--sub") && invocation.has("--user") {
         return Err(Failure::Usage(String::from("--user and --sub both name whom it is about: give one of them")));
     }
-    let filter = EventFilter {
+    let mut filter = EventFilter {
         event: name(invocation, "--event")?,
         client_id: name(invocation, "--client")?,
         sub: name(invocation, "--sub")?,
         since: time(invocation, "--since")?,
         until: time(invocation, "--until")?,
     };
-    check_event(filter.event.as_deref())?;
-    match (filter.since, filter.until) {
-        (Some(since), Some(until)) if since >= until => {
-            Err(Failure::Usage(String::from("--since must be before --until: nothing lies between")))
-        }
-        _ => Ok(filter),
+    // What is no name of an event would find nothing for ever.
+    if let Some(event) = filter.event.as_deref().filter(|event| !EVENTS.contains(event)) {
+        let (shown, hint) = (event.escape_debug(), hint(event, EVENTS));
+        let rule = format!("--event \"{shown}\" is no name of an event{hint}; there are {}", EVENTS.join(", "));
+        return Err(Failure::Usage(rule));
     }
+    if filter.since.zip(filter.until).is_some_and(|(since, until)| since >= until) {
+        return Err(Failure::Usage(String::from("--since must be before --until: nothing lies between")));
+    }
+    let limit = invocation.option("--limit").map_or(Some(LIMIT), |text| text.parse().ok());
+    let limit = limit.filter(|number| (1..=MOST).contains(number));
+    let limit = limit.ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    if let Some(subject) = user::chosen(&operator, invocation)? {
+        filter.sub = Some(subject.to_string());
+    } else if let Some(sub) = &filter.sub {
+        check_subject(&operator, sub)?;
+    }
+    let json = invocation.has("--json");
+    if invocation.has("--follow") {
+        return follow(&operator, &filter, limit, json);
+    }
+    let found = audit_events::list(&operator.store, &filter, limit)?;
+    if json {
+        return output::list(json, &[], &found.iter().map(value).collect::<Vec<_>>());
+    }
+    let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"].map(String::from).to_vec();
+    output::table(headings, found.iter().map(cells).collect())
 }
 
 fn name(invocation: &Invocation, option: &str) -> Result<Option<String>, Failure> {
@@ -90,13 +73,6 @@ fn name(invocation: &Invocation, option: &str) -> Result<Option<String>, Failure
         Some("") => Err(Failure::Usage(format!("{option} is empty; leave it out for all"))),
         given => Ok(given.map(str::to_owned)),
     }
-}
-
-/// What is no name of an event would find nothing for ever.
-fn check_event(event: Option<&str>) -> Result<(), Failure> {
-    let Some(event) = event.filter(|event| !EVENTS.contains(event)) else { return Ok(()) };
-    let (shown, hint) = (event.escape_debug(), hint(event, EVENTS));
-    Err(Failure::Usage(format!("--event \"{shown}\" is no name of an event{hint}; there are {}", EVENTS.join(", "))))
 }
 
 /// Somebody's, or one that only events know any longer: any other would find nothing for ever.
@@ -114,12 +90,6 @@ fn time(invocation: &Invocation, name: &str) -> Result<Option<Instant>, Failure>
     let read = timestamp::parse(text).or_else(|| timestamp::parse(&format!("{text}T00:00:00Z")));
     let unread = || Failure::Usage(format!("{name} must be a time as 2027-01-31T08:00:00Z, or a day as 2027-01-31"));
     read.map(Some).ok_or_else(unread)
-}
-
-fn limit(invocation: &Invocation) -> Result<i64, Failure> {
-    let Some(text) = invocation.option("--limit") else { return Ok(LIMIT) };
-    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))
 }
 
 fn print(event: &AuditRow, json: bool) -> Result<(), Failure> {
@@ -155,4 +125,151 @@ fn value(event: &AuditRow) -> Value {
         "chain": event.chain,
         "seq": event.seq,
     })
+}
+
+const PAUSE: Duration = Duration::from_secs(1);
+/// Events are dated a moment before their transaction shows that it writes any.
+const LATE: Duration = Duration::from_secs(15);
+
+/// Looks at the same time again for as long as a transaction may still bring events of it.
+struct Follower<'a> {
+    store: &'a Store,
+    filter: &'a EventFilter,
+    /// No event from before can come any more.
+    since: Instant,
+    /// Those seen that are not from before, by time, chain and place.
+    seen: BTreeSet<(Instant, String, i64)>,
+}
+
+impl Follower<'_> {
+    /// Whether it is new.
+    fn see(&mut self, event: &AuditRow) -> bool {
+        self.seen.insert((event.at, event.chain.clone(), event.seq))
+    }
+
+    /// What is there by now and was not seen before, the earliest first.
+    fn look(&mut self) -> Result<Vec<AuditRow>, StoreError> {
+        // Asked before the rows are: whatever shows after them was under way by then, or began later.
+        let since = open_since(self.store)?.max(self.since);
+        let asked = self.filter.since.map_or(self.since, |asked| asked.max(self.since));
+        let window = EventFilter { since: Some(asked), ..self.filter.clone() };
+        let mut rows = audit_events::list(self.store, &window, i64::MAX)?;
+        rows.retain(|event| self.see(event));
+        self.since = since;
+        self.seen.retain(|(at, _, _)| *at >= since);
+        Ok(rows)
+    }
+}
+
+/// Nothing that is not committed yet is dated before.
+fn open_since(store: &Store) -> Result<Instant, StoreError> {
+    let under_way = audit_events::under_way(store)?;
+    Ok(installation::read(store)?.now.minus(under_way + LATE))
+}
+
+/// Prints the latest, `limit` at most, then what comes, until nobody reads it or the command is ended. While the database
+/// is away it waits, and says so.
+fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> Result<(), Failure> {
+    let store = &operator.store;
+    let mut follower = Follower { store, filter, since: open_since(store)?, seen: BTreeSet::new() };
+    // What is there before the first is printed does not come any more, printed or not.
+    follower.look()?;
+    for event in audit_events::list(store, filter, limit)? {
+        follower.see(&event);
+        print(&event, json)?;
+    }
+    let mut is_away = false;
+    loop {
+        thread::sleep(PAUSE);
+        match follower.look() {
+            Ok(rows) => {
+                if is_away {
+                    output::note("the database answers again");
+                }
+                is_away = false;
+                rows.iter().try_for_each(|event| print(event, json))?;
+            }
+            Err(error) if error.is_passing() => {
+                if !is_away {
+                    output::note(&format!("{error}; trying again"));
+                }
+                is_away = true;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
+    // Before the rows: what a line tells of is there by then.
+    let heads = invocation.option("--heads").map(read_heads).transpose()?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let is_held = heads.is_some();
+    let mut verification = Verification::new(heads.unwrap_or_default(), operator.now()?.day());
+    audit_events::read_through(&operator.store, |(row, hash, after)| verification.row(&row, hash, after))?;
+    let Verdict { rows, chains, findings } = verification.finish();
+    for finding in &findings {
+        output::line(&sentence(finding))?;
+    }
+    if !findings.is_empty() {
+        let count = findings.len();
+        return Err(Failure::Refused(format!(
+            "the audit log is not as it was written; findings: {count}, rows: {rows}"
+        )));
+    }
+    let ends =
+        if is_held { "and so are the ends that the heads name" } else { "as far as chains tell; ends need --heads" };
+    let empty = if is_held {
+        "the audit log is empty, and the heads name no row that should be there"
+    } else {
+        "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; --heads tells which"
+    };
+    output::line(&match rows {
+        0 => empty.to_owned(),
+        _ => format!("every row is as it was written, {ends}; rows: {rows}, chains: {chains}"),
+    })
+}
+
+fn read_heads(path: &str) -> Result<Vec<Head>, Failure> {
+    let read = match path {
+        "-" => heads_of(io::stdin().lock()),
+        path => File::open(path).and_then(|file| heads_of(BufReader::new(file))),
+    };
+    let name = if path == "-" { String::from("standard input") } else { printable(path) };
+    let heads = read.map_err(|error| unread(&name, &error))?;
+    if heads.is_empty() {
+        return Err(Failure::Refused(format!(
+            "no line of {name} tells audit heads: give --heads the log of `gatepost serve`, which tells them each minute"
+        )));
+    }
+    Ok(heads)
+}
+
+/// A log may hold bytes that are no text.
+fn heads_of(log: impl BufRead) -> io::Result<Vec<Head>> {
+    let mut heads: Vec<Head> = Vec::new();
+    for line in log.split(b'\n') {
+        heads.extend(heads_in(&String::from_utf8_lossy(&line?)));
+    }
+    Ok(heads)
+}
+
+fn sentence(finding: &Finding) -> String {
+    let Finding { wrong, chain, seq, at } = finding;
+    let what = match wrong {
+        Wrong::Changed => format!("row {seq} is not what was written there"),
+        Wrong::Inserted => format!("row {seq} was put in"),
+        Wrong::Removed { to } if to == seq => format!("row {seq} was removed"),
+        Wrong::Removed { to } => format!("rows {seq} to {to} were removed"),
+        Wrong::ChainRemoved => format!("the whole chain was removed, rows 0 to {seq}"),
+        Wrong::HeadsDiffer => format!("heads contradict one another at row {seq}: not all of them are the server's"),
+    };
+    let when = match (at, wrong) {
+        (Some(at), Wrong::Changed | Wrong::Inserted) => format!(", at {}", timestamp::format_to_the_microsecond(*at)),
+        (Some(at), Wrong::Removed { .. } | Wrong::ChainRemoved | Wrong::HeadsDiffer) => {
+            format!(", after {}", timestamp::format_to_the_microsecond(*at))
+        }
+        (None, _) => String::new(),
+    };
+    format!("chain {}: {what}{when}", printable(chain))
 }

@@ -1,81 +1,86 @@
 //! `gatepost client`: registered applications.
 
-mod checkup;
-mod removal;
-
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::keys::master::Purpose;
+use super::arguments::Invocation;
+use super::operator::{Operator, client_event};
+use super::output::{self, Failure, time};
+use super::{idp, input, registry};
 use crate::keys::random;
-use crate::keys::sealing::Sealer;
-use crate::protocol::registration::{self, timestamp};
-use crate::protocol::words::client::{ClientAuthenticationMethod, GrantType};
+use crate::protocol::registration::client_checkup::examine;
+use crate::protocol::registration::{self, Kind, timestamp};
+use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
+use crate::protocol::token::client_secret::{SecretDigest, matches_any};
+use crate::protocol::words::client::{Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm};
+use crate::protocol::words::finding::Finding;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::store::clients::{self, ClientRow, SecretRow};
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::signing_keys;
 
-use super::apply::secrets;
-use super::arguments::Invocation;
-use super::command::{Command, CommandOption, JSON, Run};
-use super::failure::Failure;
-use super::operator::{Operator, audit_event};
-use super::output::{self, time};
+pub(super) fn named(operator: &Operator, client_id: &ClientId) -> Result<ClientRow, Failure> {
+    clients::find(&operator.store, client_id)?.value.ok_or_else(|| missing(client_id))
+}
 
-pub(super) use checkup::TEST;
-pub(super) use removal::REMOVE;
+/// Names are what somebody typed.
+fn missing(client_id: &ClientId) -> Failure {
+    Failure::Refused(format!("there is no client \"{}\"", client_id.as_str().escape_debug()))
+}
 
-pub(super) const LIST: Command = Command {
-    name: "client list",
-    values: &[],
-    options: &[JSON],
-    summary: "Lists all clients.",
-    example: "gatepost client list",
-    run: Run::Once(list),
-};
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let json = invocation.has("--json");
+    let mut objects = Vec::new();
+    for row in clients::list(&operator.store)? {
+        let mut object = shown(&row);
+        // The table tells those in force, said or not; of a registration that is not served, those it says.
+        let read = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
+        if let (false, Some(members)) = (json, object.as_object_mut()) {
+            let said = row.metadata.get("grant_types").and_then(Value::as_array).into_iter().flatten();
+            let names: Vec<&str> = match &read {
+                Ok(client) => client.grant_types.iter().map(GrantType::as_str).collect(),
+                Err(_) => said.filter_map(Value::as_str).collect(),
+            };
+            members.insert(String::from("grant_types"), json!(names.join(" ")));
+        }
+        objects.push(object);
+    }
+    let columns = [
+        ("CLIENT_ID", "/client_id"),
+        ("NAME", "/metadata/client_name"),
+        ("ENABLED", "/enabled"),
+        ("SECRETS", "/secrets"),
+        ("GRANT_TYPES", "/grant_types"),
+        ("SCOPE", "/metadata/scope"),
+    ];
+    output::list(json, &columns, &objects)
+}
 
-pub(super) const SHOW: Command = Command {
-    name: "client show",
-    values: &["CLIENT_ID"],
-    options: &[JSON],
-    summary: "Shows one client: what is registered, and its secrets' descriptions and ends.",
-    example: "gatepost client show web",
-    run: Run::Once(show),
-};
+fn shown(row: &ClientRow) -> Value {
+    let secrets: Vec<Value> = row.secrets.iter().map(told_secret).collect();
+    json!({
+        "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": row.metadata,
+    })
+}
 
-pub(super) const SECRET: Command = Command {
-    name: "client secret",
-    values: &["CLIENT_ID"],
-    options: &[
-        CommandOption { name: "--description", value: Some("TEXT"), meaning: "what it is for" },
-        CommandOption {
-            name: "--expires-at",
-            value: Some("TIME"),
-            meaning: "as 2027-01-31T00:00:00Z; never otherwise",
-        },
-        CommandOption { name: "--replace", value: None, meaning: "remove all its other secrets" },
-    ],
-    summary: "Makes a new secret for a confidential client and prints it this once; older ones stay valid.",
-    example: "gatepost client secret web --replace",
-    run: Run::Once(secret),
-};
+fn told_secret(secret: &SecretRow) -> Value {
+    json!({"description": secret.description, "expires_at": secret.expires_at.map(time)})
+}
 
-pub(super) const REVOKE: Command = Command {
-    name: "client revoke",
-    values: &["CLIENT_ID"],
-    options: &[],
-    summary: "Ends all grants and tokens of a client at once; it can get new ones.",
-    example: "gatepost client revoke web",
-    run: Run::Once(revoke),
-};
+pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let found = named(&operator, &ClientId::new(invocation.value(0)))?;
+    output::object(invocation.has("--json"), &shown(&found))
+}
 
-fn revoke(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
-    let mut event = audit_event("client_revoked", json!({}));
-    event.client_id = Some(&client_id);
+    let event = client_event("client_revoked", &client_id, json!({}));
     operator.store.change_registry(|writer| match writer.revoke_client(&client_id, &event)? {
         true => Ok(()),
         false => Err(missing(&client_id)),
@@ -83,59 +88,10 @@ fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&format!("grants and tokens of {client_id} are over"))
 }
 
-/// Names are what somebody typed.
-pub(super) fn missing(client_id: &ClientId) -> Failure {
-    Failure::Refused(format!("there is no client \"{}\"", client_id.as_str().escape_debug()))
-}
-
-fn show(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let client_id = ClientId::new(invocation.value(0));
-    let found = clients::find(&operator.store, &client_id)?.value.ok_or_else(|| missing(&client_id))?;
-    output::object(invocation.has(JSON.name), &row(&found, &operator).1)
-}
-
-fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let clients = clients::list(&operator.store)?;
-    let rows: Vec<(Vec<String>, Value)> = clients.iter().map(|client| row(client, &operator)).collect();
-    output::list(invocation.has("--json"), &["CLIENT_ID", "NAME", "ENABLED", "SECRETS", "GRANT_TYPES", "SCOPE"], &rows)
-}
-
-fn row(row: &ClientRow, operator: &Operator) -> (Vec<String>, Value) {
-    let text = |key: &str| row.metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let cells = vec![
-        row.client_id.to_string(),
-        text("client_name"),
-        String::from(if row.enabled { "yes" } else { "no" }),
-        row.secrets.len().to_string(),
-        grant_types(row, operator),
-        text("scope"),
-    ];
-    let secrets: Vec<Value> = row
-        .secrets
-        .iter()
-        .map(|secret| json!({"description": secret.description, "expires_at": secret.expires_at.map(time)}))
-        .collect();
-    let value = json!({
-        "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": row.metadata,
-    });
-    (cells, value)
-}
-
-/// Those in force, said or not; of a registration that is not served, those it says.
-fn grant_types(row: &ClientRow, operator: &Operator) -> String {
-    let read = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
-    let said = || row.metadata.get("grant_types").and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<&str> = match &read {
-        Ok(client) => client.grant_types.iter().map(GrantType::as_str).collect(),
-        Err(_) => said().filter_map(Value::as_str).collect(),
-    };
-    names.join(" ")
-}
-
-fn secret(invocation: &Invocation) -> Result<(), Failure> {
-    let expires_at = invocation.option("--expires-at").map(read_time).transpose()?;
+pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
+    let unread = || Failure::Usage(String::from("--expires-at must be a time as 2027-01-31T00:00:00Z"));
+    let expires_at =
+        invocation.option("--expires-at").map(|text| timestamp::parse(text).ok_or_else(unread)).transpose()?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description).map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
     let (operator, installation) = Operator::open_installed(invocation)?;
@@ -143,31 +99,23 @@ fn secret(invocation: &Invocation) -> Result<(), Failure> {
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Failure::Refused(String::from("--expires-at is in the past: the secret would never be good")));
     }
-    let sealer = Sealer::new(&operator.derived_keys(&installation)?, Purpose::ClientSecret);
+    let sealer = operator.sealers(&installation)?.client_secrets;
     let client_id = ClientId::new(invocation.value(0));
     let text = SecretText::new(format!("gps_{}", BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
-    let new = secrets::sealed_text(&text, description, expires_at, &sealer);
+    let new = registry::sealed_text(&text, description, expires_at, &sealer);
     operator.store.change_registry(|writer| {
         let row = writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
         check_takes_secrets(&operator, &row)?;
-        if invocation.has("--replace") {
-            let old: Vec<_> = row.secrets.iter().map(|old| (client_id.as_str(), old.id)).collect();
-            writer.remove_secrets(true, &old)?;
-        }
-        writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
         let is_replaced = invocation.has("--replace");
-        let old: Vec<Value> = row.secrets.iter().filter(|_| is_replaced).map(told_secret).collect();
+        let old = if is_replaced { row.secrets } else { Vec::new() };
+        writer.remove_secrets(true, &old.iter().map(|old| (client_id.as_str(), old.id)).collect::<Vec<_>>())?;
+        writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
+        let old: Vec<Value> = old.iter().map(told_secret).collect();
         let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(&new)});
-        let mut event = audit_event("client_secret_made", detail);
-        event.client_id = Some(&client_id);
-        writer.audit(&event)?;
+        writer.audit(&client_event("client_secret_made", &client_id, detail))?;
         output::note("This secret is shown only now:");
         output::only_copy(text.expose())
     })
-}
-
-fn told_secret(secret: &SecretRow) -> Value {
-    json!({"description": secret.description, "expires_at": secret.expires_at.map(timestamp::format)})
 }
 
 fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
@@ -186,7 +134,101 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failu
     }
 }
 
-fn read_time(text: &str) -> Result<Instant, Failure> {
-    let rule = "--expires-at must be a time as 2027-01-31T00:00:00Z";
-    timestamp::parse(text).ok_or_else(|| Failure::Usage(String::from(rule)))
+pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealer = operator.sealers(&installation)?.client_secrets;
+    let row = named(&operator, &ClientId::new(invocation.value(0)))?;
+    let client = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
+    let client = client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
+    let now = operator.now()?;
+    let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| registry::opened(row, &sealer)).collect();
+    let keys = signing_keys::load(&operator.store)?.value;
+    let able = keys.iter().filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
+    let signing: Vec<SigningAlgorithm> = able.map(|key| key.algorithm).collect();
+    let mut findings = examine(&client, &digests, &signing, &idp::known(&operator)?, now);
+    if invocation.has("--secret") {
+        findings.push(shown_secret(&row, &digests, now)?);
+    }
+    let tries = tries(operator.config.base_url.as_str(), &client);
+    let text: String = tries.iter().map(|one| format!("\n\nTry: {one}")).collect();
+    output::findings(invocation.has("--json"), row.client_id.as_str(), &findings, &text, ("try", json!(tries)))
+}
+
+fn shown_secret(row: &ClientRow, digests: &[Option<SecretDigest>], now: Instant) -> Result<Finding, Failure> {
+    let shown = input::secret("Client secret: ")?;
+    let is_shown = |digest: &Option<SecretDigest>| matches_any(Some(&shown), digest.as_slice(), now);
+    let found = row.secrets.iter().zip(digests).find(|(_, digest)| is_shown(digest));
+    Ok(match found {
+        Some((secret, _)) if secret.description.is_empty() => Finding::fine("that secret is right"),
+        Some((secret, _)) => Finding::fine(format!("that secret is right: \"{}\"", secret.description)),
+        None => Finding::broken("that secret is wrong, or has expired"),
+    })
+}
+
+/// What shows that it works, with what is registered. No secret stands in it: curl asks.
+fn tries(issuer: &str, client: &Client) -> Vec<String> {
+    let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let (client_id, scope) = (encode(client.client_id.as_str()), encode(&client.scope.to_string()));
+    let mut tries = Vec::new();
+    if let Some(uri) = client.redirect_uris.first().filter(|_| client.allows_grant(&GrantType::AuthorizationCode)) {
+        // The challenge of RFC 7636 appendix B.
+        tries.push(format!(
+            "{issuer}/connect/authorize?client_id={client_id}&response_type=code&scope={scope}&redirect_uri={}\
+             &state=try&nonce=try&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256",
+            encode(uri)
+        ));
+    }
+    let shown = credentials(client, &client_id);
+    if client.allows_grant(&GrantType::ClientCredentials) {
+        tries.push(format!("curl {shown} -d grant_type=client_credentials {issuer}/connect/token"));
+    }
+    if client.allows_grant(&GrantType::DeviceCode) {
+        tries.push(format!("curl {shown} {issuer}/connect/deviceauthorization"));
+    }
+    tries
+}
+
+/// How curl proves the client. Words in capitals are to be filled in.
+fn credentials(client: &Client, client_id: &str) -> String {
+    match client.authentication {
+        ClientAuthenticationMethod::None => format!("-d client_id={client_id}"),
+        ClientAuthenticationMethod::AnySecret | ClientAuthenticationMethod::ClientSecretBasic => {
+            format!("-u '{client_id}'")
+        }
+        ClientAuthenticationMethod::ClientSecretPost => format!("-d client_id={client_id} -d client_secret=SECRET"),
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            format!("-d client_assertion_type={CLIENT_ASSERTION_TYPE} -d client_assertion=JWT")
+        }
+    }
+}
+
+pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let client_id = ClientId::new(invocation.value(0));
+    named(&operator, &client_id)?;
+    input::confirm(invocation, &format!("This removes {client_id} for good, with its secrets and consents."))?;
+    operator.store.change_registry(|writer| {
+        writer.client(&client_id)?.ok_or_else(|| missing(&client_id))?;
+        if let Some(who) = who_names(writer, &client_id)? {
+            return Err(Failure::Refused(format!("{client_id} is still named by {who}: apply that without it first")));
+        }
+        registry::remove_clients(writer, &[&client_id])
+    })?;
+    output::line(&format!("removed {client_id}; what it was given is over"))
+}
+
+/// A registration that would be left pointing at nothing.
+fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<Option<String>, Failure> {
+    let names_it = |kind: Kind, document: &Value| {
+        let mut mentions = kind.mentions(document).into_iter();
+        mentions.any(|mention| mention.called == Kind::Client.called() && mention.name == client_id.as_str())
+    };
+    for entry in writer.catalogue()?.entries {
+        if names_it(entry.kind, &entry.document) {
+            return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));
+        }
+    }
+    let others = writer.clients()?.into_iter().filter(|other| other.client_id != *client_id);
+    let mut naming = others.filter(|other| names_it(Kind::Client, &other.metadata));
+    Ok(naming.next().map(|other| format!("client {}", other.client_id)))
 }

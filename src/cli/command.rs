@@ -1,25 +1,26 @@
-//! What a command is, and the texts of `--help`.
+//! The table of commands, and what is told of it: `--help` and the manual page.
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
+use super::arguments::{Invocation, named};
+use super::output::{self, Failure};
 use crate::config::settings::SETTINGS;
 
-use super::arguments::Invocation;
-use super::columns::fill;
-use super::failure::Failure;
-
+/// Made of `commands.txt`.
 pub(super) struct Command {
     /// As typed: `user add`.
     pub(super) name: &'static str,
     /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do without. The last may end in
     /// `...`: one or more of them.
-    pub(super) values: &'static [&'static str],
-    pub(super) options: &'static [CommandOption],
+    pub(super) values: Vec<&'static str>,
+    pub(super) options: Vec<CommandOption>,
     pub(super) summary: &'static str,
     pub(super) example: &'static str,
     pub(super) run: Run,
 }
 
+#[derive(Clone, Copy)]
 pub(super) enum Run {
     Once(fn(&Invocation) -> Result<(), Failure>),
     /// With an exit code of its own.
@@ -29,48 +30,68 @@ pub(super) enum Run {
 pub(super) struct CommandOption {
     pub(super) name: &'static str,
     pub(super) value: Option<&'static str>,
+    /// `--tenant NAME`
+    usage: &'static str,
     /// A clause; empty for what only this program itself passes on.
     pub(super) meaning: &'static str,
 }
 
-pub(super) const JSON: CommandOption =
-    CommandOption { name: "--json", value: None, meaning: "print JSON instead of a table" };
+/// In the order of `--help`.
+pub(super) static COMMANDS: LazyLock<Vec<Command>> =
+    LazyLock::new(|| include_str!("commands.txt").split("\n\n").filter_map(Command::read).collect());
 
-pub(super) const TENANT: CommandOption =
-    CommandOption { name: "--tenant", value: Some("NAME"), meaning: "the tenant the user belongs to" };
+const SETTINGS_HINT: &str = "\
+Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
+the same names, as --base-url; `gatepost --help` lists them.";
 
-pub(super) const OF_USER: CommandOption =
-    CommandOption { name: "--user", value: Some("USERNAME"), meaning: "those of this user alone" };
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
 
 impl Command {
-    /// `gatepost user link USERNAME --issuer ISSUER --subject SUB [--tenant NAME]`
-    pub(super) fn usage(&self) -> String {
-        self.usage_parts().join(" ")
-    }
-
-    fn usage_parts(&self) -> Vec<String> {
-        let options = self.shown_options().filter(|option| !self.values.contains(&option.name));
-        let options = options.map(|option| format!("[{}]", option.usage()));
-        let of_name = |value: &str| self.options.iter().find(|option| option.name == value);
-        let needed = |value: &str| of_name(value).map_or_else(|| value.to_owned(), CommandOption::usage);
-        let parts = self.values.iter().map(|value| needed(value)).chain(options);
-        [format!("gatepost {}", self.name)].into_iter().chain(parts).collect()
+    fn read(entry: &'static str) -> Option<Command> {
+        let mut lines = entry.lines().map(str::trim);
+        let (usage, summary, example) = (lines.next()?, lines.next()?, lines.next()?);
+        let end = usage.find(|character: char| character.is_uppercase() || character == '-').unwrap_or(usage.len());
+        let (name, values) = usage.split_at(end);
+        let (_, run) = super::RUN.iter().find(|(run, _)| *run == name.trim_end())?;
+        let option = |line: &'static str| {
+            let (usage, meaning) = line.split_once(": ").unwrap_or((line, ""));
+            let (name, value) = usage.split_once(' ').map_or((usage, None), |(name, value)| (name, Some(value)));
+            CommandOption { name, value, usage, meaning }
+        };
+        let values = values.split_whitespace().collect();
+        Some(Command {
+            name: name.trim_end(),
+            values,
+            options: lines.map(option).collect(),
+            summary,
+            example,
+            run: *run,
+        })
     }
 
     pub(super) fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
         self.options.iter().filter(|option| !option.meaning.is_empty())
     }
 
-    pub(super) fn help(&self) -> String {
-        let usage = self.usage_parts();
+    /// `gatepost user link USERNAME`, `--issuer ISSUER`, `--subject SUB`, `[--tenant NAME]`: what is needed without brackets.
+    fn usage(&self) -> Vec<String> {
+        let of_name = |value: &str| self.options.iter().find(|option| option.name == value);
+        let needed = self.values.iter().map(|value| of_name(value).map_or(*value, |option| option.usage).to_owned());
+        let others = self.shown_options().filter(|option| !self.values.contains(&option.name));
+        let others = others.map(|option| format!("[{}]", option.usage));
+        [format!("gatepost {}", self.name)].into_iter().chain(needed).chain(others).collect()
+    }
+
+    fn help(&self) -> String {
+        let usage = self.usage();
         let usage = fill("Usage: ", usage.iter().map(String::as_str), "Usage: gatepost ".len());
         let mut text = format!("{usage}\n\n{}\n", fill("", self.summary.split(' '), 0));
         if self.shown_options().next().is_some() {
             text.push_str("\nOptions:\n");
         }
         for option in self.shown_options() {
-            let begin = format!("  {:<24} ", option.usage());
-            text.push_str(&fill(&begin, option.meaning.split(' '), 27));
+            text.push_str(&fill(&format!("  {:<24} ", option.usage), option.meaning.split(' '), 27));
             text.push('\n');
         }
         text.push_str(&format!("\nExample:\n  {}\n\n{SETTINGS_HINT}", self.example));
@@ -78,30 +99,25 @@ impl Command {
     }
 }
 
-pub(super) fn is_flag(value: &str) -> bool {
-    value.starts_with("--")
-}
-
-impl CommandOption {
-    /// `--tenant NAME`
-    pub(super) fn usage(&self) -> String {
-        match self.value {
-            Some(value) => format!("{} {value}", self.name),
-            None => self.name.to_owned(),
+/// On a command, a group of them, or all: no help is refused.
+pub(super) fn help(words: &[String]) -> Result<(), Failure> {
+    let Some(first) = words.first() else { return output::line(&overview()) };
+    let beginning = format!("{first} ");
+    let in_group: Vec<&Command> = COMMANDS.iter().filter(|command| command.name.starts_with(&beginning)).collect();
+    output::line(&match named(words) {
+        // `secret` is a command and the beginning of another.
+        Some(command) if command.name == first && !in_group.is_empty() => {
+            format!("{}\n\nSee also:\n{}", command.help(), group(first, &in_group))
         }
-    }
+        Some(command) => command.help(),
+        None if in_group.is_empty() => overview(),
+        None => group(first, &in_group),
+    })
 }
 
-const SETTINGS_HINT: &str = "\
-Settings come from GATEPOST_* variables, from --env-file FILE, or from flags of
-the same names, as --base-url; `gatepost --help` lists them.";
-
-pub(super) const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes (plan), 78 configuration.";
-
-pub(super) fn overview(commands: &[&Command]) -> String {
+fn overview() -> String {
     let mut text = String::from("Usage: gatepost COMMAND [--env-file FILE] [--SETTING VALUE]...\n\nCommands:\n");
-    text.push_str(&list(commands));
+    text.extend(COMMANDS.iter().map(listed));
     text.push_str(
         "\nExample:\n  gatepost apply registration.json\n\n`gatepost COMMAND --help` says more about each.\n",
     );
@@ -115,16 +131,93 @@ pub(super) fn overview(commands: &[&Command]) -> String {
     text
 }
 
-pub(super) fn group(word: &str, commands: &[&Command]) -> String {
+fn group(word: &str, commands: &[&Command]) -> String {
+    let list: String = commands.iter().copied().map(listed).collect();
     let example = commands.first().map_or("", |command| command.example);
     format!(
-        "Usage: gatepost {word} COMMAND\n\nCommands:\n{}\nExample:\n  {example}\n\n`gatepost {word} COMMAND --help` says more \
-         about each.\n{SETTINGS_HINT}",
-        list(commands)
+        "Usage: gatepost {word} COMMAND\n\nCommands:\n{list}\nExample:\n  {example}\n\n`gatepost {word} COMMAND --help` says \
+         more about each.\n{SETTINGS_HINT}"
     )
 }
 
-fn list(commands: &[&Command]) -> String {
-    let line = |command: &&Command| fill(&format!("  {:<18} ", command.name), command.summary.split(' '), 21) + "\n";
-    commands.iter().map(line).collect()
+fn listed(command: &Command) -> String {
+    fill(&format!("  {:<18} ", command.name), command.summary.split(' '), 21) + "\n"
+}
+
+/// `first`, and the words behind it with a space between two. What does not fit on a line of 80 columns goes on in the next,
+/// behind `indent` spaces; a word is never broken.
+fn fill<'a>(first: &str, words: impl IntoIterator<Item = &'a str>, indent: usize) -> String {
+    let (mut text, mut column) = (first.to_owned(), first.chars().count());
+    for (index, word) in words.into_iter().enumerate() {
+        let width = word.chars().count();
+        if index > 0 && column + 1 + width > 80 {
+            text.push_str(&format!("\n{:indent$}", ""));
+            column = indent;
+        } else if index > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text
+}
+
+/// `gatepost man`: the manual page, in roff.
+pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
+    let mut page = format!(
+        ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n.SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\
+         .SH SYNOPSIS\n.B gatepost\n.I COMMAND\n[\\-\\-env\\-file\n.IR FILE ]\n[\\-\\-SETTING\n.IR VALUE ]...\n\
+         .SH DESCRIPTION\nPeople sign in once, applications learn who they are, and services get tokens. One binary, one\n\
+         Postgres database.\n.SH COMMANDS\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for command in COMMANDS.iter() {
+        page.push_str(&format!(".SS {}\n{}\n", roff(&command.usage().join(" ")), roff(command.summary)));
+        for option in command.shown_options() {
+            page.push_str(&format!(".TP\n.B {}\n{}\n", roff(option.usage), roff(option.meaning)));
+        }
+        page.push_str(&format!(".PP\nExample:\n.PP\n.RS\n.nf\n{}\n.fi\n.RE\n", roff(command.example)));
+    }
+    page.push_str(".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from flags.\n");
+    for setting in SETTINGS {
+        let flag = setting.flag().map(|flag| format!(", {flag}")).unwrap_or_default();
+        let meaning = format!("{} (default: {})", setting.meaning, setting.default_text()).replace('°', "");
+        page.push_str(&format!(".TP\n.B {}{}\n{}\n", setting.name, roff(&flag), roff(&meaning)));
+    }
+    output::line(&format!("{page}.SH EXIT STATUS\n{}", roff(EXIT_CODES)))
+}
+
+/// A line of text: hyphens as typed, nothing taken for a request or an escape.
+fn roff(line: &str) -> String {
+    let escaped = line.replace('`', "").replace('\\', "\\e").replace('-', "\\-");
+    if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_each_command_with_what_runs_it_and_an_example_of_it() {
+        let told: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        let run: Vec<&str> = super::super::RUN.iter().map(|(name, _)| *name).collect();
+        assert_eq!(told, run);
+        for command in COMMANDS.iter() {
+            let example = command.example.strip_prefix("gatepost ").unwrap();
+            let typed = example.split(['<', '>', '|']).next().unwrap().split_whitespace();
+            let parsed = crate::cli::arguments::parse(typed.map(Into::into).collect()).map(drop);
+            assert!(command.summary.ends_with('.') && parsed.is_ok(), "{}", command.example);
+        }
+    }
+
+    #[test]
+    fn lines_are_as_full_as_they_can_be_and_words_whole() {
+        assert_eq!(fill("  --json  ", ["print", "JSON"], 10), "  --json  print JSON");
+        let word = "x".repeat(40);
+        assert_eq!(fill("", [word.as_str(), &word[1..]], 2), format!("{word} {}", &word[1..]));
+        assert_eq!(fill("", [word.as_str(), &word], 2), format!("{word}\n  {word}"));
+        let long = "y".repeat(90);
+        assert_eq!(fill("  ", ["a", &long, "b"], 4), format!("  a\n    {long}\n    b"));
+    }
 }

@@ -1,70 +1,51 @@
 //! `gatepost idp`: the identity providers that people can sign in with.
 
-mod checkup;
+use serde_json::{Map, Value, json};
 
-use serde_json::{Value, json};
-
-use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
-use crate::protocol::registration::{self, Kind};
+use super::arguments::Invocation;
+use super::operator::Operator;
+use super::output::{self, Failure};
+use crate::endpoints::token::assertions::fetch_key_set;
+use crate::endpoints::upstream::fetch_metadata;
+use crate::outbound::{Asker, Deadline, Outbound, OutboundRequest};
+use crate::protocol::registration::Kind;
+use crate::protocol::registration::provider::{self, IdentityProvider, ProviderKind};
+use crate::protocol::upstream::checkup::{Asked, SecretStanding, examine};
+use crate::protocol::upstream::external_url;
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::nearest::hint;
 use crate::store::catalogue::{self, CatalogueRow};
 
-use super::arguments::Invocation;
-use super::command::{Command, JSON, Run};
-use super::failure::Failure;
-use super::operator::Operator;
-use super::output;
-
-pub(super) use checkup::TEST;
-
-pub(super) const LIST: Command = Command {
-    name: "idp list",
-    values: &[],
-    options: &[JSON],
-    summary: "Lists the identity providers that people can sign in with.",
-    example: "gatepost idp list",
-    run: Run::Once(list),
-};
-
-fn list(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let mut rows = Vec::new();
+    let mut objects = Vec::new();
     for stored in registered(&operator)? {
-        rows.push(row(&read(&stored)?, stored.sealed_secret.is_some()));
+        let provider = read(&stored)?;
+        objects.push(json!({
+            "name": provider.name,
+            "display_name": provider.display_name,
+            "speaks": match provider.kind {
+                ProviderKind::OpenId { .. } => "OpenID Connect",
+                ProviderKind::OAuth { .. } => "OAuth 2.0",
+            },
+            "issuer": provider.authority(),
+            "enabled": provider.enabled,
+            "provision": provider.provision,
+            "account_page": provider.account_page,
+            "tenant": provider.tenant.as_ref().map(TenantName::as_str),
+            "has_secret": stored.sealed_secret.is_some(),
+        }));
     }
-    let headings = ["NAME", "SPEAKS", "ISSUER", "ENABLED", "PROVISIONS", "TENANT", "SECRET"];
-    output::list(invocation.has(JSON.name), &headings, &rows)
-}
-
-fn row(provider: &IdentityProvider, has_secret: bool) -> (Vec<String>, Value) {
-    let yes = |is_so: bool| String::from(if is_so { "yes" } else { "no" });
-    let speaks = match provider.kind {
-        ProviderKind::OpenId { .. } => "OpenID Connect",
-        ProviderKind::OAuth { .. } => "OAuth 2.0",
-    };
-    let tenant = provider.tenant.as_ref().map(TenantName::as_str);
-    let cells = vec![
-        provider.name.clone(),
-        String::from(speaks),
-        provider.authority().to_owned(),
-        yes(provider.enabled),
-        yes(provider.provision),
-        tenant.unwrap_or_default().to_owned(),
-        yes(has_secret),
+    let columns = [
+        ("NAME", "/name"),
+        ("SPEAKS", "/speaks"),
+        ("ISSUER", "/issuer"),
+        ("ENABLED", "/enabled"),
+        ("PROVISIONS", "/provision"),
+        ("TENANT", "/tenant"),
+        ("SECRET", "/has_secret"),
     ];
-    let value = json!({
-        "name": provider.name,
-        "display_name": provider.display_name,
-        "speaks": speaks,
-        "issuer": provider.authority(),
-        "enabled": provider.enabled,
-        "provision": provider.provision,
-        "account_page": provider.account_page,
-        "tenant": tenant,
-        "has_secret": has_secret,
-    });
-    (cells, value)
+    output::list(invocation.has("--json"), &columns, &objects)
 }
 
 pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failure> {
@@ -76,20 +57,66 @@ fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
     Ok(entries.into_iter().filter(|entry| entry.kind == Kind::IdentityProvider).collect())
 }
 
-fn named(operator: &Operator, name: &str) -> Result<CatalogueRow, Failure> {
-    let mut all = registered(operator)?;
-    match all.iter().position(|entry| entry.name == name) {
-        Some(place) => Ok(all.swap_remove(place)),
-        None => {
-            let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
-            Err(Failure::Refused(format!("there is no identity provider {}{nearest}", name.escape_debug())))
+fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
+    provider::from_json(&row.document, "").map_err(|problems| output::not_served(&row.name, &problems))
+}
+
+/// Whether people can sign in at a provider, as far as it can be asked without one of them.
+pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let (name, all) = (invocation.value(0), registered(&operator)?);
+    let row = all.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
+        Failure::Refused(format!("there is no identity provider {}{nearest}", name.escape_debug()))
+    })?;
+    let provider = read(row)?;
+    let sealers = operator.unchecked_sealers(&installation)?;
+    let (allow, ca_file) = (&operator.config.outbound_allow, operator.config.ca_file.as_deref());
+    let outbound = Outbound::new(allow, ca_file, 1).map_err(Failure::Configuration)?;
+    let sealed = row.sealed_secret.as_ref();
+    let secret = match sealed.map(|sealed| sealers.client_secrets.open(sealed.expose()).is_some()) {
+        None => SecretStanding::Absent,
+        Some(true) => SecretStanding::Opens,
+        Some(false) => SecretStanding::Lost,
+    };
+    let findings = examine(&provider, secret, &ask(&outbound, &provider));
+    // Our addresses that the provider must know, each with what the pages of providers call it.
+    let mut addresses = vec![("redirect_uri", "redirect URI", "callback")];
+    if let ProviderKind::OpenId { .. } = provider.kind {
+        if provider.sign_out {
+            addresses.push(("post_logout_redirect_uri", "post-logout redirect URI", "signed-out"));
         }
+        let words = "back-channel logout URI, where it has such a field";
+        addresses.push(("backchannel_logout_uri", words, "logout"));
+    }
+    let (mut text, mut register) = (String::from("\n\nRegister there:"), Map::new());
+    for (member, words, end) in addresses {
+        let url = external_url(operator.config.base_url.as_str(), name, end);
+        text.push_str(&format!("\n  {words}: {url}"));
+        register.insert(String::from(member), Value::from(url));
+    }
+    output::findings(invocation.has("--json"), name, &findings, &text, ("register_there", Value::Object(register)))
+}
+
+/// Each question has the usual time: what is slow shall show as what it is.
+fn ask(outbound: &Outbound, provider: &IdentityProvider) -> Asked {
+    match &provider.kind {
+        ProviderKind::OpenId { issuer } => {
+            let metadata = fetch_metadata(outbound, issuer, Deadline::usual()).map_err(|error| error.to_string());
+            let keys = metadata.as_ref().ok().map(|metadata| {
+                fetch_key_set(Asker::Worker(outbound), &metadata.jwks_uri, Deadline::usual())
+                    .map_err(|error| error.to_string())
+            });
+            Asked::OpenId { metadata, keys }
+        }
+        ProviderKind::OAuth { token_endpoint, userinfo_endpoint, emails_endpoint, .. } => Asked::OAuth {
+            token: knock(outbound, token_endpoint),
+            userinfo: knock(outbound, userinfo_endpoint),
+            emails: emails_endpoint.as_deref().map(|url| knock(outbound, url)),
+        },
     }
 }
 
-fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
-    registration::provider::from_json(&row.document, "").map_err(|problems| {
-        let rules: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::Refused(format!("{} is not served: {}", row.name, rules.join("; ")))
-    })
+fn knock(outbound: &Outbound, url: &str) -> Result<u16, String> {
+    outbound.send(&OutboundRequest::get(url)).map(|answer| answer.status).map_err(|error| error.to_string())
 }

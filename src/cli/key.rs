@@ -1,85 +1,290 @@
-//! `gatepost key`: signing keys.
+//! `gatepost key`: signing keys. What comes after a lost master secret is in `sealed.rs`.
 
-mod import;
-mod reset;
-mod retire;
-mod rotate;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::app::key_keeping;
-use crate::protocol::keys::key_schedule::{KeyState, ScheduledKey, standing};
+use super::arguments::Invocation;
+use super::input::unread;
+use super::operator::{Operator, audit_event};
+use super::output::{self, Failure, time};
+use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
+use crate::keys::key_import::{self, ImportedKey};
+use crate::keys::sealing::Sealer;
+use crate::protocol::keys::key_schedule::{KeySeasons, KeyState, KeyTimes, announced, current, standing};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::nearest::hint;
+use crate::protocol::words::secret::SecretText;
+use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::{self, SigningKeyRow};
 
-use super::arguments::Invocation;
-use super::command::{Command, JSON, Run};
-use super::failure::Failure;
-use super::operator::Operator;
-use super::output::{self, time};
-
-pub(super) use import::IMPORT;
-pub(super) use reset::RESET;
-pub(super) use retire::RETIRE;
-pub(super) use rotate::ROTATE;
-
-pub(super) const LIST: Command = Command {
-    name: "key list",
-    values: &[],
-    options: &[JSON],
-    summary: "Lists the signing keys: what each does, since when, and until when.",
-    example: "gatepost key list",
-    run: Run::Once(list),
-};
-
-fn list(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let now = operator.now()?;
+    let (now, json) = (operator.now()?, invocation.has("--json"));
     let keys = signing_keys::load(&operator.store)?.value;
     let scheduled = key_keeping::scheduled(&keys);
-    let rows: Vec<(Vec<String>, Value)> = keys.iter().map(|key| row(key, &scheduled, now)).collect();
-    output::list(invocation.has("--json"), &["KID", "ALG", "STATE", "DOES", "SINCE", "UNTIL"], &rows)
-}
-
-fn row(key: &SigningKeyRow, keys: &[ScheduledKey], now: Instant) -> (Vec<String>, Value) {
-    let standing = standing(&key.to_core(), keys, now);
-    let (state, does) = words(standing.state);
-    let until = standing.until.map(time);
-    let cells = vec![
-        key.kid.clone(),
-        key.algorithm.as_str().to_owned(),
-        state.to_owned(),
-        does.to_owned(),
-        time(standing.since),
-        until.clone().unwrap_or_else(|| String::from("another follows")),
+    let object = |key: &SigningKeyRow| {
+        let standing = standing(&key.to_core(), &scheduled, now);
+        let (state, does) = match standing.state {
+            KeyState::Announced => ("announced", "is published, signs next"),
+            KeyState::Signing => ("signing", "signs"),
+            KeyState::Published => ("published", "is published for what it signed"),
+            KeyState::Retired => ("retired", "checks id_token_hint only"),
+        };
+        let (since, until) = (time(standing.since), standing.until.map(time));
+        let (kid, alg) = (&key.kid, key.algorithm.as_str());
+        if !json {
+            let until = until.unwrap_or_else(|| String::from("another follows"));
+            return json!({"kid": kid, "alg": alg, "state": state, "does": does, "since": since, "until": until});
+        }
+        let has_private_part = key.wrapped_private.is_some();
+        let mut value = json!({
+            "kid": kid, "alg": alg, "state": state, "since": since, "until": until, "has_private_part": has_private_part,
+        });
+        if let (Some(members), Value::Object(times)) = (value.as_object_mut(), times_of(key)) {
+            members.extend(times);
+        }
+        value
+    };
+    let columns = [
+        ("KID", "/kid"),
+        ("ALG", "/alg"),
+        ("STATE", "/state"),
+        ("DOES", "/does"),
+        ("SINCE", "/since"),
+        ("UNTIL", "/until"),
     ];
-    let mut value = json!({
-        "kid": key.kid,
-        "alg": key.algorithm.as_str(),
-        "state": state,
-        "since": time(standing.since),
-        "until": until,
-        "has_private_part": key.wrapped_private.is_some(),
-    });
-    if let (Some(members), Value::Object(times)) = (value.as_object_mut(), key_keeping::times_of(key)) {
-        members.extend(times);
-    }
-    (cells, value)
+    output::list(json, &columns, &keys.iter().map(object).collect::<Vec<_>>())
 }
 
-fn words(state: KeyState) -> (&'static str, &'static str) {
-    match state {
-        KeyState::Announced => ("announced", "is published, signs next"),
-        KeyState::Signing => ("signing", "signs"),
-        KeyState::Published => ("published", "is published for what it signed"),
-        KeyState::Retired => ("retired", "checks id_token_hint only"),
+pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
+    let algorithms = match invocation.option("--algorithm") {
+        None => SigningAlgorithm::ALL.to_vec(),
+        Some(name) => vec![SigningAlgorithm::from_name(name).ok_or_else(|| {
+            Failure::Usage(format!("--algorithm must be RS256, ES256 or EdDSA, not \"{}\"", name.escape_debug()))
+        })?],
+    };
+    let (operator, mut rotation) = Rotation::open(invocation)?;
+    let rotate = |rotation: &Rotation| {
+        operator.store.change_registry(|writer| {
+            algorithms.iter().map(|algorithm| rotation.perform(writer, *algorithm, None)).collect::<Result<Vec<_>, _>>()
+        })
+    };
+    let mut lines = rotate(&rotation)?;
+    if invocation.has("--now") {
+        rotation.hasten(&operator)?;
+        lines = rotate(&rotation)?;
+    }
+    output::line(&lines.join("\n"))
+}
+
+/// Every process reads once a second what is new.
+const EVERYWHERE: Duration = Duration::from_secs(2);
+
+struct Rotation {
+    seasons: KeySeasons,
+    sealer: Sealer,
+    now: Instant,
+    /// The new key signs at once, and the old one never again.
+    at_once: bool,
+}
+
+impl Rotation {
+    fn open(invocation: &Invocation) -> Result<(Operator, Rotation), Failure> {
+        let (operator, installation) = Operator::open_installed(invocation)?;
+        let sealer = operator.sealers(&installation)?.signing_keys;
+        let (seasons, now) = (key_keeping::seasons(&operator.config), operator.now()?);
+        Ok((operator, Rotation { seasons, sealer, now, at_once: false }))
+    }
+
+    /// From now on the key that is announced takes over at once. Not before every process publishes it: what one of them signs,
+    /// no key set of another may disown.
+    fn hasten(&mut self, operator: &Operator) -> Result<(), Failure> {
+        output::note("The new key is announced. In 2 seconds every process publishes it; then it signs.");
+        thread::sleep(EVERYWHERE);
+        (self.now, self.at_once) = (operator.now()?, true);
+        Ok(())
+    }
+
+    fn perform(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        algorithm: SigningAlgorithm,
+        kid: Option<&str>,
+    ) -> Result<String, Failure> {
+        let rows = writer.signing_keys()?;
+        let scheduled = key_keeping::scheduled(&rows);
+        let kid = kid.or_else(|| announced(&scheduled, algorithm, self.now).map(|key| key.kid.as_str()));
+        let waiting = kid.and_then(|kid| rows.iter().find(|row| row.kid == kid));
+        let successor = match waiting {
+            Some(key) if !self.at_once => {
+                let (kid, from) = (&key.kid, time(key.times.activates_at));
+                return Ok(format!("{}: {kid} is announced already and signs from {from}", algorithm.as_str()));
+            }
+            // Some clients know it already: better than a key that nobody does.
+            Some(key) => {
+                let times = self.seasons.active_from(key.times.announced_at, self.now);
+                writer.reschedule_signing_key(&key.kid, &times)?;
+                SigningKeyRow { times, ..key.clone() }
+            }
+            None => {
+                let key = new_key(algorithm, self.times_of_new_key(), &self.sealer)?;
+                writer.insert_signing_key(&key)?;
+                key
+            }
+        };
+        let replaced = self.take_over(writer, &rows, &successor)?;
+        let old = rows.iter().find(|row| row.kid == successor.kid).map(times_of);
+        let detail = json!({
+            "kid": successor.kid, "alg": algorithm.as_str(), "old": old, "new": times_of(&successor), "replaced": replaced,
+        });
+        writer.audit(&audit_event("signing_key_rotated", detail))?;
+        Ok(format!("{}: {} signs from {}", algorithm.as_str(), successor.kid, time(successor.times.activates_at)))
+    }
+
+    fn times_of_new_key(&self) -> KeyTimes {
+        if self.at_once { self.seasons.active_at_once(self.now) } else { self.seasons.announced_at(self.now) }
+    }
+
+    /// Answers what became of it, for the audit log. The key that signed until now ends when the new one begins; at once means
+    /// that it must never sign again.
+    fn take_over(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        rows: &[SigningKeyRow],
+        successor: &SigningKeyRow,
+    ) -> Result<Option<Value>, Failure> {
+        let scheduled = key_keeping::scheduled(rows);
+        let old = current(&scheduled, successor.algorithm, self.now);
+        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else { return Ok(None) };
+        // Of one instant, it never signed.
+        let ends = successor.times.activates_at.max(old.times.activates_at.plus(Duration::from_micros(1)));
+        let times = self.seasons.retiring_at(old.times.announced_at, old.times.activates_at, ends);
+        writer.reschedule_signing_key(&old.kid, &times)?;
+        if self.at_once {
+            writer.rewrap_signing_key(&old.kid, None)?;
+        }
+        let (before, after) = (times_of(old), told_times(&times));
+        Ok(Some(json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once})))
     }
 }
 
-fn algorithms(invocation: &Invocation) -> Result<Vec<SigningAlgorithm>, Failure> {
-    let Some(name) = invocation.option("--algorithm") else { return Ok(SigningAlgorithm::ALL.to_vec()) };
-    let unknown =
-        || Failure::Usage(format!("--algorithm must be RS256, ES256 or EdDSA, not \"{}\"", name.escape_debug()));
-    Ok(vec![SigningAlgorithm::from_name(name).ok_or_else(unknown)?])
+/// After a leak.
+pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, mut rotation) = Rotation::open(invocation)?;
+    let kid = invocation.value(0);
+    let change = |rotation: &Rotation| operator.store.change_registry(|writer| succeed(writer, rotation, kid));
+    let signs = change(&rotation)?;
+    if signs {
+        // Published everywhere before it signs; and nobody signs with the leaked one any more when that is no longer published.
+        rotation.hasten(&operator)?;
+        change(&rotation)?;
+        thread::sleep(EVERYWHERE);
+    }
+    let successor = operator.store.change_registry(|writer| remove(writer, &rotation, kid, signs))?;
+    let mut text = String::from(
+        "it is out of the key set, and what it signed is refused here; others refuse it once they read the key set anew",
+    );
+    if let Some(kid) = successor {
+        text.push_str(&format!("\n{kid} signs from now on"));
+    }
+    output::line(&text)
+}
+
+/// Has the next key announced, or take over, where this one signs; answers whether it does.
+fn succeed(writer: &mut RegistryWriter<'_>, rotation: &Rotation, kid: &str) -> Result<bool, Failure> {
+    let rows = writer.signing_keys()?;
+    let algorithm = find(&rows, kid)?.algorithm;
+    let signs = signer(&rows, algorithm, rotation).is_some_and(|signer| signer == kid);
+    if signs {
+        rotation.perform(writer, algorithm, None)?;
+    }
+    Ok(signs)
+}
+
+fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Result<&'a SigningKeyRow, Failure> {
+    rows.iter().find(|row| row.kid == kid).ok_or_else(|| {
+        let hint = hint(kid, rows.iter().map(|row| row.kid.as_str()));
+        Failure::Refused(format!("there is no signing key \"{}\"{hint}", kid.escape_debug()))
+    })
+}
+
+fn signer(rows: &[SigningKeyRow], algorithm: SigningAlgorithm, rotation: &Rotation) -> Option<String> {
+    current(&key_keeping::scheduled(rows), algorithm, rotation.now).map(|key| key.kid.clone())
+}
+
+/// Removes the key; answers the one that signs in its place, where it did.
+fn remove(
+    writer: &mut RegistryWriter<'_>,
+    rotation: &Rotation,
+    kid: &str,
+    signed: bool,
+) -> Result<Option<String>, Failure> {
+    let rows = writer.signing_keys()?;
+    let leaked = find(&rows, kid)?;
+    writer.remove_signing_key(kid)?;
+    let successor = signer(&rows, leaked.algorithm, rotation).filter(|_| signed);
+    let detail = json!({"kid": kid, "alg": leaked.algorithm.as_str(), "old": times_of(leaked), "successor": successor});
+    writer.audit(&audit_event("signing_key_retired", detail))?;
+    Ok(successor)
+}
+
+/// Of the file, in bytes.
+const LONGEST: u64 = 65_536;
+
+pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
+    let pem = read(invocation.value(0))?;
+    let key = key_import::read(&pem).map_err(Failure::Refused)?;
+    let (operator, mut rotation) = Rotation::open(invocation)?;
+    let (kid, mut line) = operator.store.change_registry(|writer| take_in(writer, &rotation, &key))?;
+    if invocation.has("--now") {
+        rotation.hasten(&operator)?;
+        line = operator.store.change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
+    }
+    output::line(&line)
+}
+
+fn take_in(
+    writer: &mut RegistryWriter<'_>,
+    rotation: &Rotation,
+    key: &ImportedKey,
+) -> Result<(String, String), Failure> {
+    let rows = writer.signing_keys()?;
+    let row = key_of(key.algorithm, &key.pkcs8, rotation.times_of_new_key(), &rotation.sealer)?;
+    if rows.iter().any(|present| present.kid == row.kid) {
+        return Err(Failure::Refused(format!("signing key {} is there already", row.kid)));
+    }
+    writer.insert_signing_key(&row)?;
+    let replaced = rotation.take_over(writer, &rows, &row)?;
+    let alg = key.algorithm.as_str();
+    let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
+    writer.audit(&audit_event("signing_key_imported", detail))?;
+    let line = format!("{alg}: {} signs from {}", row.kid, time(row.times.activates_at));
+    Ok((row.kid, line))
+}
+
+/// From standard input, or from a file that nobody else can read: a key that others had is none.
+fn read(file: &str) -> Result<SecretText, Failure> {
+    let name = if file == "-" { String::from("standard input") } else { file.escape_debug().to_string() };
+    let unread = |error: io::Error| unread(&name, &error);
+    let mut bytes = Vec::new();
+    if file == "-" {
+        io::stdin().lock().take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;
+    } else {
+        let mode = fs::metadata(file).map_err(unread)?.permissions().mode() & 0o777;
+        if mode & 0o037 != 0 {
+            let name = Path::new(file).display();
+            let rule = format!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440");
+            return Err(Failure::Refused(rule));
+        }
+        fs::File::open(file).map_err(unread)?.take(LONGEST).read_to_end(&mut bytes).map_err(unread)?;
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
+    Ok(SecretText::new(text))
 }

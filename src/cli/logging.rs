@@ -244,48 +244,25 @@ mod tests {
     }
 
     #[test]
-    fn where_no_journal_gives_a_line_its_time_it_has_one() {
+    fn a_line_is_one_line_with_its_time_or_for_journald_its_priority() {
+        assert_eq!(text(false, Level::Info, "one\ntwo\u{1b}[0m ü\r"), "INFO  one\\ntwo\\u{1b}[0m ü\\r\n");
+        assert_eq!(text(true, Level::Warn, "late"), "<4>WARN  late\n");
         let time = Some("2027-01-31T08:00:00.250Z");
         let record = Record::builder().level(Level::Info).target("gatepost").build();
         let text = logger(LogFormat::Text, LevelFilter::Info, false).text(time, &record, "late");
         assert_eq!(text, "2027-01-31T08:00:00.250Z INFO  late\n");
-        let json = logger(LogFormat::Json, LevelFilter::Info, false).json(time, &record, "late");
+        let json = logger(LogFormat::Json, LevelFilter::Info, true).json(time, &record, "late");
         let members = r#"{"level":"info","message":"late","target":"gatepost","time":"2027-01-31T08:00:00.250Z"}"#;
-        assert_eq!(json.trim_end(), members);
+        assert_eq!(json, format!("<6>{members}\n"));
     }
 
     #[test]
-    fn a_message_stays_on_its_line() {
-        assert_eq!(text(false, Level::Info, "one\ntwo\u{1b}[0m ü"), "INFO  one\\ntwo\\u{1b}[0m ü\n");
-        assert_eq!(text(false, Level::Error, "\r\r"), "ERROR \\r\\r\n");
-    }
-
-    #[test]
-    fn json_has_the_fields_of_a_request_as_members_and_any_other_line_as_message() {
-        let logger = logger(LogFormat::Json, LevelFilter::Info, false);
+    fn json_has_the_fields_of_a_request_as_members() {
         let fields = [("path", kv::Value::from("/\n\"")), ("status", kv::Value::from(404))];
         let request = Record::builder().level(Level::Info).target("gatepost::request").key_values(&fields).build();
-        let line = logger.json(None, &request, "path=... status=404");
-        assert_eq!(
-            line,
-            "{\"level\":\"info\",\"path\":\"/\\n\\\"\",\"status\":404,\"target\":\"gatepost::request\"}\n"
-        );
-        let other = Record::builder().level(Level::Warn).target("gatepost").build();
-        assert_eq!(
-            logger.json(None, &other, "late"),
-            "{\"level\":\"warn\",\"message\":\"late\",\"target\":\"gatepost\"}\n"
-        );
-    }
-
-    #[test]
-    fn journald_learns_the_priority() {
-        assert_eq!(text(true, Level::Warn, "late"), "<4>WARN  late\n");
-        let logger = logger(LogFormat::Json, LevelFilter::Info, true);
-        let record = Record::builder().level(Level::Error).target("gatepost").build();
-        assert_eq!(
-            logger.json(None, &record, "x"),
-            "<3>{\"level\":\"error\",\"message\":\"x\",\"target\":\"gatepost\"}\n"
-        );
+        let line = logger(LogFormat::Json, LevelFilter::Info, false).json(None, &request, "path=... status=404");
+        let members = r#"{"level":"info","path":"/\n\"","status":404,"target":"gatepost::request"}"#;
+        assert_eq!(line, format!("{members}\n"));
     }
 
     #[test]
@@ -303,15 +280,6 @@ mod tests {
         let waiting = queue.lock();
         assert_eq!((waiting.lines.len(), waiting.lines.front()), (MOST_WAITING, Some(&heads(3))), "the oldest leave");
         assert_eq!(waiting.lines.back(), Some(&heads(MOST_WAITING + 2)));
-    }
-
-    #[test]
-    fn heads_of_the_audit_log_are_kept_at_every_level_and_nothing_else_is() {
-        for level in [LevelFilter::Off, LevelFilter::Error, LevelFilter::Warn] {
-            let logger = logger(LogFormat::Text, level, false);
-            let is_heard = |target| logger.enabled(&Metadata::builder().level(Level::Info).target(target).build());
-            assert!(is_heard(HEADS_TARGET) && !is_heard("gatepost::request") && !is_heard("gatepost"), "{level}");
-        }
     }
 
     #[test]

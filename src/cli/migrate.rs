@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::app::key_keeping::{self, new_key};
-use crate::keys::master::Purpose;
 use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::protocol::words::client::SigningAlgorithm;
@@ -12,34 +11,11 @@ use crate::store::migrate::{self, MIGRATIONS, Rehearsed};
 use crate::store::{StoreError, clients, installation, partitions};
 
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption, Run};
-use super::failure::Failure;
 use super::operator::{Operator, audit_event};
-use super::output;
-use super::sealed::{Resealed, reseal};
-use super::secret::refuse_lost;
+use super::output::{self, Failure};
+use super::sealed::reseal;
 
-pub(super) const COMMAND: Command = Command {
-    name: "migrate",
-    values: &[],
-    options: &[
-        CommandOption {
-            name: "--check",
-            value: None,
-            meaning: "change nothing: try what is missing, take it back, tell time and locks; exit 1 when anything is missing",
-        },
-        CommandOption {
-            name: "--rename-issuer",
-            value: None,
-            meaning: "make the database that of another GATEPOST_BASE_URL; every code and token that is out is over",
-        },
-    ],
-    summary: "Brings the database to this program's schema and makes its first signing keys. Safe to repeat.",
-    example: "gatepost migrate",
-    run: Run::Once(run),
-};
-
-fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--check") {
         rehearse(&Operator::open(invocation)?)?;
         Operator::open_installed(invocation)?;
@@ -61,8 +37,7 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
         partitions::make_missing(client, &horizons, operator.now()?.day())?;
         Ok::<_, Failure>(installed)
     })?;
-    let sealer = Sealer::new(&operator.derived_keys(&installed)?, Purpose::SigningKey);
-    for kid in make_missing_keys(&operator, &sealer)? {
+    for kid in make_missing_keys(&operator, &operator.sealers(&installed)?.signing_keys)? {
         output::line(&format!("made signing key {kid}"))?;
     }
     output::line(&format!("The database is ready for {issuer}."))
@@ -90,15 +65,11 @@ fn rename_issuer(operator: &Operator) -> Result<(), Failure> {
     let master = operator.master_secret()?;
     let old = Sealers::new(&master.derive(&found.id, &found.issuer));
     let new = Sealers::new(&master.derive(&found.id, issuer));
-    let resealed = operator.store.change_registry(|writer| {
-        let resealed = reseal(writer, &old, &new)?;
-        if resealed.lost.is_empty() {
-            writer.rename_issuer(issuer)?;
-            writer.audit(&audit_event("issuer_renamed", json!({"old": found.issuer, "new": issuer})))?;
-        }
-        Ok::<Resealed, Failure>(resealed)
+    operator.store.change_registry(|writer| {
+        reseal(writer, &old, &new)?;
+        writer.rename_issuer(issuer)?;
+        Ok::<_, Failure>(writer.audit(&audit_event("issuer_renamed", json!({"old": found.issuer, "new": issuer})))?)
     })?;
-    refuse_lost(&resealed)?;
     output::line(&format!("renamed {} to {issuer}; every code and token that was out is over", found.issuer))
 }
 

@@ -4,23 +4,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::arguments::Invocation;
+use super::output::Failure;
 use crate::app;
 use crate::config::Config;
-use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
+use crate::keys::master::MasterSecret;
 use crate::keys::password::PasswordHashing;
-use crate::keys::random;
-use crate::keys::sealing::Sealer;
 use crate::protocol::audit::audit_chain::COMMAND;
+use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
+use crate::registry::Sealers;
 use crate::store::audit_events::AuditEvent;
 use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};
 use crate::store::partitions::Horizons;
 use crate::store::signing_keys::{self, SigningKeyRow};
-use crate::store::{DatabaseSettings, Store, migrate};
-
-use super::arguments::Invocation;
-use super::failure::Failure;
+use crate::store::{DatabaseSettings, Store, StoreError, migrate};
 
 pub(super) struct Operator {
     pub(super) config: Config,
@@ -31,14 +30,14 @@ impl Operator {
     /// Connects to nothing yet.
     pub(super) fn open(invocation: &Invocation) -> Result<Operator, Failure> {
         let config = invocation.config()?;
+        let of_server = super::serve::database_settings(&config);
         let settings = DatabaseSettings {
-            url: config.database_url.clone(),
             connections: 1,
             workers: 5,
             cancel_after: Duration::from_secs(30),
             stuck_after: Duration::from_secs(60),
-            process: format!("{COMMAND}{:016x}", u64::from_be_bytes(random::bytes())),
-            audit_days: u16::try_from(config.audit_days).unwrap_or(u16::MAX),
+            process: format!("{COMMAND}{}", of_server.process),
+            ..of_server
         };
         let store = Store::open(&settings).map_err(|error| Failure::Configuration(error.to_string()))?;
         Ok(Operator { config, store })
@@ -50,22 +49,25 @@ impl Operator {
         migrate::check_level(&operator.store)?;
         let found = installation::find(&operator.store)?;
         let found = found.ok_or_else(|| Failure::Refused(String::from("no installation: run `gatepost migrate`")))?;
-        let moved = |error: crate::store::StoreError| Failure::Configuration(error.to_string());
-        installation::check_issuer(&found, operator.config.base_url.as_str()).map_err(moved)?;
+        installation::check_issuer(&found, operator.config.base_url.as_str())
+            .map_err(|moved| Failure::Configuration(moved.to_string()))?;
         operator.store.clock().adjust(operator.now()?, Duration::ZERO);
         Ok((operator, found))
     }
 
-    pub(super) fn derived_keys(&self, installation: &Installation) -> Result<DerivedKeys, Failure> {
-        let derived = self.master_secret()?.derive(&installation.id, &installation.issuer);
-        let sealer = Sealer::new(&derived, Purpose::SigningKey);
+    pub(super) fn unchecked_sealers(&self, installation: &Installation) -> Result<Sealers, Failure> {
+        Ok(Sealers::new(&self.master_secret()?.derive(&installation.id, &installation.issuer)))
+    }
+
+    /// By the master secret of this database: nothing is sealed under another, which nobody could open.
+    pub(super) fn sealers(&self, installation: &Installation) -> Result<Sealers, Failure> {
+        let sealers = self.unchecked_sealers(installation)?;
         let keys = signing_keys::load(&self.store)?.value;
-        let foreign = |key: &SigningKeyRow| {
-            key.wrapped_private.as_ref().is_some_and(|wrapped| sealer.open(wrapped.expose()).is_none())
+        let foreign = |key: &&SigningKeyRow| {
+            key.wrapped_private.as_ref().is_some_and(|wrapped| sealers.signing_keys.open(wrapped.expose()).is_none())
         };
-        // What is sealed under another secret could be opened by nobody: nothing is written.
-        match keys.iter().find(|key| foreign(key)) {
-            None => Ok(derived),
+        match keys.iter().find(foreign) {
+            None => Ok(sealers),
             Some(key) => Err(Failure::Configuration(format!(
                 "GATEPOST_SECRET_FILE is not the master secret of this database, or a line of it is missing: signing key {} does \
                  not open under it (when it is lost for good: `gatepost key reset`)",
@@ -94,6 +96,27 @@ impl Operator {
     }
 }
 
+/// Every row, a thousand at a time; `page` reads so many behind the last.
+pub(super) fn all<T>(page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>) -> Result<Vec<T>, StoreError> {
+    let mut found: Vec<T> = Vec::new();
+    loop {
+        let rows = page(found.last(), 1_000)?;
+        let is_last = rows.len() < 1_000;
+        found.extend(rows);
+        if is_last {
+            return Ok(found);
+        }
+    }
+}
+
 pub(super) fn audit_event(event: &str, detail: Value) -> AuditEvent<'_> {
     AuditEvent { event, detail, ..AuditEvent::default() }
+}
+
+pub(super) fn user_event<'a>(event: &'a str, sub: &'a Subject, detail: Value) -> AuditEvent<'a> {
+    AuditEvent { event, detail, sub: Some(sub), ..AuditEvent::default() }
+}
+
+pub(super) fn client_event<'a>(event: &'a str, client_id: &'a ClientId, detail: Value) -> AuditEvent<'a> {
+    AuditEvent { event, detail, client_id: Some(client_id), ..AuditEvent::default() }
 }

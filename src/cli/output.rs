@@ -1,14 +1,72 @@
-//! What commands print.
+//! What commands print, and why one ends without having done what it was asked.
 
+use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use crate::config::ConfigError;
 use crate::protocol::registration::names::is_invisible;
-use crate::protocol::registration::timestamp;
+use crate::protocol::registration::{Problem, timestamp};
+use crate::protocol::words::finding::{Finding, Verdict};
 use crate::protocol::words::instant::Instant;
+use crate::store::StoreError;
 
-use super::failure::Failure;
+const MOST_SHOWN: usize = 100;
+
+/// A command's failure. `Display` is what the person reads; no secret stands in it.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Refused(String),
+    /// Names the nearest where there is one.
+    Usage(String),
+    Configuration(String),
+}
+
+impl Failure {
+    pub(super) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Refused(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Configuration(_) => 78,
+        })
+    }
+
+    pub(super) fn of_document(problems: &[Problem]) -> Failure {
+        let mut lines: Vec<String> = problems.iter().take(MOST_SHOWN).map(Problem::to_string).collect();
+        if problems.len() > MOST_SHOWN {
+            lines.push(format!("and {} more", problems.len() - MOST_SHOWN));
+        }
+        Failure::Refused(format!("{}\nnothing was applied", lines.join("\n")))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(text) | Failure::Usage(text) | Failure::Configuration(text) => formatter.write_str(text),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::Configuration(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Refused(error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Refused(error.to_string())
+    }
+}
 
 /// A reader that closed its end early is no failure.
 pub(super) fn line(text: &str) -> Result<(), Failure> {
@@ -76,52 +134,75 @@ fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-pub(super) fn list(json: bool, headings: &[&str], rows: &[(Vec<String>, Value)]) -> Result<(), Failure> {
+/// Prints objects: as JSON, or a row for each with what stands at these places in it (RFC 6901).
+pub(super) fn list(json: bool, columns: &[(&str, &str)], objects: &[Value]) -> Result<(), Failure> {
     if json {
-        let values: Vec<&Value> = rows.iter().map(|(_, value)| value).collect();
-        return line(&pretty(&json!(values))?);
+        return line(&pretty(&json!(objects))?);
     }
-    let cells: Vec<&[String]> = rows.iter().map(|(cells, _)| cells.as_slice()).collect();
-    line(&table(headings, &cells))
+    let cell = |object: &Value, place: &str| match object.pointer(place) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(is_so)) => String::from(if *is_so { "yes" } else { "no" }),
+        Some(Value::Array(all)) => all.len().to_string(),
+        Some(other @ (Value::Number(_) | Value::Object(_))) => other.to_string(),
+        Some(Value::Null) | None => String::new(),
+    };
+    let row = |object: &Value| columns.iter().map(|(_, place)| cell(object, place)).collect();
+    table(columns.iter().map(|(heading, _)| (*heading).to_owned()).collect(), objects.iter().map(row).collect())
 }
 
-fn table(headings: &[&str], rows: &[&[String]]) -> String {
-    let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
-    let all: Vec<&Vec<String>> = std::iter::once(&headings).chain(&rows).collect();
-    let width = |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..headings.len()).map(|column| width(column).unwrap_or(0)).collect();
+pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
+    let printable = |row: Vec<String>| -> Vec<String> { row.iter().map(|cell| printable(cell)).collect() };
+    let rows: Vec<Vec<String>> = [headings].into_iter().chain(rows).map(printable).collect();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..).map_while(width).collect();
     let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
-    let lines = all.iter().map(|row| row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  "));
-    lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    let lines = rows.iter().map(|row| row.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  "));
+    line(&lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n"))
 }
 
 /// Names come from documents and other providers: nothing in them may move the cursor, colour the terminal or turn the
 /// order of what follows.
 pub(super) fn printable(cell: &str) -> String {
-    cell.chars()
-        .flat_map(|character| {
-            let escaped = is_invisible(character).then(|| character.escape_default());
-            let plain = escaped.is_none().then_some(character);
-            escaped.into_iter().flatten().chain(plain)
-        })
-        .collect()
+    let shown = |one: char| if is_invisible(one) { one.escape_default().to_string() } else { one.to_string() };
+    cell.chars().map(shown).collect()
 }
 
 pub(super) fn time(instant: Instant) -> String {
     timestamp::format(instant)
 }
 
+/// What is registered and breaks a rule of today.
+pub(super) fn not_served(name: &str, problems: &[Problem]) -> Failure {
+    let rules: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    Failure::Refused(format!("{name} is not served: {}", rules.join("; ")))
+}
+
+/// Prints what was found about `name`, and behind it what to do with it: `text` for people, the member for programs. A failure
+/// where it cannot work.
+pub(super) fn findings(
+    json: bool,
+    name: &str,
+    findings: &[Finding],
+    text: &str,
+    (member, value): (&str, Value),
+) -> Result<(), Failure> {
+    if json {
+        let told = |finding: &Finding| json!({"verdict": finding.verdict.as_str(), "text": finding.text});
+        let told: Vec<Value> = findings.iter().map(told).collect();
+        line(&pretty(&json!({"findings": told, member: value}))?)?;
+    } else {
+        let told = |finding: &Finding| format!("{:<5} {}", finding.verdict.as_str(), printable(&finding.text));
+        line(&(findings.iter().map(told).collect::<Vec<_>>().join("\n") + text))?;
+    }
+    match findings.iter().any(|finding| finding.verdict == Verdict::Broken) {
+        true => Err(Failure::Refused(format!("{name} cannot work as it is"))),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_stand_below_each_other() {
-        let rows = [vec![String::from("alice"), String::from("yes")], vec![String::from("b"), String::new()]];
-        let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
-        assert_eq!(table(&["USERNAME", "ON"], &rows), "USERNAME  ON\nalice     yes\nb");
-    }
 
     #[test]
     fn names_cannot_steer_the_terminal() {

@@ -1,8 +1,19 @@
 //! Everything that stands in the database sealed under the master secret: signing keys, digests of the secrets of clients
-//! and resources, secrets of ours at identity providers.
+//! and resources, secrets of ours at identity providers. And the commands that make, change or have lost that secret.
 
+use serde_json::json;
+
+use super::arguments::Invocation;
+use super::input;
+use super::operator::{Operator, audit_event};
+use super::output::{self, Failure};
+use crate::app::key_keeping::{self, new_key};
+use crate::keys::master;
 use crate::keys::sealing::Sealer;
+use crate::protocol::keys::key_schedule::{KeySeasons, current};
+use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretBytes;
 use crate::registry::Sealers;
 use crate::store::StoreError;
@@ -11,7 +22,7 @@ use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::SigningKeyRow;
 
-pub(super) enum Sealed {
+enum Sealed {
     Key(SigningKeyRow, SecretBytes),
     ClientSecret(ClientId, SecretRow),
     ResourceSecret(String, SecretRow),
@@ -19,7 +30,7 @@ pub(super) enum Sealed {
 }
 
 impl Sealed {
-    pub(super) fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>, StoreError> {
+    fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>, StoreError> {
         let mut all = Vec::new();
         for row in writer.signing_keys()? {
             if let Some(wrapped) = row.wrapped_private.clone() {
@@ -39,7 +50,7 @@ impl Sealed {
         Ok(all)
     }
 
-    pub(super) fn name(&self) -> String {
+    fn name(&self) -> String {
         match self {
             Sealed::Key(row, _) => format!("signing key {}", row.kid),
             Sealed::ClientSecret(client_id, _) => format!("a secret of client {client_id}"),
@@ -65,13 +76,8 @@ impl Sealed {
     }
 
     /// Whether it opens under some line.
-    pub(super) fn opens(&self, sealers: &Sealers) -> bool {
+    fn opens(&self, sealers: &Sealers) -> bool {
         self.sealer(sealers).open(self.sealed()).is_some()
-    }
-
-    /// Whether it is sealed under the current line.
-    fn is_current(&self, sealers: &Sealers) -> bool {
-        self.sealer(sealers).seals_alike(self.sealed())
     }
 
     fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result<(), StoreError> {
@@ -90,7 +96,7 @@ impl Sealed {
     }
 
     /// Removes what nobody can open any longer. A key's public part stays for what it signed.
-    pub(super) fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
+    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, None).map(drop),
             Sealed::ClientSecret(client_id, row) => writer.remove_secrets(true, &[(client_id.as_str(), row.id)]),
@@ -100,31 +106,128 @@ impl Sealed {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Resealed {
-    pub(super) moved: usize,
-    /// Sealed just so already.
-    pub(super) current: usize,
-    /// What does not open; when there is any, nothing was written.
-    pub(super) lost: Vec<String>,
-}
-
-/// Seals everything under the current line of `to` that is not yet.
-pub(super) fn reseal(writer: &mut RegistryWriter<'_>, from: &Sealers, to: &Sealers) -> Result<Resealed, StoreError> {
+/// Seals everything under the current line of `to` that is not yet. Answers how many were sealed anew, and how many were so
+/// already; when there is any that does not open, nothing is written.
+pub(super) fn reseal(writer: &mut RegistryWriter<'_>, from: &Sealers, to: &Sealers) -> Result<(usize, usize), Failure> {
     let all = Sealed::all(writer)?;
     let lost: Vec<String> = all.iter().filter(|one| !one.opens(from) && !one.opens(to)).map(Sealed::name).collect();
     if !lost.is_empty() {
-        return Ok(Resealed { lost, ..Resealed::default() });
+        return Err(Failure::Refused(format!(
+            "these open under no line of GATEPOST_SECRET_FILE, and nothing was changed:\n{}\n\
+             add the line that they were sealed under; if it is lost for good: `gatepost key reset`",
+            lost.join("\n")
+        )));
     }
-    let mut resealed = Resealed::default();
+    let (mut moved, mut current) = (0, 0);
     for one in all {
-        if one.is_current(to) {
-            resealed.current += 1;
+        if one.sealer(to).seals_alike(one.sealed()) {
+            current += 1;
         } else if let Some(plain) = one.sealer(from).open(one.sealed()).or_else(|| one.sealer(to).open(one.sealed())) {
             let plain = SecretBytes::new(plain);
             one.write(writer, SecretBytes::new(one.sealer(to).seal(plain.expose())))?;
-            resealed.moved += 1;
+            moved += 1;
         }
     }
-    Ok(resealed)
+    Ok((moved, current))
+}
+
+pub(super) fn generate(_: &Invocation) -> Result<(), Failure> {
+    output::line(&master::generate())
+}
+
+pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealers = operator.unchecked_sealers(&installation)?;
+    let (moved, current) = operator.store.change_registry(|writer| {
+        let (moved, current) = reseal(writer, &sealers, &sealers)?;
+        if moved > 0 {
+            writer.audit(&audit_event("master_secret_rotated", json!({"sealed_anew": moved})))?;
+        }
+        Ok::<_, Failure>((moved, current))
+    })?;
+    output::line(&format!("{moved} sealed anew under the first line, {current} were already"))
+}
+
+const ALSO_LOST: &str = "\
+Also lost: every authorization code, refresh token and reference access token that is out; people sign in again, or
+applications ask again. Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
+
+/// The master secret is lost.
+pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealers = operator.unchecked_sealers(&installation)?;
+    let lost = operator.store.change_registry(|writer| {
+        let all = Sealed::all(writer)?.into_iter().filter(|one| !one.opens(&sealers));
+        Ok::<_, Failure>(all.map(|one| one.name()).collect::<Vec<_>>())
+    })?;
+    if lost.is_empty() {
+        return output::line("everything opens under this master secret: there is nothing to reset");
+    }
+    // The wrong file looks just like a lost secret.
+    input::confirm(
+        invocation,
+        &format!(
+            "These do not open under GATEPOST_SECRET_FILE, and would be dropped:\n{}\nWith the right secret they would open. Is \
+             it lost for good?",
+            lost.join("\n")
+        ),
+    )?;
+    let (now, seasons) = (operator.now()?, key_keeping::seasons(&operator.config));
+    // What is dropped is named nowhere else for people.
+    operator.store.change_registry(|writer| {
+        let lines = drop_lost(writer, &sealers, &seasons, now)?;
+        output::only_copy(&lines.join("\n"))
+    })
+}
+
+fn drop_lost(
+    writer: &mut RegistryWriter<'_>,
+    sealers: &Sealers,
+    seasons: &KeySeasons,
+    now: Instant,
+) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::new();
+    for one in Sealed::all(writer)?.into_iter().filter(|one| !one.opens(sealers)) {
+        one.erase(writer)?;
+        if let Sealed::Key(row, _) = &one {
+            end(writer, row, seasons, now)?;
+        }
+        lines.push(format!("dropped {}{}", one.name(), remedy(&one)));
+    }
+    let scheduled = key_keeping::scheduled(&writer.signing_keys()?);
+    for algorithm in SigningAlgorithm::ALL {
+        if current(&scheduled, algorithm, now).is_none() {
+            let key = new_key(algorithm, seasons.active_at_once(now), &sealers.signing_keys)?;
+            writer.insert_signing_key(&key)?;
+            lines.push(format!("made {} key {}, which signs from now on", algorithm.as_str(), key.kid));
+        }
+    }
+    writer.audit(&audit_event("keys_reset", json!({"done": lines})))?;
+    lines.push(String::from(ALSO_LOST));
+    Ok(lines)
+}
+
+/// A key that never signed goes; one that did stays published for what it signed.
+fn end(
+    writer: &mut RegistryWriter<'_>,
+    row: &SigningKeyRow,
+    seasons: &KeySeasons,
+    now: Instant,
+) -> Result<(), Failure> {
+    if now <= row.times.activates_at {
+        writer.remove_signing_key(&row.kid)?;
+    } else if now < row.times.retires_at {
+        let times = seasons.retiring_at(row.times.announced_at, row.times.activates_at, now);
+        writer.reschedule_signing_key(&row.kid, &times)?;
+    }
+    Ok(())
+}
+
+fn remedy(one: &Sealed) -> String {
+    match one {
+        Sealed::Key(..) => String::new(),
+        Sealed::ClientSecret(client_id, _) => format!(": `gatepost client secret {client_id}` makes another"),
+        Sealed::ResourceSecret(..) => String::from(": apply a document that gives it another"),
+        Sealed::ProviderSecret(..) => String::from(": apply a document that gives it again"),
+    }
 }

@@ -18,9 +18,8 @@ mod house;
 
 use self::house::{House, figures};
 use super::arguments::Invocation;
-use super::command::{Command, CommandOption, Run};
-use super::failure::Failure;
 use super::logging;
+use super::output::Failure;
 use crate::app::extension_grant::ExtensionGrant;
 use crate::app::{App, Extensions, LoadError};
 use crate::config::{Config, ListenAddress, SameSite};
@@ -36,53 +35,12 @@ use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations,
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
 /// Tells the binary that it is the server process of a supervisor.
-pub const SERVER_PROCESS: &str = "--server-process";
+const SERVER_PROCESS: &str = "--server-process";
 /// Tells a server process that another one serves until it is ready.
 const SUCCESSOR: &str = "--successor";
 
-pub(super) const COMMAND: Command = Command {
-    name: "serve",
-    values: &[],
-    options: &[
-        CommandOption { name: SERVER_PROCESS, value: None, meaning: "" },
-        CommandOption { name: SUCCESSOR, value: None, meaning: "" },
-    ],
-    summary: "Serves. Listens where GATEPOST_LISTEN says, or on its standard input when that is a socket.",
-    example: "gatepost serve --env-file /etc/gatepost/env",
-    run: Run::Stays(run),
-};
-
-fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
-    let source = invocation.source()?;
-    let config = Config::load(&source)?;
-    if invocation.has(SERVER_PROCESS) {
-        return Ok(serve(config, invocation.has(SUCCESSOR), invocation.extension_grants));
-    }
-    logging::start(&config);
-    let (mut arguments, mut environment) = (invocation.arguments.clone(), Vec::new());
-    if invocation.env_file.as_ref().is_some_and(|file| !file.is_file()) {
-        arguments = without_env_file(arguments);
-        environment.extend(source.texts().map(|(name, text)| (OsString::from(name), OsString::from(text))));
-    }
-    Ok(supervise(&config, arguments, environment))
-}
-
-/// A file is read anew by each server process. A pipe can be read once: its settings come as their environment.
-fn without_env_file(arguments: Vec<OsString>) -> Vec<OsString> {
-    let mut kept = Vec::new();
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        if argument == "--env-file" {
-            arguments.next();
-        } else if !argument.as_encoded_bytes().starts_with(b"--env-file=") {
-            kept.push(argument);
-        }
-    }
-    kept
-}
-
 /// `EX_CONFIG` of sysexits.h.
-const EXIT_CONFIGURATION: i32 = 78;
+const EXIT_CONFIGURATION: u8 = 78;
 /// How often the registry asks the database for its version.
 const REFRESH: Duration = Duration::from_millis(900);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
@@ -93,15 +51,38 @@ const LOAD_PATIENCE: Duration = Duration::from_millis(250);
 const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
-/// `arguments` and `environment` are for the server process.
-pub fn supervise(config: &Config, mut arguments: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> ExitCode {
-    let Some(program) = env::args_os().next().map(PathBuf::from).and_then(installed_path) else {
-        log::error!("this program's own path cannot be told");
-        return ExitCode::FAILURE;
-    };
+pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    let source = invocation.source()?;
+    let config = Config::load(&source)?;
+    if invocation.has(SERVER_PROCESS) {
+        return Ok(serve(config, invocation.has(SUCCESSOR), invocation.extension_grants));
+    }
+    logging::start(&config);
+    let (mut arguments, mut environment) = (invocation.arguments.clone(), Vec::new());
+    // A file is read anew by each server process. A pipe can be read once: its settings come as their environment.
+    if invocation.env_file.as_ref().is_some_and(|file| !file.is_file()) {
+        let mut typed = mem::take(&mut arguments).into_iter();
+        while let Some(argument) = typed.next() {
+            if argument == "--env-file" {
+                typed.next();
+            } else if !argument.as_encoded_bytes().starts_with(b"--env-file=") {
+                arguments.push(argument);
+            }
+        }
+        environment.extend(source.texts().map(|(name, text)| (OsString::from(name), OsString::from(text))));
+    }
     arguments.push(OsString::from(SERVER_PROCESS));
+    // The path this binary was started by: after an upgrade it names the new one, which `current_exe` would not.
+    let started_by = env::args_os().next().map(PathBuf::from).and_then(|path| match path.components().count() {
+        0 | 1 => env::current_exe().ok(),
+        _ => std::path::absolute(path).ok(),
+    });
+    let Some(program) = started_by else {
+        log::error!("this program's own path cannot be told");
+        return Ok(ExitCode::FAILURE);
+    };
     let watchdog = env::var("WATCHDOG_USEC").ok().and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
-    supervisor::run(SupervisorSettings {
+    Ok(supervisor::run(SupervisorSettings {
         listen: match &config.listeners.main {
             ListenAddress::Tcp(address) => Listen::Tcp(*address),
             ListenAddress::Unix(path) => Listen::Unix(path.clone()),
@@ -113,15 +94,7 @@ pub fn supervise(config: &Config, mut arguments: Vec<OsString>, environment: Vec
         environment,
         notify_socket: env::var_os("NOTIFY_SOCKET"),
         watchdog,
-    })
-}
-
-/// The path this binary was started by: after an upgrade it names the new one, which `current_exe` would not.
-fn installed_path(argument: PathBuf) -> Option<PathBuf> {
-    if argument.components().count() > 1 {
-        return std::path::absolute(argument).ok();
-    }
-    env::current_exe().ok()
+    }))
 }
 
 fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
@@ -130,11 +103,10 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
         Ok(prepared) => prepared,
         Err(problem) => {
             log::error!("{problem}");
-            return ExitCode::from(78);
+            return ExitCode::from(EXIT_CONFIGURATION);
         }
     };
     let house: &'static House = Box::leak(Box::new(House::of(config)));
-    let settings = settings(house);
     let watched = [store.clone(), extensions.functions.clone()];
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
@@ -155,6 +127,12 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
         return ExitCode::FAILURE;
     }
     let stats = Arc::new(ServerStats::default());
+    let settings = ServerSettings {
+        workers: house.config.workers as usize,
+        trusted_proxies: house.config.trusted_proxies.clone(),
+        admin_listen: house.config.listeners.admin,
+        is_open: Arc::clone(&house.is_open),
+    };
     server::run(
         settings,
         Arc::clone(&stats),
@@ -176,15 +154,6 @@ fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
         log::error!("a thread cannot be started: {error}");
         log::logger().flush();
         process::exit(1);
-    }
-}
-
-fn settings(house: &'static House) -> ServerSettings {
-    ServerSettings {
-        workers: house.config.workers as usize,
-        trusted_proxies: house.config.trusted_proxies.clone(),
-        admin_listen: house.config.listeners.admin,
-        is_open: Arc::clone(&house.is_open),
     }
 }
 
@@ -224,9 +193,14 @@ pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
-    let (mut told, mut denied) = (None, [BTreeSet::new(), BTreeSet::new()]);
+    let (mut told, mut told_denials) = (None, [BTreeSet::new(), BTreeSet::new()]);
     loop {
-        tell_weak_settings(app, &mut told);
+        let in_frames = app.config.cookie_same_site == SameSite::None;
+        let line = weak_settings::line(&app.registry.snapshot().weak_settings, in_frames);
+        if told != line {
+            log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
+            told = line;
+        }
         let next = Instant::now() + REFRESH;
         match app.registry.refresh() {
             Ok(()) if !answered => log::info!("the database answers again"),
@@ -235,28 +209,15 @@ fn keep(app: &App) -> ! {
             Err(_) => {}
         }
         answered = app.registry.age() < REFRESH * 2;
-        for (store, told) in [&app.store, &app.extensions.functions].into_iter().zip(&mut denied) {
-            tell_denial(store, told);
+        for (store, told) in [&app.store, &app.extensions.functions].into_iter().zip(&mut told_denials) {
+            let denied = store.denied_lately();
+            denied.difference(told).for_each(|cause| log::error!("the database does not do everything: {cause}"));
+            if denied.is_empty() && !told.is_empty() {
+                log::info!("the database has denied nothing for a minute");
+            }
+            *told = denied;
         }
         thread::sleep(next.saturating_duration_since(Instant::now()));
-    }
-}
-
-fn tell_denial(store: &Store, told: &mut BTreeSet<String>) {
-    let denied = store.denied_lately();
-    denied.difference(told).for_each(|cause| log::error!("the database does not do everything: {cause}"));
-    if denied.is_empty() && !told.is_empty() {
-        log::info!("the database has denied nothing for a minute");
-    }
-    *told = denied;
-}
-
-fn tell_weak_settings(app: &App, told: &mut Option<String>) {
-    let in_frames = app.config.cookie_same_site == SameSite::None;
-    let line = weak_settings::line(&app.registry.snapshot().weak_settings, in_frames);
-    if *told != line {
-        log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
-        *told = line;
     }
 }
 
@@ -299,7 +260,7 @@ fn open(
             Err(LoadError::Unfit(problem)) => {
                 log::error!("{problem}");
                 log::logger().flush();
-                process::exit(EXIT_CONFIGURATION);
+                process::exit(i32::from(EXIT_CONFIGURATION));
             }
             Err(LoadError::NotYet(error)) => {
                 let kind = Some(mem::discriminant(&error));
@@ -329,14 +290,6 @@ fn keep_audit(app: &App) -> ! {
     }
 }
 
-fn remove_expired_events(app: &App) {
-    match audit_events::remove_expired(&app.store, app.now().day()) {
-        Ok(0) => {}
-        Ok(count) => log::info!("{count} audit events were kept long enough and are removed"),
-        Err(error) => log::warn!("audit events that were kept long enough could not be removed: {error}"),
-    }
-}
-
 /// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
@@ -344,7 +297,13 @@ fn keep_house(app: &App) -> ! {
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
             Ok(maintained) => {
                 if !maintained.left_to_another {
-                    remove_expired_events(app);
+                    match audit_events::remove_expired(&app.store, app.now().day()) {
+                        Ok(0) => {}
+                        Ok(count) => log::info!("{count} audit events were kept long enough and are removed"),
+                        Err(error) => {
+                            log::warn!("audit events that were kept long enough could not be removed: {error}")
+                        }
+                    }
                     remove_old_devices(app);
                 }
                 for name in maintained.made.iter().chain(&maintained.dropped) {

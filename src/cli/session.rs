@@ -1,82 +1,109 @@
-//! `gatepost session`: browsers that are signed in.
+//! `gatepost session`, `gatepost grant`, `gatepost revoke`: browsers that are signed in, and what users allowed clients.
 
 use serde_json::{Value, json};
 
-use crate::protocol::words::identifiers::{Sid, TenantName};
-use crate::protocol::words::session::Session;
-use crate::store::sessions;
-
 use super::arguments::Invocation;
-use super::command::{Command, JSON, OF_USER, Run, TENANT};
-use super::failure::Failure;
-use super::operator::{Operator, audit_event};
-use super::output::{self, time};
-use super::user;
+use super::operator::{Operator, all, audit_event};
+use super::output::{self, Failure, time};
+use super::{client, input, user};
+use crate::protocol::words::grant::Grant;
+use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
+use crate::protocol::words::session::Session;
+use crate::store::audit_events::AuditEvent;
+use crate::store::{grants, installation, sessions};
 
-pub(super) const LIST: Command = Command {
-    name: "session list",
-    values: &[],
-    options: &[OF_USER, TENANT, JSON],
-    summary: "Lists the sessions that live.",
-    example: "gatepost session list --user alice",
-    run: Run::Once(list),
-};
-
-pub(super) const END: Command = Command {
-    name: "session end",
-    values: &["SID"],
-    options: &[],
-    summary: "Signs a browser out at once; what may stay without it (offline_access) stays.",
-    example: "gatepost session end AABRKZ0Yt8b0u4u0g2c3a9l5x7E",
-    run: Run::Once(end),
-};
-
-const PAGE: i64 = 1_000;
-
-fn list(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
-    let mut found: Vec<Session> = Vec::new();
-    loop {
-        let page = sessions::list(&operator.store, found.last(), subject.as_ref(), PAGE)?;
-        let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
-        found.extend(page);
-        if is_last {
-            break;
-        }
-    }
-    let rows: Vec<(Vec<String>, Value)> = found.iter().map(row).collect();
-    output::list(invocation.has("--json"), &["SID", "SUB", "PROVIDER", "SIGNED IN", "EXPIRES"], &rows)
-}
-
-fn row(session: &Session) -> (Vec<String>, Value) {
-    let cells = vec![
-        session.sid.as_str().to_owned(),
-        session.subject.to_string(),
-        session.identity_provider().to_owned(),
-        time(session.auth_time),
-        time(session.expires_at),
+    let found = all(|last, most| sessions::list(&operator.store, last, subject.as_ref(), most))?;
+    let object = |session: &Session| {
+        json!({
+            "sid": session.sid.as_str(),
+            "sub": session.subject.as_str(),
+            "tenant": session.tenant.as_ref().map(TenantName::as_str),
+            "identity_provider": session.identity_provider(),
+            "auth_time": time(session.auth_time),
+            "expires_at": time(session.expires_at),
+        })
+    };
+    let columns = [
+        ("SID", "/sid"),
+        ("SUB", "/sub"),
+        ("PROVIDER", "/identity_provider"),
+        ("SIGNED IN", "/auth_time"),
+        ("EXPIRES", "/expires_at"),
     ];
-    let value = json!({
-        "sid": session.sid.as_str(),
-        "sub": session.subject.as_str(),
-        "tenant": session.tenant.as_ref().map(TenantName::as_str),
-        "identity_provider": session.identity_provider,
-        "auth_time": time(session.auth_time),
-        "expires_at": time(session.expires_at),
-    });
-    (cells, value)
+    output::list(invocation.has("--json"), &columns, &found.iter().map(object).collect::<Vec<Value>>())
 }
 
-fn end(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
     let sid = Sid::new(invocation.value(0));
     let day = sid.day();
     let day = day.ok_or_else(|| Failure::Usage(String::from("SID must be as `gatepost session list` shows it")))?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    let mut event = audit_event("session_ended", json!({"by": "operator"}));
-    event.sid = Some(&sid);
+    let event = AuditEvent { sid: Some(&sid), ..audit_event("session_ended", json!({"by": "operator"})) };
     if !sessions::end(&operator.store, day, &sid, &event)? {
         return Err(Failure::Refused(String::from("there is no such session, or it has ended already")));
     }
     output::line(&format!("session {} is over", sid.as_str()))
+}
+
+pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let subject = user::chosen(&operator, invocation)?;
+    let client_id = invocation.option("--client").map(ClientId::new);
+    if let Some(client_id) = &client_id {
+        client::named(&operator, client_id)?;
+    }
+    let found = all(|last: Option<&Grant>, most| {
+        grants::list(&operator.store, last.map(|grant| grant.id), subject.as_ref(), client_id.as_ref(), most)
+    })?;
+    let object = |grant: &Grant| {
+        json!({
+            "grant": grant.id.to_text(),
+            "client_id": grant.client_id.as_str(),
+            "sub": grant.user.subject.as_str(),
+            "sid": grant.user.sid.as_ref().map(Sid::as_str),
+            "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
+            "scope": grant.scope.to_string(),
+            "offline": grant.is_offline(),
+            "issued_at": time(grant.issued_at),
+            "last_used_at": time(grant.last_used_at),
+            "expires_at": time(grant.expires_at),
+        })
+    };
+    let columns = [
+        ("GRANT", "/grant"),
+        ("CLIENT_ID", "/client_id"),
+        ("SUB", "/sub"),
+        ("OFFLINE", "/offline"),
+        ("LAST USED", "/last_used_at"),
+        ("EXPIRES", "/expires_at"),
+        ("SCOPE", "/scope"),
+    ];
+    output::list(invocation.has("--json"), &columns, &found.iter().map(object).collect::<Vec<Value>>())
+}
+
+pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
+    let text = invocation.value(0);
+    let id = GrantId::from_text(text);
+    let id = id.ok_or_else(|| Failure::Usage(String::from("GRANT must be as `gatepost grant list` shows it")))?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let over = || Failure::Refused(String::from("there is no such grant, or it is revoked already"));
+    let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
+    let event = AuditEvent { event: "grant_revoked", detail: json!({"by": "operator"}), ..AuditEvent::of(&grant) };
+    if !grants::revoke(&operator.store, id, None, &event)? {
+        return Err(over());
+    }
+    output::line(&format!("grant {text} and its tokens are over"))
+}
+
+/// After a leak, or after the database was restored from a copy that does not know the latest revocations.
+pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let question =
+        format!("This ends every session, grant and token of {}: everybody signs in again.", installation.issuer);
+    input::confirm(invocation, &question)?;
+    installation::revoke_everything(&operator.store, &audit_event("everything_revoked", json!({})))?;
+    output::line("every session, grant and token until now is over; people sign in again")
 }

@@ -1,80 +1,43 @@
 //! `gatepost user`: people who sign in.
 
-mod change;
-mod link;
-mod show;
-pub(super) mod told;
+pub(super) mod change;
 
 use serde_json::{Map, Value, json};
 
+use super::arguments::Invocation;
+use super::operator::{Operator, all, user_event};
+use super::output::{self, Failure};
+use super::{idp, input};
 use crate::keys::random;
+use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, Kind, user::UserEntry};
+use crate::protocol::token::claims::is_personal;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::store::users::{self, UserRow};
-use crate::store::{StoreError, catalogue};
+use crate::store::{StoreError, catalogue, grants, linked_identities, sessions};
 
-use super::arguments::Invocation;
-use super::command::{Command, CommandOption, JSON, Run, TENANT};
-use super::failure::Failure;
-use super::operator::{Operator, audit_event};
-use super::{output, prompt};
-
-pub(super) use change::{DISABLE, ENABLE, REMOVE, ROLE, SET};
-pub(super) use link::{LINK, UNLINK};
-pub(super) use show::SHOW;
-
-pub(super) const ADD: Command = Command {
-    name: "user add",
-    values: &["USERNAME"],
-    options: &[
-        TENANT,
-        CommandOption { name: "--claims", value: Some("JSON"), meaning: "claims, as {\"name\": \"Alice Smith\"}" },
-        CommandOption {
-            name: "--sub",
-            value: Some("SUB"),
-            meaning: "the subject identifier; drawn at random otherwise",
-        },
-        CommandOption { name: "--no-password", value: None, meaning: "for people who sign in elsewhere" },
-    ],
-    summary: "Adds a user; asks for the password, or reads it from standard input.",
-    example: "gatepost user add alice --tenant acme",
-    run: Run::Once(add),
-};
-
-pub(super) const PASSWORD: Command = Command {
-    name: "user password",
-    values: &["USERNAME"],
-    options: &[TENANT],
-    summary: "Gives a user another password and ends all that was signed in with the old one.",
-    example: "gatepost user password alice",
-    run: Run::Once(password),
-};
-
-pub(super) const LIST: Command = Command {
-    name: "user list",
-    values: &[],
-    options: &[JSON],
-    summary: "Lists all users.",
-    example: "gatepost user list --json",
-    run: Run::Once(list),
-};
-
-pub(super) const REVOKE: Command = Command {
-    name: "user revoke",
-    values: &["USERNAME"],
-    options: &[TENANT],
-    summary: "Ends a user's sessions, grants and tokens at once; they can sign in again.",
-    example: "gatepost user revoke alice",
-    run: Run::Once(revoke),
-};
-
-const PAGE: i64 = 1_000;
-
-fn add(invocation: &Invocation) -> Result<(), Failure> {
-    let entry = judged(&described(invocation)?)?;
+pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
+    let claims = match invocation.option("--claims") {
+        None => json!({}),
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| Failure::Usage(format!("--claims must be a JSON object: {error}")))?,
+    };
+    // As a document would describe the user, so that one set of rules judges both.
+    let entry = judged(&json!({
+        "username": invocation.value(0),
+        "tenant": invocation.option("--tenant"),
+        "sub": invocation.option("--sub"),
+        "claims": claims,
+    }))?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    check_tenant(&operator, entry.tenant.as_ref())?;
+    if let Some(tenant) = &entry.tenant {
+        let entries = catalogue::load(&operator.store)?.value.entries;
+        if !entries.iter().any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str()) {
+            let rule = format!("there is no tenant {tenant}; `gatepost apply` registers tenants");
+            return Err(Failure::Refused(rule));
+        }
+    }
     let password_hash = if invocation.has("--no-password") { None } else { Some(hashed_password(&operator)?) };
     let new = UserRow {
         sub: entry.subject.unwrap_or_else(new_subject),
@@ -85,12 +48,19 @@ fn add(invocation: &Invocation) -> Result<(), Failure> {
         claims: entry.claims,
         epoch: 0,
     };
-    let mut event = audit_event("user_added", told::added(&new));
-    event.sub = Some(&new.sub);
-    users::insert(&operator.store, &new, &event).map_err(taken)?;
+    let event = user_event("user_added", &new.sub, told_added(&new));
+    users::insert(&operator.store, &new, &event).map_err(|error| {
+        let StoreError::Taken(constraint) = &error else { return Failure::from(error) };
+        Failure::Refused(String::from(if constraint == "users_pkey" || constraint == "removed_subjects" {
+            "that sub is somebody's already, or once was, or is the client_id of a client"
+        } else {
+            "that user name is taken in this tenant"
+        }))
+    })?;
     output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
 }
 
+/// By the rules of a document.
 fn judged(described: &Value) -> Result<UserEntry, Failure> {
     registration::stored(described, "", registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -98,61 +68,25 @@ fn judged(described: &Value) -> Result<UserEntry, Failure> {
     })
 }
 
-/// The user as a document would describe it, so that one set of rules judges both.
-fn described(invocation: &Invocation) -> Result<Value, Failure> {
-    let claims = match invocation.option("--claims") {
-        None => json!({}),
-        Some(text) => serde_json::from_str(text)
-            .map_err(|error| Failure::Usage(format!("--claims must be a JSON object: {error}")))?,
-    };
-    Ok(json!({
-        "username": invocation.value(0),
-        "tenant": invocation.option("--tenant"),
-        "sub": invocation.option("--sub"),
-        "claims": claims,
-    }))
-}
-
-fn check_tenant(operator: &Operator, tenant: Option<&TenantName>) -> Result<(), Failure> {
-    let Some(tenant) = tenant else { return Ok(()) };
-    let entries = catalogue::load(&operator.store)?.value.entries;
-    if entries.iter().any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str()) {
-        return Ok(());
-    }
-    Err(Failure::Refused(format!("there is no tenant {tenant}; `gatepost apply` registers tenants")))
-}
-
 pub(super) fn new_subject() -> Subject {
     Subject::of_random(random::bytes())
 }
 
 fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
-    let password = prompt::new_password()?;
+    let password = input::new_password()?;
     operator.password_hashing()?.hash(&password).map(SecretText::new).map_err(Failure::Refused)
 }
 
-fn taken(error: StoreError) -> Failure {
-    let StoreError::Taken(constraint) = &error else { return Failure::from(error) };
-    let rule = if constraint == "users_pkey" || constraint == "removed_subjects" {
-        "that sub is somebody's already, or once was, or is the client_id of a client"
-    } else {
-        "that user name is taken in this tenant"
-    };
-    Failure::Refused(String::from(rule))
-}
-
-fn password(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let username = invocation.value(0);
     let user = named(&operator, invocation, username)?;
     if user.username.is_none() {
-        return Err(Failure::Refused(String::from(
-            "that user has no user name to sign in with; they sign in with an identity provider",
-        )));
+        let rule = "that user has no user name to sign in with; they sign in with an identity provider";
+        return Err(Failure::Refused(String::from(rule)));
     }
     let hash = hashed_password(&operator)?;
-    let mut event = audit_event("password_changed", json!({"by": "operator"}));
-    event.sub = Some(&user.sub);
+    let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
     if !users::set_password(&operator.store, &user.sub, &hash, &event)? {
         return Err(missing(username));
     }
@@ -180,49 +114,93 @@ fn missing(username: &str) -> Failure {
     Failure::Refused(format!("there is no user \"{}\" there", username.escape_debug()))
 }
 
-fn revoke(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let mut event = audit_event("user_revoked", json!({}));
-    event.sub = Some(&user.sub);
-    if !users::revoke(&operator.store, &user.sub, &event)? {
+    if !users::revoke(&operator.store, &user.sub, &user_event("user_revoked", &user.sub, json!({})))? {
         return Err(missing(user.designation()));
     }
     output::line(&format!("sessions, grants and tokens of {} are over", user.designation()))
 }
 
-fn list(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let mut found: Vec<UserRow> = Vec::new();
-    loop {
-        let after = found.last().map(|user| user.sub.to_string()).unwrap_or_default();
-        let page = users::list(&operator.store, &after, PAGE)?;
-        let is_last = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
-        found.extend(page);
-        if is_last {
-            break;
-        }
-    }
+    let mut found = all(|last: Option<&UserRow>, most| {
+        users::list(&operator.store, last.map(|user| user.sub.as_str()).unwrap_or_default(), most)
+    })?;
     found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
-    let rows: Vec<(Vec<String>, Value)> = found.iter().map(row).collect();
-    output::list(invocation.has("--json"), &["USERNAME", "TENANT", "SUB", "ENABLED", "PASSWORD"], &rows)
+    let columns = [
+        ("USERNAME", "/username"),
+        ("TENANT", "/tenant"),
+        ("SUB", "/sub"),
+        ("ENABLED", "/enabled"),
+        ("PASSWORD", "/has_password"),
+    ];
+    output::list(invocation.has("--json"), &columns, &found.iter().map(shown).collect::<Vec<_>>())
 }
 
-fn row(user: &UserRow) -> (Vec<String>, Value) {
-    let tenant = user.tenant.as_ref().map(TenantName::as_str);
-    let has_password = user.password_hash.is_some();
-    let yes = |yes: bool| String::from(if yes { "yes" } else { "no" });
-    let cells = vec![
-        user.username.clone().unwrap_or_default(),
-        tenant.unwrap_or_default().to_owned(),
-        user.sub.to_string(),
-        yes(user.enabled),
-        yes(has_password),
-    ];
-    let claims: &Map<String, Value> = &user.claims;
-    let value = json!({
-        "username": user.username, "tenant": tenant, "sub": user.sub.as_str(), "enabled": user.enabled,
-        "has_password": has_password, "claims": claims,
+fn shown(user: &UserRow) -> Value {
+    json!({
+        "username": user.username, "tenant": user.tenant.as_ref().map(TenantName::as_str), "sub": user.sub.as_str(),
+        "enabled": user.enabled, "has_password": user.password_hash.is_some(), "claims": user.claims,
+    })
+}
+
+pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
+    let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
+    let identities = linked_identities::of_user(&operator.store, &user.sub)?;
+    let providers = idp::known(&operator)?;
+    // With the providers registered with its issuer now: the name it was linked under may stand for another one since.
+    let identities = identities.iter().map(|identity| {
+        let of_issuer = providers.iter().filter(|provider| provider.authority() == identity.issuer);
+        let names: Vec<&str> = of_issuer.map(|provider| provider.name.as_str()).collect();
+        json!({"issuer": identity.issuer, "subject": identity.upstream_subject, "providers": names})
     });
-    (cells, value)
+    let mut value = shown(&user);
+    if let Some(members) = value.as_object_mut() {
+        members.insert(String::from("sessions"), json!(sessions.len()));
+        members.insert(String::from("grants"), json!(grants.len()));
+        members.insert(String::from("identities"), identities.collect());
+    }
+    output::object(invocation.has("--json"), &value)
+}
+
+/// What the audit log tells of a user in place of what says who somebody is (`name`, `email`, ...): events are kept for long
+/// and outlive the user. Passwords it never tells.
+const WITHHELD: &str = "(withheld)";
+
+pub(super) fn told_added(new: &UserRow) -> Value {
+    let form = form(new.tenant.as_ref(), new.enabled, new.password_hash.is_some(), &new.claims);
+    json!({"username": new.username, "new": form})
+}
+
+pub(super) fn told_removed(old: &UserRow) -> Value {
+    let form = form(old.tenant.as_ref(), old.enabled, old.password_hash.is_some(), &old.claims);
+    json!({"username": old.username, "old": form})
+}
+
+pub(super) fn told_field(change: &FieldChange) -> Value {
+    let claim = change.key.strip_prefix("claims.").unwrap_or_default();
+    let is_personal = is_personal(claim.split('.').next().unwrap_or_default());
+    let told = |value: &Option<Value>| match value {
+        Some(_) if is_personal => Some(json!(WITHHELD)),
+        Some(Value::Object(all)) if change.key == "claims" => Some(claims(all)),
+        other => other.clone(),
+    };
+    json!({"key": change.key, "old": told(&change.before), "new": told(&change.after)})
+}
+
+fn form(tenant: Option<&TenantName>, enabled: bool, has_password: bool, all: &Map<String, Value>) -> Value {
+    let tenant = tenant.map(TenantName::as_str);
+    json!({"tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all)})
+}
+
+fn claims(all: &Map<String, Value>) -> Value {
+    let told = |(name, value): (&String, &Value)| {
+        (name.clone(), if is_personal(name) { json!(WITHHELD) } else { value.clone() })
+    };
+    Value::Object(all.iter().map(told).collect())
 }

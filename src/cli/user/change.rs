@@ -1,71 +1,22 @@
-//! `gatepost user role|set|disable|enable|remove`: what changes about somebody.
+//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::apply::enact::remove_user;
+use super::{judged, missing, named, told_field};
 use crate::cli::arguments::Invocation;
-use crate::cli::command::{Command, CommandOption, JSON, Run, TENANT};
-use crate::cli::failure::Failure;
-use crate::cli::operator::{Operator, audit_event};
-use crate::cli::output;
-use crate::cli::prompt::{self, YES};
+use crate::cli::operator::{Operator, user_event};
+use crate::cli::output::{self, Failure};
+use crate::cli::{idp, input, registry};
+use crate::protocol::registration::Kind;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::is_possible_claim;
+use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::nearest::hint;
+use crate::store::catalogue;
+use crate::store::linked_identities::{self, Link, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
-
-use super::told;
-
-pub(in crate::cli) const ROLE: Command = Command {
-    name: "user role",
-    values: &["USERNAME"],
-    options: &[
-        CommandOption { name: "--add", value: Some("ROLE"), meaning: "give this role; may be repeated" },
-        CommandOption { name: "--remove", value: Some("ROLE"), meaning: "take this role away; may be repeated" },
-        TENANT,
-        JSON,
-    ],
-    summary: "Gives and takes roles (the claim `role`), and lists those that a user has then.",
-    example: "gatepost user role alice --add editor --remove admin",
-    run: Run::Once(role),
-};
-
-pub(in crate::cli) const SET: Command = Command {
-    name: "user set",
-    values: &["USERNAME", "CLAIM=VALUE..."],
-    options: &[TENANT],
-    summary: "Changes single claims of a user: a VALUE is JSON if it reads as such, else a text; an empty one takes the claim away.",
-    example: "gatepost user set alice email=alice@example.com email_verified=true nickname=",
-    run: Run::Once(set),
-};
-
-pub(in crate::cli) const DISABLE: Command = Command {
-    name: "user disable",
-    values: &["USERNAME"],
-    options: &[TENANT],
-    summary: "Keeps a user from signing in, and ends their sessions, grants and tokens at once.",
-    example: "gatepost user disable alice",
-    run: Run::Once(disable),
-};
-
-pub(in crate::cli) const ENABLE: Command = Command {
-    name: "user enable",
-    values: &["USERNAME"],
-    options: &[TENANT],
-    summary: "Lets a user sign in again; what was ended stays ended.",
-    example: "gatepost user enable alice",
-    run: Run::Once(enable),
-};
-
-pub(in crate::cli) const REMOVE: Command = Command {
-    name: "user remove",
-    values: &["USERNAME"],
-    options: &[TENANT, YES],
-    summary: "Removes a user for good: all of theirs is over, and their sub is never given to anybody again.",
-    example: "gatepost user remove alice",
-    run: Run::Once(remove),
-};
 
 fn change<T>(
     invocation: &Invocation,
@@ -73,60 +24,54 @@ fn change<T>(
 ) -> Result<T, Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let username = invocation.value(0);
-    let tenant = invocation.option(TENANT.name).map(TenantName::new);
+    let tenant = invocation.option("--tenant").map(TenantName::new);
     operator.store.change_registry(|writer| {
         let found = writer.user_by_name(tenant.as_ref(), username)?;
-        change(writer, found.ok_or_else(|| super::missing(username))?)
+        change(writer, found.ok_or_else(|| missing(username))?)
     })
 }
 
-fn write(writer: &mut RegistryWriter<'_>, user: &UserRow, detail: Value) -> Result<(), Failure> {
-    writer.update_user(user)?;
-    let mut event = audit_event("user_changed", detail);
-    event.sub = Some(&user.sub);
-    Ok(writer.audit(&event)?)
+/// The password stays what it is meanwhile.
+fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Result<UserRow, Failure> {
+    let user = UserRow { password_hash: None, ..user };
+    writer.update_user(&user)?;
+    writer.audit(&user_event("user_changed", &user.sub, detail))?;
+    Ok(user)
 }
 
-fn disable(invocation: &Invocation) -> Result<(), Failure> {
-    set_enabled(invocation, false, "cannot sign in any longer; what was signed in is over")
-}
-
-fn enable(invocation: &Invocation) -> Result<(), Failure> {
-    set_enabled(invocation, true, "can sign in again")
-}
-
-fn set_enabled(invocation: &Invocation, enabled: bool, done: &str) -> Result<(), Failure> {
+/// Or disables.
+pub(in crate::cli) fn enable(invocation: &Invocation, enabled: bool) -> Result<(), Failure> {
     let text = change(invocation, |writer, user| {
         if user.enabled == enabled {
             writer.confirm()?;
             let word = if enabled { "enabled" } else { "disabled" };
             return Ok(format!("{} is {word} already", user.designation()));
         }
-        let user = UserRow { enabled, ..user };
-        write(writer, &user, json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}}))?;
+        let detail = json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}});
+        let user = write(writer, UserRow { enabled, ..user }, detail)?;
+        let done = if enabled { "can sign in again" } else { "cannot sign in any longer; what was signed in is over" };
         Ok(format!("{} {done}", user.designation()))
     })?;
     output::line(&text)
 }
 
-fn remove(invocation: &Invocation) -> Result<(), Failure> {
+pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    let user = super::named(&operator, invocation, invocation.value(0))?;
+    let user = named(&operator, invocation, invocation.value(0))?;
     let (name, sub) = (user.designation(), &user.sub);
-    prompt::confirm(invocation, &format!("This removes {name} for good; sub {sub} is never given again."))?;
-    operator.store.change_registry(|writer| remove_user(writer, sub))?;
+    input::confirm(invocation, &format!("This removes {name} for good; sub {sub} is never given again."))?;
+    operator.store.change_registry(|writer| registry::remove_user(writer, sub))?;
     output::line(&format!("removed {name}; sub {sub} is never given again"))
 }
 
-fn set(invocation: &Invocation) -> Result<(), Failure> {
+pub(in crate::cli) fn set(invocation: &Invocation) -> Result<(), Failure> {
     let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, mut user| {
-        let claims = &mut user.claims;
         let mut changes = Vec::new();
         for (name, after) in wanted {
             let before = match &after {
-                Some(value) => claims.insert(name.clone(), value.clone()),
-                None => claims.remove(&name),
+                Some(value) => user.claims.insert(name.clone(), value.clone()),
+                None => user.claims.remove(&name),
             };
             if before != after {
                 changes.push(FieldChange { key: format!("claims.{name}"), before, after });
@@ -135,8 +80,8 @@ fn set(invocation: &Invocation) -> Result<(), Failure> {
         if changes.is_empty() {
             return Ok(format!("{} has these claims already", user.designation()));
         }
-        let fields: Vec<Value> = changes.iter().map(told::field).collect();
-        write(writer, &user, json!({"fields": fields}))?;
+        let fields: Vec<Value> = changes.iter().map(told_field).collect();
+        let user = write(writer, user, json!({"fields": fields}))?;
         let names: Vec<&str> = changes.iter().filter_map(|change| change.key.strip_prefix("claims.")).collect();
         Ok(format!("changed {} of {}", names.join(", "), user.designation()))
     })?;
@@ -156,11 +101,11 @@ fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure
     }
     let given: Map<String, Value> =
         wanted.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
-    super::judged(&json!({"username": "anybody", "claims": given}))?;
+    judged(&json!({"username": "anybody", "claims": given}))?;
     Ok(wanted)
 }
 
-fn role(invocation: &Invocation) -> Result<(), Failure> {
+pub(in crate::cli) fn role(invocation: &Invocation) -> Result<(), Failure> {
     let (added, removed) = (invocation.every("--add"), invocation.every("--remove"));
     if let Some(role) = added.iter().find(|role| role.trim().is_empty() || role.chars().any(char::is_control)) {
         return Err(Failure::Usage(format!("--add \"{}\" is not a role", role.escape_debug())));
@@ -178,12 +123,11 @@ fn role(invocation: &Invocation) -> Result<(), Failure> {
             if roles.is_empty() {
                 user.claims.remove("role");
             }
-            write(writer, &user, json!({"old": {"role": before}, "new": {"role": roles}}))?;
+            write(writer, user, json!({"old": {"role": before}, "new": {"role": roles}}))?;
         }
         Ok(roles)
     })?;
-    let rows: Vec<(Vec<String>, Value)> = roles.into_iter().map(|role| (vec![role.clone()], json!(role))).collect();
-    output::list(invocation.has(JSON.name), &["ROLE"], &rows)
+    output::list(invocation.has("--json"), &[("ROLE", "")], &roles.into_iter().map(Value::from).collect::<Vec<_>>())
 }
 
 /// The claim is a string or an array of them.
@@ -193,4 +137,73 @@ fn roles_of(claims: &Map<String, Value>) -> Vec<String> {
         Some(Value::Array(roles)) => roles.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
     }
+}
+
+/// Issuer and subject; what `commands.txt` says of an option stands in its refusal.
+fn identity(invocation: &Invocation) -> Result<(&str, &str), Failure> {
+    let required = |name: &str| {
+        let given = invocation.option(name).filter(|text| !text.is_empty() && is_possible_subject(text));
+        let meaning = invocation.command.options.iter().find(|option| option.name == name);
+        let meaning = meaning.map_or("", |option| option.meaning);
+        given.ok_or_else(|| Failure::Usage(format!("{name} is required: {meaning}")))
+    };
+    Ok((required("--issuer")?, required("--subject")?))
+}
+
+pub(in crate::cli) fn link(invocation: &Invocation) -> Result<(), Failure> {
+    let (issuer, upstream_subject) = identity(invocation)?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let provider = provider_of(&operator, issuer)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let event = user_event("identity_linked", &user.sub, detail(issuer, upstream_subject));
+    let new = Link { issuer, upstream_subject, sub: &user.sub, provider: provider.as_deref() };
+    match linked_identities::link(&operator.store, &new, &event)? {
+        Linked::Added => {
+            output::line(&format!("{} is {} at {issuer}", user.designation(), upstream_subject.escape_debug()))
+        }
+        Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
+        Linked::Taken(owner) => Err(Failure::Refused(format!("that identity is linked to the user with sub {owner}"))),
+    }
+}
+
+pub(in crate::cli) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
+    let (issuer, upstream_subject) = identity(invocation)?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let event = user_event("identity_unlinked", &user.sub, detail(issuer, upstream_subject));
+    let identity = Link { issuer, upstream_subject, sub: &user.sub, provider: None };
+    match linked_identities::unlink(&operator.store, &identity, None, &event)? {
+        Unlinked::Done => {
+            let subject = upstream_subject.escape_debug();
+            output::line(&format!("{} is not {subject} at {issuer} any longer", user.designation()))
+        }
+        Unlinked::NotTheirs | Unlinked::LastWayIn => {
+            Err(Failure::Refused(String::from("that identity is not linked to this user")))
+        }
+    }
+}
+
+fn detail(issuer: &str, upstream_subject: &str) -> Value {
+    json!({"by": "operator", "issuer": issuer, "upstream_subject": upstream_subject})
+}
+
+/// Its name; `None` for an assertion issuer. Links to anybody else would only wait for a mistake.
+fn provider_of(operator: &Operator, issuer: &str) -> Result<Option<String>, Failure> {
+    if let Some(provider) = idp::known(operator)?.into_iter().find(|provider| provider.authority() == issuer) {
+        return Ok(Some(provider.name));
+    }
+    let entries = catalogue::load(&operator.store)?.value.entries;
+    let place =
+        |entry: &'_ catalogue::CatalogueRow, place: &str| entry.document.get(place)?.as_str().map(str::to_owned);
+    let mut assertion_issuers = entries.iter().filter(|entry| entry.kind == Kind::AssertionIssuer);
+    if assertion_issuers.any(|entry| place(entry, "issuer").as_deref() == Some(issuer)) {
+        return Ok(None);
+    }
+    let known: Vec<String> = entries
+        .iter()
+        .filter_map(|entry| place(entry, "issuer").or_else(|| place(entry, "userinfo_endpoint")))
+        .collect();
+    let nearest = hint(issuer, known.iter().map(String::as_str));
+    let rule = "no identity provider and no assertion issuer is registered with that issuer";
+    Err(Failure::Refused(format!("{rule}{nearest}")))
 }

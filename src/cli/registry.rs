@@ -1,0 +1,216 @@
+//! `gatepost plan`, `apply` and `export`: the registry as a document. `apply` makes it what a document says, in one
+//! transaction; applying it again changes nothing.
+
+mod comparison;
+mod enact;
+
+use std::fs;
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::arguments::Invocation;
+use super::input::{unread, utf8};
+use super::logging;
+use super::operator::Operator;
+use super::output::{self, Failure, printable};
+use crate::keys::sealing::Sealer;
+use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step, Verb};
+use crate::protocol::registration::{self, export as exported};
+use crate::store::registry_writer::RegistryWriter;
+use comparison::Comparison;
+pub(super) use comparison::{opened, sealed_text};
+pub(super) use enact::{remove_clients, remove_user};
+
+const EXIT_CHANGES: u8 = 3;
+
+/// Prints what `apply` would do, and does nothing.
+pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    logging::start_plainly();
+    let json = invocation.has("--json");
+    // Within a change that writes nothing, so that no other one comes in between.
+    let (text, is_empty) = planned(invocation, |_, _, _, plan| {
+        let text = if json { plan_json(plan)? } else { plan_text(plan, output::wants_colours()) };
+        Ok((text, plan.changes.is_empty()))
+    })?;
+    output::line(&text)?;
+    Ok(if is_empty { ExitCode::SUCCESS } else { ExitCode::from(EXIT_CHANGES) })
+}
+
+pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
+    let report = planned(invocation, |operator, sealer, writer, plan| {
+        enact::perform(writer, plan, sealer, &operator.password_hashing()?)?;
+        if plan.changes.is_empty() {
+            writer.confirm()?;
+        } else {
+            let horizons = operator.horizons(writer.longest_lifetimes()?);
+            writer.make_partitions(&horizons, operator.now()?.day())?;
+        }
+        let mut report = String::new();
+        for Change { verb, step, .. } in &plan.changes {
+            let done = match verb {
+                Verb::Add => "added",
+                Verb::Change => "changed",
+                Verb::Remove => "removed",
+            };
+            report.push_str(&format!("{done} {} {}\n", step.kind().as_str(), step.name().escape_debug()));
+        }
+        let [added, changed, removed] = [Verb::Add, Verb::Change, Verb::Remove].map(|verb| plan.count(verb));
+        report.push_str(&format!("{added} added, {changed} changed, {} unchanged", plan.unchanged));
+        if removed > 0 {
+            report.push_str(&format!(", {removed} removed"));
+        }
+        Ok(report)
+    })?;
+    output::line(&report)
+}
+
+/// Reads the document that FILE names and does `act` with what it would change, alone among changes.
+fn planned<T>(
+    invocation: &Invocation,
+    act: impl FnOnce(&Operator, &Sealer, &mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let value = read(invocation.value(0))?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let sealer = operator.sealers(&installation)?.client_secrets;
+    operator.store.change_registry(|writer| {
+        let comparison = Comparison::read(invocation, &operator, &sealer, writer, &value)?;
+        act(&operator, &sealer, writer, &comparison.plan()?)
+    })
+}
+
+/// Reads and parses it; `-` is standard input. The error says which, what is wrong, and where.
+fn read(file: &str) -> Result<Value, Failure> {
+    let (name, bytes) = match file {
+        "" => return Err(Failure::Usage(String::from("FILE is an empty name; - is standard input"))),
+        "-" => {
+            let mut bytes = Vec::new();
+            (String::from("standard input"), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+        }
+        file => (file.escape_debug().to_string(), fs::read(file)),
+    };
+    let bytes = bytes.map_err(|error| unread(&name, &error))?;
+    let text = utf8(&name, bytes)?;
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        return Err(Failure::Refused(format!("{name} is empty, and so is not JSON; {{}} is the smallest document")));
+    }
+    let begins = if text.trim_start().starts_with('{') { "" } else { "; a document is an object, and begins with {" };
+    registration::json::parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+}
+
+pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    // Within a change that writes nothing, so that all of it is of one moment.
+    let document = operator.store.change_registry(|writer| {
+        let registered = comparison::registered(writer, None)?;
+        Ok::<_, Failure>(exported::document(&registered, &comparison::all_users(writer)?))
+    })?;
+    output::line(&output::pretty(&document)?)
+}
+
+/// For people: a block for each object, removals first.
+fn plan_text(plan: &Plan<'_>, colours: bool) -> String {
+    let mut lines = Vec::new();
+    let removed = plan.count(Verb::Remove);
+    if removed > 0 {
+        lines.push(format!(
+            "--prune removes {removed}; what is removed, its tokens and its secrets do not come back:\n"
+        ));
+    }
+    lines.extend(plan.changes.iter().map(|change| block(change, colours)));
+    let unchanged = plan.unchanged;
+    lines.push(if plan.changes.is_empty() {
+        format!("Nothing would change; {unchanged} unchanged.")
+    } else {
+        let (added, changed) = (plan.count(Verb::Add), plan.count(Verb::Change));
+        format!("\nWould add {added}, change {changed}, remove {removed}; {unchanged} unchanged.")
+    });
+    lines.join("\n")
+}
+
+fn block(change: &Change<'_>, colours: bool) -> String {
+    let (sign, colour) = match change.verb {
+        Verb::Add => ("+", "32"),
+        Verb::Change => ("~", "33"),
+        Verb::Remove => ("-", "31"),
+    };
+    let title = format!("{sign} {} {}", change.step.kind().as_str(), printable(change.step.name()));
+    // Users can have the names of others in other tenants.
+    let title = match &change.step {
+        Step::ChangeUser { subject, .. } | Step::RemoveUser { subject, .. } => format!("{title} (sub {subject})"),
+        Step::AddUser { .. } | Step::Put(_) | Step::Remove { .. } => title,
+    };
+    let mut lines = vec![if colours { format!("\u{1b}[{colour}m{title}\u{1b}[0m") } else { title }];
+    lines.extend(change.fields.iter().map(|field| line(field, change.verb)));
+    let secrets = &change.secrets;
+    if !secrets.added.is_empty() || !secrets.removed.is_empty() {
+        lines.push(format!("    secrets: {} new, {} removed", secrets.added.len(), secrets.removed.len()));
+    }
+    if secrets.client_secret.is_some() {
+        lines.push(String::from("    client_secret: another one"));
+    }
+    if secrets.password {
+        lines.push(String::from("    password: a new one"));
+    }
+    lines.join("\n")
+}
+
+fn line(field: &FieldChange, verb: Verb) -> String {
+    let key = printable(&field.key);
+    match (&field.before, &field.after) {
+        (Some(Value::Array(before)), Some(Value::Array(after))) => {
+            let gone = before.iter().filter(|item| !after.contains(item)).map(|item| format!("-{}", shown(item)));
+            let new = after.iter().filter(|item| !before.contains(item)).map(|item| format!("+{}", shown(item)));
+            let items: Vec<String> = gone.chain(new).collect();
+            format!("    {key}: {}", if items.is_empty() { String::from("another order") } else { items.join(" ") })
+        }
+        (Some(before), Some(after)) => format!("    {key}: {} -> {}", shown(before), shown(after)),
+        (None, Some(after)) if verb == Verb::Add => format!("    {key}: {}", shown(after)),
+        (None, Some(after)) => format!("    {key}: (none) -> {}", shown(after)),
+        (Some(before), None) => format!("    {key}: {} -> (none)", shown(before)),
+        (None, None) => format!("    {key}"),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = printable(&value.to_string());
+    if text.chars().count() <= 300 {
+        return text;
+    }
+    format!("{}...", text.chars().take(300).collect::<String>())
+}
+
+fn plan_json(plan: &Plan<'_>) -> Result<String, Failure> {
+    let changes: Vec<Value> = plan.changes.iter().map(change_json).collect();
+    output::pretty(&json!({
+        "changes": changes,
+        "added": plan.count(Verb::Add),
+        "changed": plan.count(Verb::Change),
+        "removed": plan.count(Verb::Remove),
+        "unchanged": plan.unchanged,
+    }))
+}
+
+fn change_json(change: &Change<'_>) -> Value {
+    let action = match change.verb {
+        Verb::Add => "add",
+        Verb::Change => "change",
+        Verb::Remove => "remove",
+    };
+    let fields: Vec<Value> = change
+        .fields
+        .iter()
+        .map(|field| json!({"key": field.key, "before": field.before, "after": field.after}))
+        .collect();
+    json!({
+        "action": action,
+        "kind": change.step.kind().as_str(),
+        "name": change.step.name(),
+        "fields": fields,
+        "secrets": {"added": change.secrets.added.len(), "removed": change.secrets.removed.len()},
+        "client_secret_changed": change.secrets.client_secret.is_some(),
+        "password_changed": change.secrets.password,
+    })
+}

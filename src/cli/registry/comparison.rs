@@ -1,0 +1,237 @@
+//! A document beside what is registered: everything that a plan is made of. Its secrets are fetched from where they are, and
+//! hashed.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::cli::arguments::Invocation;
+use crate::cli::operator::Operator;
+use crate::cli::output::Failure;
+use crate::cli::serve::function_settings;
+use crate::config::environment_secret;
+use crate::keys::random;
+use crate::keys::sealing::Sealer;
+use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource, check_own};
+use crate::protocol::registration::document::{Document, Entry};
+use crate::protocol::registration::plan::{
+    self, GivenSecret, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
+};
+use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::{self, Kind, Problem, extension_grant};
+use crate::protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::store::catalogue::{FoundFunction, look_up_function};
+use crate::store::clients::SecretRow;
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::users::UserRow;
+use crate::store::{Store, StoreError};
+
+pub(super) struct Comparison {
+    document: Document,
+    given: Vec<GivenSecrets>,
+    registered: Registered,
+    users: RegisteredUsers,
+    pruning: Pruning,
+}
+
+impl Comparison {
+    /// Judges the document and fetches its secrets. `--prune` also names what is left out.
+    pub(super) fn read(
+        invocation: &Invocation,
+        operator: &Operator,
+        sealer: &Sealer,
+        writer: &mut RegistryWriter<'_>,
+        value: &Value,
+    ) -> Result<Comparison, Failure> {
+        let refused = |problems: Vec<_>| Failure::of_document(&problems);
+        let pruning = if invocation.has("--prune") { Pruning::of(value) } else { Pruning::default() };
+        let registered = registered(writer, Some(sealer))?;
+        let mut stored = registered.names(&pruning);
+        // Names that need no registration and can have none.
+        stored.compiled_in_grants = invocation.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
+        let document = Document::from_json(value, &operator.config.client_defaults, &stored).map_err(refused)?;
+        check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
+        let given = gather(&document).map_err(refused)?;
+        let users = users_of(writer, &document, &pruning)?;
+        Ok(Comparison { document, given, registered, users, pruning })
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan<'_>, Failure> {
+        plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
+            .map_err(|problems| Failure::of_document(&problems))
+    }
+}
+
+/// Whether the SQL functions that the extension grants of a document name can answer.
+fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
+    let mut problems = Vec::new();
+    for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
+        let Ok(grant) = registration::stored(&entry.document, "", extension_grant::read) else { continue };
+        let name = format!("{}.{}", grant.schema, grant.function);
+        let rule = match look_up_function(store, &grant)? {
+            FoundFunction::Callable => continue,
+            FoundFunction::Forbidden => format!("names {name}, which the role that will call it may not execute"),
+            FoundFunction::Missing => {
+                format!("names {name}, and there is no such function (jsonb, jsonb) returning jsonb")
+            }
+        };
+        problems.push(Problem::new(format!("{}.function", entry.place), rule));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::of_document(&problems)) }
+}
+
+/// Catalogue and clients, with their secrets opened where there is what opens them.
+pub(super) fn registered(writer: &mut RegistryWriter<'_>, sealer: Option<&Sealer>) -> Result<Registered, StoreError> {
+    let mut objects = BTreeMap::new();
+    for row in writer.catalogue()?.entries {
+        let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
+        let client_secret = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
+        let secrets = stored_secrets(&row.secrets, sealer);
+        objects.insert((row.kind, row.name), RegisteredObject { client_secret, secrets, document: row.document });
+    }
+    for row in writer.clients()? {
+        let secrets = stored_secrets(&row.secrets, sealer);
+        let object = RegisteredObject { client_secret: None, secrets, document: row.metadata };
+        objects.insert((Kind::Client, row.client_id.to_string()), object);
+    }
+    Ok(Registered { objects })
+}
+
+fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
+    let stored = |row: &SecretRow| StoredSecret {
+        id: row.id,
+        digest: sealer.and_then(|sealer| opened(row, sealer)),
+        description: row.description.clone(),
+    };
+    rows.iter().map(stored).collect()
+}
+
+fn users_of(
+    writer: &mut RegistryWriter<'_>,
+    document: &Document,
+    pruning: &Pruning,
+) -> Result<RegisteredUsers, StoreError> {
+    let mut users = RegisteredUsers { named: vec![None; document.users.len()], ..RegisteredUsers::default() };
+    for found in writer.find_users(&document.users)? {
+        if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
+            *named = Some(found.user.sub.clone());
+        }
+        users.users.extend([registered_user(found.user)]);
+    }
+    if pruning.covers(Kind::User) {
+        users.users = all_users(writer)?;
+    }
+    let given: Vec<&str> =
+        document.users.iter().filter_map(|user| user.subject.as_ref().map(Subject::as_str)).collect();
+    users.removed = writer.removed_subjects(&given)?;
+    let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
+    let client_ids: Vec<&str> = clients.map(|entry| entry.name.as_str()).collect();
+    users.of_clients = writer.subjects_among(&client_ids)?;
+    if pruning.covers(Kind::Tenant) {
+        let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
+        users.tenants_of_others = writer.tenants_of_others(&known)?;
+    }
+    Ok(users)
+}
+
+pub(super) fn all_users(writer: &mut RegistryWriter<'_>) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
+    Ok(writer.users()?.into_iter().map(registered_user).collect())
+}
+
+fn registered_user(row: UserRow) -> (Subject, UserEntry) {
+    let user = UserEntry {
+        subject: Some(row.sub.clone()),
+        username: row.username,
+        tenant: row.tenant,
+        credential: row.password_hash.map(Credential::Hash),
+        enabled: row.enabled,
+        claims: row.claims,
+    };
+    (row.sub, user)
+}
+
+/// Fetches and hashes the secrets of each object of a document; the error holds every one that cannot be had.
+fn gather(document: &Document) -> Result<Vec<GivenSecrets>, Vec<Problem>> {
+    let (mut problems, mut all) = (Vec::new(), Vec::new());
+    for Entry { place, secrets, client_secret, .. } in &document.entries {
+        let mut given = GivenSecrets { secrets: secrets.as_ref().map(|_| Vec::new()), client_secret: None };
+        for (index, secret) in secrets.iter().flatten().enumerate() {
+            match hash(secret, &format!("{place}.secrets[{index}]")) {
+                Ok(secret) => given.secrets.get_or_insert_default().push(secret),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        match client_secret.as_ref().map(|source| fetch(source, &format!("{place}.client_secret"))).transpose() {
+            Ok(client_secret) => given.client_secret = client_secret,
+            Err(problem) => problems.push(problem),
+        }
+        all.push(given);
+    }
+    if problems.is_empty() { Ok(all) } else { Err(problems) }
+}
+
+fn fetch(source: &SecretSource, place: &str) -> Result<SecretText, Problem> {
+    let text = match source {
+        SecretSource::Value(text) => text.clone(),
+        SecretSource::Environment(name) => {
+            let missing = || Problem::new(format!("{place}.env"), format!("names {name}, which is not set"));
+            environment_secret(name).ok_or_else(missing)?
+        }
+        SecretSource::File(path) => {
+            let unread =
+                |error| Problem::new(format!("{place}.file"), format!("names a file that cannot be read: {error}"));
+            let text = fs::read_to_string(path).map_err(unread)?;
+            SecretText::new(text.trim_end_matches(['\r', '\n']))
+        }
+    };
+    let fits = (1..=256).contains(&text.expose().chars().count()) && !text.expose().contains('\0');
+    if fits { Ok(text) } else { Err(Problem::new(place, "must be 1 to 256 characters")) }
+}
+
+fn hash(secret: &RegisteredSecret, place: &str) -> Result<GivenSecret, Problem> {
+    let (algorithm, digest) = match &secret.material {
+        SecretMaterial::Text(source) => {
+            let text = fetch(source, place)?;
+            check_own(text.expose()).map_err(|rule| Problem::new(place, rule))?;
+            (DigestAlgorithm::Sha256, sha256(&text))
+        }
+        SecretMaterial::Sha256(digest) => (DigestAlgorithm::Sha256, digest.clone()),
+        SecretMaterial::Sha512(digest) => (DigestAlgorithm::Sha512, digest.clone()),
+    };
+    let digest = SecretDigest { algorithm, digest, expires_at: secret.expires_at };
+    Ok(GivenSecret { digest, description: secret.description.clone() })
+}
+
+fn sha256(text: &SecretText) -> SecretBytes {
+    SecretBytes::new(Sha256::digest(text.expose()).to_vec())
+}
+
+pub(in crate::cli) fn sealed_text(
+    text: &SecretText,
+    description: &str,
+    expires_at: Option<Instant>,
+    sealer: &Sealer,
+) -> SecretRow {
+    let digest = SecretDigest { algorithm: DigestAlgorithm::Sha256, digest: sha256(text), expires_at };
+    sealed(&GivenSecret { digest, description: description.to_owned() }, sealer)
+}
+
+/// Under an id of its own.
+pub(in crate::cli) fn sealed(secret: &GivenSecret, sealer: &Sealer) -> SecretRow {
+    SecretRow {
+        id: random::bytes(),
+        sealed_digest: SecretBytes::new(sealer.seal(secret.digest.encode().expose())),
+        description: secret.description.clone(),
+        expires_at: secret.digest.expires_at,
+    }
+}
+
+/// `None` when it does not open under the master secret.
+pub(in crate::cli) fn opened(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
+    SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
+}

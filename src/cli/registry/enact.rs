@@ -1,0 +1,224 @@
+//! A plan, done: within one change, with an audit event for each object.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::comparison::sealed;
+use crate::cli::operator::{audit_event, client_event, user_event};
+use crate::cli::output::Failure;
+use crate::cli::user::{new_subject, told_added, told_field, told_removed};
+use crate::keys::password::PasswordHashing;
+use crate::keys::sealing::Sealer;
+use crate::protocol::registration::document::Entry;
+use crate::protocol::registration::plan::{Change, Plan, SecretChanges, Step, Verb};
+use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::{Kind, Problem};
+use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::store::StoreError;
+use crate::store::audit_events::AuditEvent;
+use crate::store::catalogue::CatalogueRow;
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::users::UserRow;
+
+const BATCH: usize = 500;
+
+pub(super) fn perform(
+    writer: &mut RegistryWriter<'_>,
+    plan: &Plan<'_>,
+    sealer: &Sealer,
+    hashing: &PasswordHashing,
+) -> Result<(), Failure> {
+    let mut progress = Progress::of(plan.changes.len());
+    for group in plan.changes.chunk_by(go_together) {
+        for batch in group.chunks(BATCH) {
+            // Either one change, or many clients that come or many that go.
+            let (mut clients, mut gone) = (Vec::new(), Vec::new());
+            for change in batch {
+                match &change.step {
+                    Step::Put(entry) if entry.kind == Kind::Client => {
+                        clients.push((ClientId::new(entry.name.clone()), *entry, change));
+                    }
+                    Step::Put(entry) => put_entry(writer, entry, change, sealer)?,
+                    Step::Remove { kind: Kind::Client, name } => gone.push(ClientId::new(name.clone())),
+                    Step::Remove { kind, name } => {
+                        let old = writer.remove_entry(*kind, name)?;
+                        let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
+                        writer.audit(&audit_event("registration_removed", detail))?;
+                    }
+                    Step::AddUser { entry, index } => add_user(writer, entry, *index, hashing)?,
+                    Step::ChangeUser { subject, entry, index, password_hash } => {
+                        let user = user_row((*subject).clone(), entry, password_hash.cloned());
+                        writer.update_user(&user).map_err(|error| of_user(error, *index))?;
+                        writer.audit(&user_event("user_changed", subject, detail(change)))?;
+                    }
+                    Step::RemoveUser { subject, .. } => remove_user(writer, subject)?,
+                }
+            }
+            remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
+            put_clients(writer, &clients, sealer)?;
+            progress.advance(batch.len());
+        }
+    }
+    Ok(())
+}
+
+fn put_clients(
+    writer: &mut RegistryWriter<'_>,
+    clients: &[(ClientId, &Entry, &Change<'_>)],
+    sealer: &Sealer,
+) -> Result<(), Failure> {
+    if clients.is_empty() {
+        return Ok(());
+    }
+    let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (client_id, entry, change) in clients {
+        let enabled = entry.document.get("enabled") != Some(&Value::Bool(false));
+        rows.push((client_id, &entry.document, enabled));
+        gone.extend(change.secrets.removed.iter().map(|id| (client_id.as_str(), *id)));
+        new.extend(change.secrets.added.iter().map(|secret| (client_id.as_str(), sealed(secret, sealer))));
+        events.push(client_event("client_changed", client_id, detail(change)));
+    }
+    writer.upsert_clients(&rows)?;
+    writer.remove_secrets(true, &gone)?;
+    writer.put_secrets(true, &new)?;
+    Ok(writer.audit_all(&events)?)
+}
+
+fn put_entry(
+    writer: &mut RegistryWriter<'_>,
+    entry: &Entry,
+    change: &Change<'_>,
+    sealer: &Sealer,
+) -> Result<(), Failure> {
+    let name = &entry.name;
+    let client_secret = change.secrets.client_secret.as_ref();
+    let sealed_secret = client_secret.map(|text| SecretBytes::new(sealer.seal(text.expose().as_bytes())));
+    writer.upsert_entry(&CatalogueRow {
+        kind: entry.kind,
+        name: name.clone(),
+        document: entry.document.clone(),
+        sealed_secret,
+        secrets: Vec::new(),
+    })?;
+    let SecretChanges { removed, added, .. } = &change.secrets;
+    if entry.kind == Kind::Resource && !(removed.is_empty() && added.is_empty()) {
+        let gone: Vec<_> = removed.iter().map(|id| (name.as_str(), *id)).collect();
+        let new: Vec<_> = added.iter().map(|one| (name.as_str(), sealed(one, sealer))).collect();
+        writer.remove_secrets(false, &gone)?;
+        writer.put_secrets(false, &new)?;
+    }
+    Ok(writer.audit(&audit_event("registration_changed", detail(change)))?)
+}
+
+fn add_user(
+    writer: &mut RegistryWriter<'_>,
+    entry: &UserEntry,
+    index: usize,
+    hashing: &PasswordHashing,
+) -> Result<(), Failure> {
+    let password_hash = match &entry.credential {
+        Some(Credential::Password(password)) => {
+            Some(SecretText::new(hashing.hash(password).map_err(Failure::Refused)?))
+        }
+        Some(Credential::Hash(hash)) => Some(hash.clone()),
+        None => None,
+    };
+    let new = user_row(entry.subject.clone().unwrap_or_else(new_subject), entry, password_hash);
+    let event = user_event("user_added", &new.sub, told_added(&new));
+    writer.insert_user(&new, &event).map_err(|error| of_user(error, index))
+}
+
+fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) -> UserRow {
+    let UserEntry { username, tenant, enabled, claims, .. } = entry.clone();
+    UserRow { sub, username, tenant, password_hash, enabled, claims, epoch: 0 }
+}
+
+/// Whether two changes that follow each other can be done by the same statements.
+fn go_together(one: &Change<'_>, next: &Change<'_>) -> bool {
+    let are_clients = [one, next].iter().all(|change| change.step.kind() == Kind::Client);
+    are_clients && (one.verb == Verb::Remove) == (next.verb == Verb::Remove)
+}
+
+/// What only the database can refuse, with its place in the document.
+fn of_user(error: StoreError, index: usize) -> Failure {
+    if matches!(error, StoreError::Taken(_)) {
+        let rule = "has the user name or sub of another user";
+        return Failure::of_document(&[Problem::new(format!("users[{index}]"), rule)]);
+    }
+    Failure::from(error)
+}
+
+pub(in crate::cli) fn remove_clients(writer: &mut RegistryWriter<'_>, clients: &[&ClientId]) -> Result<(), Failure> {
+    if clients.is_empty() {
+        return Ok(());
+    }
+    let old = writer.remove_clients(clients)?;
+    let event = |id| client_event("client_removed", id, json!({"old": old.get(id)}));
+    let events: Vec<AuditEvent<'_>> = clients.iter().copied().map(event).collect();
+    Ok(writer.audit_all(&events)?)
+}
+
+pub(in crate::cli) fn remove_user(writer: &mut RegistryWriter<'_>, subject: &Subject) -> Result<(), Failure> {
+    let Some(old) = writer.user(subject)? else { return Ok(()) };
+    writer.remove_user(subject)?;
+    Ok(writer.audit(&user_event("user_removed", subject, told_removed(&old)))?)
+}
+
+/// Old and new of each member, and how many secrets came and went.
+fn detail(change: &Change<'_>) -> Value {
+    let is_user = matches!(change.step, Step::ChangeUser { .. });
+    let fields = change.fields.iter().map(|field| match is_user {
+        true => told_field(field),
+        false => json!({"key": field.key, "old": field.before, "new": field.after}),
+    });
+    json!({
+        "kind": change.step.kind().as_str(),
+        "name": change.step.name(),
+        "fields": fields.collect::<Vec<_>>(),
+        "secrets_added": change.secrets.added.len(),
+        "secrets_removed": change.secrets.removed.len(),
+        "client_secret_changed": change.secrets.client_secret.is_some(),
+        "password_changed": change.secrets.password,
+    })
+}
+
+/// A line that says how far long work has come; for people at a terminal only. Dropped, it leaves nothing behind.
+struct Progress {
+    total: usize,
+    done: usize,
+    shown_at: Option<Instant>,
+    is_seen: bool,
+}
+
+impl Progress {
+    fn of(total: usize) -> Progress {
+        Progress { total, done: 0, shown_at: None, is_seen: total > 1 && io::stderr().is_terminal() }
+    }
+
+    fn advance(&mut self, steps: usize) {
+        self.done += steps;
+        let is_due = self.shown_at.is_none_or(|shown_at| shown_at.elapsed() >= Duration::from_millis(100))
+            || self.done == self.total;
+        if self.is_seen && is_due {
+            self.shown_at = Some(Instant::now());
+            write(&format!("\r\u{1b}[K{} of {} changes", self.done, self.total));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown_at.is_some() {
+            write("\r\u{1b}[K");
+        }
+    }
+}
+
+fn write(text: &str) {
+    let mut terminal = io::stderr().lock();
+    // A terminal that went away is no reason to stop.
+    let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
+}
