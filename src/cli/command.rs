@@ -210,14 +210,4 @@ mod tests {
             assert!(command.summary.ends_with('.') && parsed.is_ok(), "{}", command.example);
         }
     }
-
-    #[test]
-    fn lines_are_as_full_as_they_can_be_and_words_whole() {
-        assert_eq!(fill("  --json  ", ["print", "JSON"], 10), "  --json  print JSON");
-        let word = "x".repeat(40);
-        assert_eq!(fill("", [word.as_str(), &word[1..]], 2), format!("{word} {}", &word[1..]));
-        assert_eq!(fill("", [word.as_str(), &word], 2), format!("{word}\n  {word}"));
-        let long = "y".repeat(90);
-        assert_eq!(fill("  ", ["a", &long, "b"], 4), format!("  a\n    {long}\n    b"));
-    }
 }
