@@ -13,8 +13,7 @@ use super::operator::Operator;
 use super::output;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
-use crate::protocol::registration::plan::{Plan, Verb};
-use comparison::Comparison;
+use crate::protocol::registration::plan::{self, Plan, Verb};
 use enact::Enactment;
 use functions::Functions;
 
@@ -43,8 +42,8 @@ fn run(invocation: &Invocation) -> Result<(), Failure> {
     let functions = Functions::of(invocation, &operator)?;
     let report = operator.store.change_registry(|writer| {
         let defaults = &operator.config.client_defaults;
-        let comparison = Comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
-        let plan = comparison.plan()?;
+        let comparison = comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
+        let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
         enactment.perform(writer, &plan)?;
         if plan.changes.is_empty() {
             writer.confirm()?;

@@ -4,9 +4,8 @@ mod print;
 
 use std::process::ExitCode;
 
-use super::apply::comparison::Comparison;
 use super::apply::functions::Functions;
-use super::apply::{PRUNE, input};
+use super::apply::{PRUNE, comparison, input};
 use super::arguments::Invocation;
 use super::command::{Command, JSON, Run};
 use super::failure::Failure;
@@ -14,6 +13,7 @@ use super::operator::Operator;
 use super::{logging, output};
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
+use crate::protocol::registration::plan;
 
 pub(super) const COMMAND: Command = Command {
     name: "plan",
@@ -36,8 +36,8 @@ fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     // Within a change that writes nothing, so that no other one comes in between.
     let (text, is_empty) = operator.store.change_registry(|writer| {
         let defaults = &operator.config.client_defaults;
-        let comparison = Comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
-        let plan = comparison.plan()?;
+        let comparison = comparison::read(writer, &value, prune, defaults, (&sealer, &functions))?;
+        let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
         let text = if json { print::json(&plan)? } else { print::text(&plan, output::wants_colours()) };
         Ok::<_, Failure>((text, plan.changes.is_empty()))
     })?;

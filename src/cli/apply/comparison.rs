@@ -1,4 +1,4 @@
-//! A document beside what is registered: everything that a plan is made of.
+//! Reads what a plan is made of: a document, its secrets, and what is registered.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::protocol::registration::Kind;
 use crate::protocol::registration::defaults::ClientDefaults;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{
-    self, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
+    Comparison, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::words::identifiers::Subject;
@@ -22,39 +22,24 @@ use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 
-pub(in crate::cli) struct Comparison {
-    document: Document,
-    given: Vec<GivenSecrets>,
-    registered: Registered,
-    users: RegisteredUsers,
-    pruning: Pruning,
-}
-
-impl Comparison {
-    /// Judges the document and fetches its secrets. `prune` also names what is left out.
-    pub(in crate::cli) fn read(
-        writer: &mut RegistryWriter<'_>,
-        value: &Value,
-        prune: bool,
-        defaults: &ClientDefaults,
-        (sealer, functions): (&Sealer, &Functions),
-    ) -> Result<Comparison, Failure> {
-        let refused = |problems: Vec<_>| Failure::of_document(&problems);
-        let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
-        let registered = registered(writer, Some(sealer))?;
-        let mut stored = registered.names(&pruning);
-        stored.compiled_in_grants = functions.compiled_in().collect();
-        let document = Document::from_json(value, defaults, &stored).map_err(refused)?;
-        functions.check(&document)?;
-        let given = secrets::gather(&document).map_err(refused)?;
-        let users = users_of(writer, &document, &pruning)?;
-        Ok(Comparison { document, given, registered, users, pruning })
-    }
-
-    pub(in crate::cli) fn plan(&self) -> Result<Plan<'_>, Failure> {
-        plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
-            .map_err(|problems| Failure::of_document(&problems))
-    }
+/// Judges the document and fetches its secrets. `prune` also names what is left out.
+pub(in crate::cli) fn read(
+    writer: &mut RegistryWriter<'_>,
+    value: &Value,
+    prune: bool,
+    defaults: &ClientDefaults,
+    (sealer, functions): (&Sealer, &Functions),
+) -> Result<Comparison, Failure> {
+    let refused = |problems: Vec<_>| Failure::of_document(&problems);
+    let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
+    let registered = registered(writer, Some(sealer))?;
+    let mut stored = registered.names(&pruning);
+    stored.compiled_in_grants = functions.compiled_in().collect();
+    let document = Document::from_json(value, defaults, &stored).map_err(refused)?;
+    functions.check(&document)?;
+    let given = secrets::gather(&document).map_err(refused)?;
+    let users = users_of(writer, &document, &pruning)?;
+    Ok(Comparison { document, given, registered, users, pruning })
 }
 
 /// Catalogue and clients, with their secrets opened where there is what opens them.
