@@ -16,10 +16,9 @@ use super::logging;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use crate::keys::sealing::Sealer;
-use crate::protocol::registration::plan::{Change, FieldChange, Plan, Step, Verb};
+use crate::protocol::registration::plan::{self, Change, FieldChange, Plan, Step, Verb};
 use crate::protocol::registration::{self, export as exported};
 use crate::store::registry_writer::RegistryWriter;
-use comparison::Comparison;
 pub(super) use comparison::{opened, sealed_text};
 pub(super) use enact::{remove_clients, remove_user};
 
@@ -75,8 +74,9 @@ fn planned<T>(
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = operator.sealers(&installation)?.client_secrets;
     operator.store.change_registry(|writer| {
-        let comparison = Comparison::read(invocation, &operator, &sealer, writer, &value)?;
-        act(&operator, &sealer, writer, &comparison.plan()?)
+        let comparison = comparison::read(invocation, &operator, &sealer, writer, &value)?;
+        let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
+        act(&operator, &sealer, writer, &plan)
     })
 }
 

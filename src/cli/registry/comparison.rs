@@ -17,7 +17,7 @@ use crate::keys::sealing::Sealer;
 use crate::protocol::registration::client_secret::{RegisteredSecret, SecretMaterial, SecretSource, check_own};
 use crate::protocol::registration::document::{Document, Entry};
 use crate::protocol::registration::plan::{
-    self, GivenSecret, GivenSecrets, Plan, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
+    Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::registration::{self, Kind, Problem, extension_grant};
@@ -31,40 +31,25 @@ use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 use crate::store::{Store, StoreError};
 
-pub(super) struct Comparison {
-    document: Document,
-    given: Vec<GivenSecrets>,
-    registered: Registered,
-    users: RegisteredUsers,
-    pruning: Pruning,
-}
-
-impl Comparison {
-    /// Judges the document and fetches its secrets. `--prune` also names what is left out.
-    pub(super) fn read(
-        invocation: &Invocation,
-        operator: &Operator,
-        sealer: &Sealer,
-        writer: &mut RegistryWriter<'_>,
-        value: &Value,
-    ) -> Result<Comparison, Failure> {
-        let refused = |problems: Vec<_>| Failure::of_document(&problems);
-        let pruning = if invocation.has("--prune") { Pruning::of(value) } else { Pruning::default() };
-        let registered = registered(writer, Some(sealer))?;
-        let mut stored = registered.names(&pruning);
-        // Names that need no registration and can have none.
-        stored.compiled_in_grants = invocation.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
-        let document = Document::from_json(value, &operator.config.client_defaults, &stored).map_err(refused)?;
-        check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
-        let given = gather(&document).map_err(refused)?;
-        let users = users_of(writer, &document, &pruning)?;
-        Ok(Comparison { document, given, registered, users, pruning })
-    }
-
-    pub(super) fn plan(&self) -> Result<Plan<'_>, Failure> {
-        plan::make(&self.document, &self.given, &self.registered, &self.users, &self.pruning)
-            .map_err(|problems| Failure::of_document(&problems))
-    }
+/// Judges the document and fetches its secrets. `--prune` also names what is left out.
+pub(super) fn read(
+    invocation: &Invocation,
+    operator: &Operator,
+    sealer: &Sealer,
+    writer: &mut RegistryWriter<'_>,
+    value: &Value,
+) -> Result<Comparison, Failure> {
+    let refused = |problems: Vec<_>| Failure::of_document(&problems);
+    let pruning = if invocation.has("--prune") { Pruning::of(value) } else { Pruning::default() };
+    let registered = registered(writer, Some(sealer))?;
+    let mut stored = registered.names(&pruning);
+    // Names that need no registration and can have none.
+    stored.compiled_in_grants = invocation.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
+    let document = Document::from_json(value, &operator.config.client_defaults, &stored).map_err(refused)?;
+    check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
+    let given = gather(&document).map_err(refused)?;
+    let users = users_of(writer, &document, &pruning)?;
+    Ok(Comparison { document, given, registered, users, pruning })
 }
 
 /// Whether the SQL functions that the extension grants of a document name can answer.

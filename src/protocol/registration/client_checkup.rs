@@ -11,7 +11,6 @@ use crate::protocol::words::client::{
 use crate::protocol::words::finding::Finding;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::session::LOCAL;
 
 /// A secret that ends so soon is told of.
@@ -31,89 +30,49 @@ pub fn examine(
     } else {
         Finding::broken("it is disabled: register \"enabled\": true")
     }];
-    findings.extend(authentication(client, secrets, now));
-    findings.extend(keys(client, signing));
-    findings.extend(flows(client));
-    findings.extend(code_binding(client));
-    findings.extend(consent_each_time(client));
-    findings.extend(ways_to_sign_in(client, providers));
-    findings.extend(weaknesses(client));
-    findings
-}
-
-fn authentication(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
     match client.authentication {
-        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret")],
-        ClientAuthenticationMethod::PrivateKeyJwt => match (&client.jwks, &client.jwks_uri) {
-            (None, None) => vec![Finding::broken("private_key_jwt without a key: register jwks or jwks_uri")],
-            (Some(_), _) | (None, Some(_)) => vec![Finding::fine("it authenticates with its own key")],
-        },
+        ClientAuthenticationMethod::None => findings.push(Finding::fine("it is public: no secret")),
+        ClientAuthenticationMethod::PrivateKeyJwt if client.jwks.is_none() && client.jwks_uri.is_none() => {
+            findings.push(Finding::broken("private_key_jwt without a key: register jwks or jwks_uri"));
+        }
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            findings.push(Finding::fine("it authenticates with its own key"));
+        }
         ClientAuthenticationMethod::AnySecret
         | ClientAuthenticationMethod::ClientSecretBasic
-        | ClientAuthenticationMethod::ClientSecretPost => of_secrets(client, secrets, now),
+        | ClientAuthenticationMethod::ClientSecretPost => findings.extend(of_secrets(client, secrets, now)),
     }
-}
-
-fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
-    let id = &client.client_id;
-    let open: Vec<&SecretDigest> = secrets.iter().flatten().collect();
-    let good = |secret: &&&SecretDigest| secret.expires_at.is_none_or(|expires_at| now < expires_at);
-    let lasting = |secret: &&&SecretDigest| secret.expires_at.is_none_or(|expires_at| now.plus(SOON) < expires_at);
-    let mut findings = Vec::new();
-    let lost = secrets.len() - open.len();
-    if lost > 0 {
-        let remedy = "add the master secret's old line, or make a new one with `gatepost client secret --replace`";
-        findings.push(Finding::broken(format!("{lost} of its secrets do not open under the master secret: {remedy}")));
-    }
-    let usable = open.iter().filter(good).count();
-    findings.push(match (usable, open.iter().filter(lasting).count()) {
-        (0, _) => Finding::broken(format!("it has no secret that is good: `gatepost client secret {id}` makes one")),
-        (_, 0) => {
-            Finding::weak(format!("its last secret ends within 30 days: `gatepost client secret {id}` makes another"))
-        }
-        (count, _) => Finding::fine(format!("secrets that are good: {count}")),
-    });
-    findings
-}
-
-fn keys(client: &Client, signing: &[SigningAlgorithm]) -> Vec<Finding> {
     let access_token = match client.access_token_type {
         AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),
         AccessTokenType::Reference => None,
     };
-    let needed = [Some(client.id_token_signed_response_alg), access_token].into_iter().flatten();
-    let missing = needed.filter(|algorithm| !signing.contains(algorithm));
-    missing
-        .map(|algorithm| Finding::broken(format!("no key signs with {}: see `gatepost key list`", algorithm.as_str())))
-        .collect()
-}
-
-fn flows(client: &Client) -> Vec<Finding> {
+    for algorithm in [Some(client.id_token_signed_response_alg), access_token].into_iter().flatten() {
+        if !signing.contains(&algorithm) {
+            findings
+                .push(Finding::broken(format!("no key signs with {}: see `gatepost key list`", algorithm.as_str())));
+        }
+    }
     let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-    let mut findings = vec![if names.is_empty() {
+    findings.push(if names.is_empty() {
         Finding::broken("it is registered for no grant: nothing can be asked for")
     } else {
         Finding::fine(format!("grants: {}", names.join(", ")))
-    }];
-    if client.allows_grant(&GrantType::AuthorizationCode) && client.redirect_uris.is_empty() {
+    });
+    let uses_code = client.allows_grant(&GrantType::AuthorizationCode);
+    if uses_code && client.redirect_uris.is_empty() {
         findings.push(Finding::broken("the code flow without redirect_uris"));
     }
     // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is still there.
-    let is_implicit = |kind: &ResponseType| !kind.code && !kind.is_id_token_alone();
     let watches = client.response_types.iter().any(|kind| kind.is_id_token_alone());
-    if client.response_types.iter().any(is_implicit) && !watches {
+    if !watches && client.response_types.iter().any(|kind| !kind.code) {
         let effect = "a library that watches the session by it takes the refusal for a sign-out";
         findings.push(Finding::weak(format!("the implicit flow without the response type id_token: {effect}")));
     }
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
-    findings
-}
-
-/// What a code stolen on its way to the client is of no use without.
-fn code_binding(client: &Client) -> Option<Finding> {
-    client.allows_grant(&GrantType::AuthorizationCode).then(|| match client.code_binding() {
+    // What a code stolen on its way to the client is of no use without.
+    findings.extend(uses_code.then(|| match client.code_binding() {
         CodeBinding::Pkce => Finding::fine("PKCE is required"),
         CodeBinding::PkceOrNonce => {
             Finding::fine("PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger")
@@ -121,7 +80,32 @@ fn code_binding(client: &Client) -> Option<Finding> {
         CodeBinding::Neither => {
             Finding::weak("neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out")
         }
-    })
+    }));
+    findings.extend(consent_each_time(client));
+    findings.extend(ways_to_sign_in(client, providers));
+    findings.extend(weaknesses(client));
+    findings
+}
+
+fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
+    let id = &client.client_id;
+    let good_at = |then: Instant| {
+        secrets.iter().flatten().filter(|secret| secret.expires_at.is_none_or(|expires_at| then < expires_at)).count()
+    };
+    let mut findings = Vec::new();
+    let lost = secrets.iter().filter(|secret| secret.is_none()).count();
+    if lost > 0 {
+        let remedy = "add the master secret's old line, or make a new one with `gatepost client secret --replace`";
+        findings.push(Finding::broken(format!("{lost} of its secrets do not open under the master secret: {remedy}")));
+    }
+    findings.push(match (good_at(now), good_at(now.plus(SOON))) {
+        (0, _) => Finding::broken(format!("it has no secret that is good: `gatepost client secret {id}` makes one")),
+        (_, 0) => {
+            Finding::weak(format!("its last secret ends within 30 days: `gatepost client secret {id}` makes another"))
+        }
+        (count, _) => Finding::fine(format!("secrets that are good: {count}")),
+    });
+    findings
 }
 
 /// Where people are asked for consent although the registration does not ask for it.

@@ -16,14 +16,11 @@ pub fn parse(text: &str) -> Option<Instant> {
     };
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    let in_range = (1..=12).contains(&month)
-        && (1..=days_in(year, month)).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 60;
-    let seconds = days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    let offset = offset_seconds(zone)?;
-    in_range.then(|| Instant::from_seconds(seconds - offset))
+    let days = days_since_epoch(year, month, day);
+    // A day that the calendar has not would come back as another.
+    let in_range = civil(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
+    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset_seconds(zone)?;
+    in_range.then(|| Instant::from_seconds(seconds))
 }
 
 /// Writes an instant as `2027-01-31T23:59:59Z`, rounded down to the second.
@@ -79,19 +76,6 @@ fn offset_seconds(zone: &str) -> Option<i64> {
     };
     let [hours, minutes] = numbers(digits, ':', [2, 2])?;
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
 }
 
 /// The proleptic Gregorian calendar, counted in years that begin in March so that the leap day is the last.

@@ -63,6 +63,17 @@ impl Registered {
     }
 }
 
+/// A document beside what is registered: everything that a plan is made of.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pub document: Document,
+    /// The secrets of `document.entries`, in their order.
+    pub given: Vec<GivenSecrets>,
+    pub registered: Registered,
+    pub users: RegisteredUsers,
+    pub pruning: Pruning,
+}
+
 /// A secret of the document, fetched and hashed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenSecret {
@@ -195,39 +206,22 @@ impl Plan<'_> {
     }
 }
 
-/// Compares. `given` are the secrets of `document.entries`, in their order. Refused are names that are somebody else's, and
-/// removals that something kept still names.
-pub fn make<'d>(
-    document: &'d Document,
-    given: &[GivenSecrets],
-    registered: &Registered,
-    users: &RegisteredUsers,
-    pruning: &Pruning,
-) -> Result<Plan<'d>, Vec<Problem>> {
+/// Compares. Refused are names that are somebody else's, and removals that something kept still names.
+pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let removals = removal::removals(document, registered, users, pruning, &mut problems);
-    providers::check(document, given, registered, &mut problems);
-    users::keep_apart(document, registered, users, pruning, &mut problems);
-    let mut plan = Plan { changes: removals, unchanged: 0 };
-    for (entry, given) in document.entries.iter().zip(given) {
-        plan.take(entry_change(entry, given, registered.objects.get(&(entry.kind, entry.name.clone()))));
-    }
-    for change in users::changes(&document.users, users, pruning, &mut problems) {
-        plan.take(change);
-    }
-    if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    let mut changes = removal::removals(comparison, &mut problems);
+    providers::check(comparison, &mut problems);
+    users::keep_apart(comparison, &mut problems);
+    let Comparison { document, given, registered, .. } = comparison;
+    let of_entries = document.entries.iter().zip(given).map(|(entry, given)| entry_change(entry, given, registered));
+    let of_document: Vec<_> = of_entries.chain(users::changes(comparison, &mut problems)).collect();
+    let unchanged = of_document.iter().filter(|change| change.is_none()).count();
+    changes.extend(of_document.into_iter().flatten());
+    if problems.is_empty() { Ok(Plan { changes, unchanged }) } else { Err(problems) }
 }
 
-impl<'d> Plan<'d> {
-    fn take(&mut self, change: Option<Change<'d>>) {
-        match change {
-            Some(change) => self.changes.push(change),
-            None => self.unchanged += 1,
-        }
-    }
-}
-
-fn entry_change<'d>(entry: &'d Entry, given: &GivenSecrets, stored: Option<&RegisteredObject>) -> Option<Change<'d>> {
+fn entry_change<'d>(entry: &'d Entry, given: &GivenSecrets, registered: &Registered) -> Option<Change<'d>> {
+    let stored = registered.objects.get(&(entry.kind, entry.name.clone()));
     let fields = compare_fields(stored.map(|stored| &stored.document), &entry.document, entry.kind.name_key());
     let present = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
     let mut secrets = given.secrets.as_ref().map(|given| compare_secrets(present, given)).unwrap_or_default();

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::document::Document;
 use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::provider::{self, IdentityProvider, ProviderKind};
-use super::{GivenSecrets, Registered, RegisteredObject};
+use super::{Comparison, RegisteredObject};
 
-pub(super) fn check(document: &Document, given: &[GivenSecrets], registered: &Registered, problems: &mut Vec<Problem>) {
+pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
+    let Comparison { document, given, registered, .. } = comparison;
     let of_kind = |kind: Kind| kind == Kind::IdentityProvider;
     let entries = document.entries.iter().zip(given).filter(|(entry, _)| of_kind(entry.kind));
     let wanted: Vec<_> = entries.filter_map(|(entry, given)| Some((entry, given, read(&entry.document)?))).collect();

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::document::Document;
 use super::super::kind::{Kind, Mention};
 use super::super::problem::{Problem, shown};
-use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
+use super::{Change, Comparison, SecretChanges, Step, Verb};
 use crate::protocol::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.
@@ -35,21 +34,15 @@ impl Pruning {
 }
 
 /// Everything that goes, in an order in which nothing that stays is in between; notes what is still needed.
-pub(super) fn removals<'d>(
-    document: &Document,
-    registered: &Registered,
-    users: &RegisteredUsers,
-    pruning: &Pruning,
-    problems: &mut Vec<Problem>,
-) -> Vec<Change<'d>> {
-    let mut removals = Vec::new();
+pub(super) fn removals<'d>(comparison: &Comparison, problems: &mut Vec<Problem>) -> Vec<Change<'d>> {
+    let Comparison { document, registered, users, pruning, .. } = comparison;
+    let mut steps = Vec::new();
     if pruning.covers(Kind::User) {
         let meant = document.users.iter().zip(&users.named);
         let kept: BTreeSet<&Subject> =
             meant.filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref())).collect();
         for (subject, user) in users.users.iter().filter(|(subject, _)| !kept.contains(subject)) {
-            let step = Step::RemoveUser { subject: subject.clone(), username: user.designation().to_owned() };
-            removals.push(removal(step));
+            steps.push(Step::RemoveUser { subject: subject.clone(), username: user.designation().to_owned() });
         }
     }
     let given: BTreeSet<(Kind, &str)> =
@@ -58,7 +51,7 @@ pub(super) fn removals<'d>(
     // Names that nothing will have any longer: a scope may come back as one of the other kind.
     let mut gone: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (kind, name) in registered.objects.keys().filter(|(kind, name)| !pruning.keeps(*kind, name)) {
-        removals.push(removal(Step::Remove { kind: *kind, name: name.clone() }));
+        steps.push(Step::Remove { kind: *kind, name: name.clone() });
         gone.extend(Some((kind.called(), name.as_str())).filter(|name| !called.contains(name)));
     }
     // What the document does not name stays as it is: it must not be left pointing at nothing.
@@ -78,9 +71,6 @@ pub(super) fn removals<'d>(
             problems.push(Problem::new(place, "would be removed, but users who stay belong to it"));
         }
     }
-    removals
-}
-
-fn removal(step: Step<'_>) -> Change<'_> {
-    Change { verb: Verb::Remove, step, fields: Vec::new(), secrets: SecretChanges::default() }
+    let removal = |step| Change { verb: Verb::Remove, step, fields: Vec::new(), secrets: SecretChanges::default() };
+    steps.into_iter().map(removal).collect()
 }

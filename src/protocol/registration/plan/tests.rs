@@ -57,7 +57,8 @@ fn planned(value: &Value, prune: bool, adjust: impl FnOnce(&mut RegisteredUsers)
     users.named = named.collect();
     adjust(&mut users);
     let given = vec![GivenSecrets::default(); document.entries.len()];
-    let plan = make(&document, &given, &registered, &users, &pruning).map_err(texts)?;
+    let comparison = Comparison { document, given, registered, users, pruning };
+    let plan = make(&comparison).map_err(texts)?;
     let line = |change: &Change<'_>| {
         let keys: Vec<&str> = change.fields.iter().map(|field| field.key.as_str()).collect();
         format!("{:?} {} {} {}", change.verb, change.step.kind().as_str(), change.step.name(), keys.join(","))

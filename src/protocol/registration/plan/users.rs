@@ -4,25 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::super::document::Document;
 use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
-use super::removal::Pruning;
-use super::{Change, Registered, RegisteredUsers, SecretChanges, Step, Verb};
+use super::{Change, Comparison, SecretChanges, Step, Verb};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
 /// somebody else's.
-pub(super) fn changes<'d>(
-    entries: &'d [UserEntry],
-    users: &RegisteredUsers,
-    pruning: &Pruning,
-    problems: &mut Vec<Problem>,
-) -> Vec<Option<Change<'d>>> {
+pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem>) -> Vec<Option<Change<'d>>> {
+    let Comparison { document, users, pruning, .. } = comparison;
     let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
     let mut changes = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, entry) in document.users.iter().enumerate() {
         let named = users.named.get(index).and_then(Option::as_ref);
         let subject = entry.subject.as_ref().or(named);
         let found = subject.and_then(|subject| users.users.get_key_value(subject));
@@ -30,18 +24,16 @@ pub(super) fn changes<'d>(
         let is_taken = named.is_some_and(|named| Some(named) != subject) && !pruning.covers(Kind::User);
         let is_removed = entry.subject.as_ref().is_some_and(|subject| users.removed.contains(subject));
         let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
-        let problem = if let Some(first) = first {
-            Some((String::new(), format!("is the same user as users[{first}]")))
+        let place = |member: &str| format!("users[{index}]{member}");
+        if let Some(first) = first {
+            problems.push(Problem::new(place(""), format!("is the same user as users[{first}]")));
         } else if is_taken {
-            Some((String::from(".username"), String::from("is the user name of another user")))
+            problems.push(Problem::new(place(".username"), "is the user name of another user"));
         } else if is_removed {
-            Some((String::from(".sub"), String::from("is the sub of a user who was removed: it is never given again")))
+            let rule = "is the sub of a user who was removed: it is never given again";
+            problems.push(Problem::new(place(".sub"), rule));
         } else {
-            None
-        };
-        match problem {
-            Some((place, rule)) => problems.push(Problem::new(format!("users[{index}]{place}"), rule)),
-            None => changes.push(change(entry, index, found)),
+            changes.push(change(entry, index, found));
         }
     }
     changes
@@ -49,13 +41,8 @@ pub(super) fn changes<'d>(
 
 /// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a client's own token its name
 /// is the `sub`, and resources tell such tokens by that.
-pub(super) fn keep_apart(
-    document: &Document,
-    registered: &Registered,
-    users: &RegisteredUsers,
-    pruning: &Pruning,
-    problems: &mut Vec<Problem>,
-) {
+pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
+    let Comparison { document, registered, users, pruning, .. } = comparison;
     let clients = document.entries.iter().filter(|entry| entry.kind == Kind::Client);
     let named: BTreeSet<&str> = clients.clone().map(|entry| entry.name.as_str()).collect();
     let is_kept = |name: &str| {
