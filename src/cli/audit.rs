@@ -14,7 +14,7 @@ use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::user;
 use crate::protocol::audit::audit_chain::{AuditRow, EVENTS, Head};
-use crate::protocol::audit::audit_heads::heads_in;
+use crate::protocol::audit::audit_chain::heads_in;
 use crate::protocol::audit::audit_verification::{Finding, Verdict, Verification, Wrong};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::Subject;

@@ -14,7 +14,7 @@ use super::input::unread;
 use super::operator::{Operator, audit_event};
 use super::output::{self, Failure, time};
 use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
-use crate::keys::key_import::{self, ImportedKey};
+use crate::keys::signing::{self, ImportedKey};
 use crate::keys::sealing::Sealer;
 use crate::protocol::keys::key_schedule::{KeySeasons, KeyState, KeyTimes, announced, current, standing};
 use crate::protocol::words::client::SigningAlgorithm;
@@ -240,7 +240,7 @@ const LONGEST: u64 = 65_536;
 
 pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     let pem = read(invocation.value(0))?;
-    let key = key_import::read(&pem).map_err(Failure::Refused)?;
+    let key = signing::import(&pem).map_err(Failure::Refused)?;
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let (kid, mut line) = operator.store.change_registry(|writer| take_in(writer, &rotation, &key))?;
     if invocation.has("--now") {

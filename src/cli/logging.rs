@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::time_of_day;
 use crate::config::{Config, LogFormat};
-use crate::protocol::audit::audit_heads::HEADS_TARGET;
+use crate::protocol::audit::audit_chain::HEADS_TARGET;
 use crate::protocol::registration::timestamp;
 
 /// How many lines wait for a reader who is slow or has stopped: one or two megabytes.

@@ -1,8 +1,11 @@
 //! The audit log's chains: what the hash of a row covers, and how rows, heads and chains are named. Each row repeats the
-//! hash of the one before it, so that none can be changed, taken out or put in without all that follow telling.
+//! hash of the one before it, so that none can be changed, taken out or put in without all that follow telling. How far
+//! chains have come the log tells, too: only what Gatepost's own log says counts, never what a request brought into it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::protocol::words::hex;
@@ -151,6 +154,117 @@ pub fn from_hex(text: &str) -> Option<Hash> {
     hex::decode(text)?.try_into().ok()
 }
 
+pub const HEADS: &str = "audit heads:";
+
+/// The log target of those lines, which are written whatever the level: without them a removed end shows nowhere.
+pub const HEADS_TARGET: &str = "gatepost::audit_heads";
+
+/// Told in one line: what collects logs cuts longer ones, and heads with them (rsyslog at 8 KiB, journald at 48).
+const HEADS_OF_A_LINE: usize = 50;
+
+/// The log lines that tell heads: [`HEADS`], then `chain:seq:until:hash` for each. None where there is no head.
+pub fn heads_lines(heads: &[Head]) -> impl Iterator<Item = String> {
+    heads.chunks(HEADS_OF_A_LINE).map(|heads| {
+        let mut line = String::from(HEADS);
+        for Head { chain, seq, hash, until } in heads {
+            line.push_str(&format!(" {chain}:{seq}:{}:{}", until.0, hex::encode(hash)));
+        }
+        line
+    })
+}
+
+/// The heads that a line of a log tells. Only a line that is nothing else tells any: a message that begins with them, as
+/// Gatepost's log writes it, in text or in JSON, bare or behind what journald or a collector puts before a line. What
+/// a request brings stands in the middle of a message, and is believed nowhere.
+pub fn heads_in(line: &str) -> Vec<Head> {
+    let line = line.trim_end();
+    let told = message(line).or_else(|| message(without_collector(line)?));
+    let told = told.as_deref().and_then(|message| message.strip_prefix(HEADS));
+    told.unwrap_or_default().split_ascii_whitespace().map_while(head).collect()
+}
+
+/// The message of a line at the level of heads, as Gatepost writes it.
+fn message(line: &str) -> Option<Cow<'_, str>> {
+    let line = without_time(without_priority(line));
+    if !line.starts_with('{') {
+        return line.strip_prefix("INFO  ").map(Cow::Borrowed);
+    }
+    let members: Map<String, Value> = serde_json::from_str(line).ok()?;
+    if members.get("target")?.as_str()? != HEADS_TARGET {
+        return None;
+    }
+    Some(Cow::Owned(members.get("message")?.as_str()?.to_owned()))
+}
+
+/// Without the priority of RFC 5424 §6.2.1.
+fn without_priority(line: &str) -> &str {
+    let behind = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+    let priority = behind.filter(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    priority.map_or(line, |(_, rest)| rest)
+}
+
+fn without_time(line: &str) -> &str {
+    let is_time = |word: &str| {
+        let is_digit = |place: usize| word.as_bytes().get(place).is_some_and(u8::is_ascii_digit);
+        let is_plain = |byte: u8| byte.is_ascii_digit() || b"TZ:.,+-".contains(&byte);
+        is_digit(0) && word.as_bytes().get(10) == Some(&b'T') && is_digit(11) && word.bytes().all(is_plain)
+    };
+    line.split_once(' ').filter(|(word, _)| is_time(word)).map_or(line, |(_, rest)| rest)
+}
+
+/// What follows the beginning `TIME HOST NAME[PID]: ` of journald and syslog, or a time alone, as containers have it.
+fn without_collector(line: &str) -> Option<&str> {
+    let rest = without_time(line);
+    if rest.len() < line.len() {
+        let stream = ["stdout F ", "stderr F "].into_iter().find_map(|stream| rest.strip_prefix(stream));
+        let rest = stream.unwrap_or(rest);
+        if message(rest).is_some() {
+            return Some(rest);
+        }
+    }
+    let (header, rest) = line.split_once("]: ")?;
+    let (before, pid) = header.rsplit_once('[')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_header = before.len() < MOST_HEADER && begins_with_time(without_priority(before)) && is_number(pid);
+    is_header.then_some(rest)
+}
+
+/// Whether it is a time, in a form of syslog or of `journalctl --output`, then two words: host and program.
+fn begins_with_time(header: &str) -> bool {
+    let of = |text: &str, others: &[u8]| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || others.contains(&byte))
+    };
+    let is_name = |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_clock = |text: &str| of(text, b":.") && text.contains(':');
+    let is_seconds = |text: &str| of(text, b".") && text.matches('.').count() == 1;
+    let words: Vec<&str> = header.split_ascii_whitespace().collect();
+    let is_plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._/@:-".contains(&byte));
+    if !words.iter().rev().take(2).all(|word| is_plain(word) && !LEVELS.contains(word)) {
+        return false;
+    }
+    match *words.as_slice() {
+        [month, day, clock, _, _] if is_name(month) && of(day, b"") => is_clock(clock),
+        [weekday, day, clock, _zone, _, _] => is_name(weekday) && of(day, b"-") && is_clock(clock),
+        ["[", seconds, _, _] => seconds.strip_suffix(']').is_some_and(is_seconds),
+        [time, _, _] => is_seconds(time) || (of(time, b"TZ:.,+-") && time.contains('T')),
+        _ => false,
+    }
+}
+
+/// Begin Gatepost's own lines, behind a time as well, and are no host.
+const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
+
+/// A collector's beginning of a line is shorter: a time, a host name and a program.
+const MOST_HEADER: usize = 400;
+
+fn head(text: &str) -> Option<Head> {
+    let mut parts = text.splitn(4, ':');
+    let chain = parts.next()?.to_owned();
+    let seq = parts.next()?.parse().ok()?;
+    let until = Day(parts.next()?.parse().ok()?);
+    Some(Head { chain, seq, until, hash: from_hex(parts.next()?)? })
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -196,4 +310,79 @@ pub(crate) mod tests {
     }
 
     const KNOWN: &str = "1ddbdad1e727c789fcfbbb6a9e8a1f12eb7ad46081a81c7efdfac4478ce73c49";
+
+    #[test]
+    fn heads_are_read_out_of_a_log_line_as_they_were_told() {
+        let head = |number| Head {
+            chain: chain_name(Day(20_778), "command-00ff", number),
+            seq: i64::from(number) * 5,
+            hash: full().hash(),
+            until: Day(21_178),
+        };
+        let heads = vec![head(1), head(2)];
+        let line: String = heads_lines(&heads).collect();
+        let json = format!(r#"{{"level":"info","message":"{line}","target":"gatepost::audit_heads"}}"#);
+        let text = format!("INFO  {line}");
+        let with_time = format!("2026-11-22T00:59:15.250Z INFO  {line}");
+        for own in [text, with_time, json] {
+            for before in [
+                "",
+                "<6>",
+                "<5>",
+                "<134>Nov 22 00:59:15 host gatepost[12]: ",
+                "Nov 22 00:59:15 host gatepost[12]: ",
+                "Nov 22 00:59:15 host gatepost[12]: <6>",
+                "2026-11-22T00:59:15.123456+00:00 idp.example gatepost[12]: ",
+                "Sun 2026-11-22 00:59:15 UTC host gatepost[12]: ",
+                "1795309155.123456 host gatepost[12]: ",
+                "[ 1234.567890] host gatepost[12]: ",
+                "2026-11-22T00:59:15.123456789Z ",
+                "2026-11-22T00:59:15.123456789+01:00 stderr F ",
+            ] {
+                for end in ["", "\r"] {
+                    assert_eq!(heads_in(&format!("{before}{own}{end}")), heads, "{before}{own}");
+                }
+            }
+        }
+        assert_eq!(heads_in("INFO  audit heads: a:b:c:d x:1:2:00"), []);
+        assert_eq!(heads_in("ready"), []);
+    }
+
+    #[test]
+    fn what_stands_within_a_message_tells_no_heads() {
+        let hash = hex::encode(&full().hash());
+        let forged = format!("audit heads: 20778/p/1:7:0:{hash}");
+        let header = "Nov 22 00:59:15 host gatepost[12]: ";
+        let request = "id=1 method=GET path=/connect/authorize status=400 ms=1 source=192.0.2.1";
+        for brought in [
+            forged.clone(),
+            format!("x {forged}"),
+            format!("INFO  {forged}"),
+            format!("<6>INFO  {forged}"),
+            format!("{header}INFO  {forged}"),
+            format!("]: INFO  {forged}"),
+            format!("a b[1]: INFO  {forged}"),
+            format!("x[1]: INFO  {forged} y"),
+        ] {
+            for own in [
+                brought.replace("INFO  ", "WARN  ").replacen("audit", "WARN  audit", 1),
+                format!("INFO  {request} detail=\"{brought}\""),
+                format!("INFO  {brought} {request}").replacen("INFO  ", "INFO  path=", 1),
+                format!("WARN  the database says {brought}"),
+                format!("WARN  {brought}"),
+                serde_json::json!({"level": "info", "detail": brought, "target": "gatepost::request"}).to_string(),
+                serde_json::json!({"level": "warn", "message": brought, "target": "gatepost"}).to_string(),
+                serde_json::json!({"level": "info", "message": {"message": forged}, "target": HEADS_TARGET})
+                    .to_string(),
+                serde_json::json!({"x": {"message": forged, "target": HEADS_TARGET}}).to_string(),
+                format!("192.0.2.1 - - [22/Nov/2026:00:59:15 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"{brought}\""),
+                format!("Invalid user {brought} from 192.0.2.1"),
+            ] {
+                for before in ["", "<6>", header, "2026-11-22T00:59:15.123Z ", "2026-11-22T00:59:15Z stderr F "] {
+                    assert_eq!(heads_in(&format!("{before}{own}")), [], "{before}{own}");
+                }
+            }
+        }
+        assert_eq!(heads_in(&forged), []);
+    }
 }
