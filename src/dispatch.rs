@@ -14,7 +14,7 @@ use crate::deadline;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
 use crate::http::{Method, Note, Refused, Request, Response};
-use crate::metrics::{Answered, Metrics, ServerFigures};
+use crate::metrics::{Answered, Metrics, ServerStats};
 use crate::pages::error::Problem;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
@@ -72,7 +72,7 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
     }
 }
 
-pub fn handle_admin(metrics: &Metrics, server: &ServerFigures, app: Option<&App>, request: &Request) -> Response {
+pub fn handle_admin(metrics: &Metrics, server: &ServerStats, app: Option<&App>, request: &Request) -> Response {
     match (request.method, request.path.as_str()) {
         (Method::Get | Method::Head, "/healthz") => endpoints::metrics::live(),
         (Method::Get | Method::Head, "/readyz") => endpoints::metrics::ready(app),

@@ -4,6 +4,7 @@
 pub mod exposition;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,22 +32,34 @@ struct Histogram {
     sum: Duration,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ServerFigures {
-    pub connections: u64,
-    pub in_flight: u64,
-    /// Requests in the body lane or in line before it.
-    pub awaited: u64,
-    /// Requests received, own probes aside.
-    pub received: u64,
-    /// Connections given up with an unread body.
-    pub abandoned: u64,
-    pub refused: u64,
-    pub unanswered: u64,
-    pub panicked: u64,
+/// What the server counts, from its socket to its handlers.
+#[derive(Debug, Default)]
+pub struct ServerStats {
+    /// When last counted.
+    pub connections: AtomicU64,
+    /// Own probes aside.
+    pub received: AtomicU64,
+    /// Own probes included.
+    pub answered: AtomicU64,
+    /// Received and not yet answered.
+    pub in_flight: AtomicU64,
+    /// In the body lane or in line before it.
+    pub awaited: AtomicU64,
+    /// Have left the body lane.
+    pub bodies: AtomicU64,
+    /// With an unread body.
+    pub abandoned: AtomicU64,
+    /// Before a handler saw them.
+    pub refused: AtomicU64,
+    /// Let go of, because their connection had ended.
+    pub unanswered: AtomicU64,
+    /// Their peer had left before anybody asked whose they are; since the log was last told.
+    pub departed: AtomicU64,
+    pub panicked: AtomicU64,
     /// Times a successor was asked for.
-    pub recycles: u64,
-    pub dropped_log_lines: u64,
+    pub recycles: AtomicU64,
+    /// As of when this process was last asked.
+    pub dropped_log_lines: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::panic::{self, Location};
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ mod resources;
 mod turns;
 mod workers;
 
+pub use crate::metrics::ServerStats;
 pub use listener::BACKLOG;
 
 use control::{Control, DRAIN, Report};
@@ -53,32 +54,6 @@ pub struct ServerSettings {
     pub admin_listen: Option<SocketAddr>,
     /// There is more to say than refusals.
     pub is_open: Arc<AtomicBool>,
-}
-
-#[derive(Debug, Default)]
-pub struct ServerStats {
-    /// When last counted.
-    pub connections: AtomicUsize,
-    /// Own probes aside.
-    pub received: AtomicU64,
-    /// Own probes included.
-    pub answered: AtomicU64,
-    /// Received and not yet answered.
-    pub in_flight: AtomicUsize,
-    /// In the body lane or in line before it.
-    pub awaited: AtomicUsize,
-    /// Have left the body lane.
-    pub bodies: AtomicU64,
-    /// With an unread body.
-    pub abandoned: AtomicU64,
-    /// Before a handler saw them.
-    pub refused: AtomicU64,
-    /// Let go of, because their connection had ended.
-    pub unanswered: AtomicU64,
-    /// Their peer had left before anybody asked whose they are; since the log was last told.
-    pub departed: AtomicU64,
-    pub panicked: AtomicU64,
-    pub recycles: AtomicU64,
 }
 
 struct State {

@@ -119,14 +119,32 @@ impl Supervisor {
         loop {
             self.start_if_due();
             match events.recv_timeout(TICK) {
-                Ok(event) => self.react(event),
+                Ok(Event::Signal(SIGTERM | SIGINT)) => self.stop(),
+                Ok(Event::Signal(SIGHUP)) if !self.is_stopping => {
+                    self.tell_systemd("RELOADING=1");
+                    self.start_at = Some(Instant::now());
+                }
+                // A child ended, which the next reaping finds.
+                Ok(Event::Signal(_) | Event::Hangup) => {}
+                Ok(Event::Report(number, report)) => self.hear(number, report),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            self.reap();
-            self.replace_the_silent();
+            while let Some((index, status)) =
+                self.processes.iter_mut().enumerate().find_map(|(index, process)| Some((index, process.ended()?)))
+            {
+                let process = self.processes.remove(index);
+                self.bury(&process, status);
+            }
+            if self.start_at.is_none() && self.processes.iter().any(ServerProcess::is_silent) {
+                self.want_start(Instant::now());
+            }
             self.relieve_orphans();
             self.processes.iter_mut().for_each(ServerProcess::kill_if_overdue);
-            self.feed_watchdog();
+            // systemd wants a sign at least every `watchdog`; it gets one twice as often.
+            if let Some(interval) = self.settings.watchdog.filter(|_| Instant::now() >= self.watchdog_at) {
+                self.tell_systemd("WATCHDOG=1");
+                self.watchdog_at = Instant::now() + interval / 2;
+            }
             if self.processes.is_empty() && self.is_stopping {
                 return ExitCode::SUCCESS;
             }
@@ -137,14 +155,8 @@ impl Supervisor {
         }
     }
 
-    fn react(&mut self, event: Event) {
-        match event {
-            Event::Signal(SIGTERM | SIGINT) => self.stop(),
-            Event::Signal(SIGHUP) => self.upgrade(),
-            // A child ended, which the next reaping finds.
-            Event::Signal(_) | Event::Hangup => {}
-            Event::Report(number, report) => self.hear(number, report),
-        }
+    fn tell_systemd(&self, notice: &str) {
+        notify(self.settings.notify_socket.as_ref(), notice);
     }
 
     fn hear(&mut self, number: u64, report: Report) {
@@ -181,16 +193,8 @@ impl Supervisor {
             }
         }
         if !self.is_stopping {
-            notify(self.settings.notify_socket.as_ref(), "READY=1");
+            self.tell_systemd("READY=1");
         }
-    }
-
-    fn upgrade(&mut self) {
-        if self.is_stopping {
-            return;
-        }
-        notify(self.settings.notify_socket.as_ref(), "RELOADING=1");
-        self.start_at = Some(Instant::now());
     }
 
     /// Drains everything; a second signal ends everything.
@@ -202,7 +206,7 @@ impl Supervisor {
         log::info!("stopping");
         self.is_stopping = true;
         self.start_at = None;
-        notify(self.settings.notify_socket.as_ref(), "STOPPING=1");
+        self.tell_systemd("STOPPING=1");
         self.listening.remove_path();
         self.processes.iter_mut().for_each(ServerProcess::drain);
     }
@@ -237,15 +241,6 @@ impl Supervisor {
         }
     }
 
-    fn reap(&mut self) {
-        while let Some((index, status)) =
-            self.processes.iter_mut().enumerate().find_map(|(index, process)| Some((index, process.ended()?)))
-        {
-            let process = self.processes.remove(index);
-            self.bury(&process, status);
-        }
-    }
-
     fn bury(&mut self, process: &ServerProcess, status: ExitStatus) {
         if self.is_stopping || process.stage == Stage::Draining {
             return;
@@ -272,13 +267,7 @@ impl Supervisor {
     /// An upgrade that failed leaves the old process serving, which is as ready as it was.
     fn stay_with_the_old(&self) {
         if self.processes.iter().any(|process| process.stage == Stage::Serving) {
-            notify(self.settings.notify_socket.as_ref(), "READY=1");
-        }
-    }
-
-    fn replace_the_silent(&mut self) {
-        if self.start_at.is_none() && self.processes.iter().any(ServerProcess::is_silent) {
-            self.want_start(Instant::now());
+            self.tell_systemd("READY=1");
         }
     }
 
@@ -293,15 +282,6 @@ impl Supervisor {
             orphan.kill();
             orphan.is_successor = false;
             self.start_at = Some(Instant::now());
-        }
-    }
-
-    /// systemd wants a sign at least every `watchdog`; it gets one twice as often.
-    fn feed_watchdog(&mut self) {
-        let Some(interval) = self.settings.watchdog else { return };
-        if Instant::now() >= self.watchdog_at {
-            notify(self.settings.notify_socket.as_ref(), "WATCHDOG=1");
-            self.watchdog_at = Instant::now() + interval / 2;
         }
     }
 }

@@ -16,7 +16,7 @@ use signal_hook::consts::SIGTERM;
 
 mod house;
 
-use self::house::{House, figures};
+use self::house::House;
 use super::arguments::Invocation;
 use super::logging;
 use super::output::Failure;
@@ -141,7 +141,10 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
             Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
         move |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle_admin(&house.metrics, &figures(&stats), house.app.get(), &request),
+            Ok(request) => {
+                stats.dropped_log_lines.store(logging::dropped_lines(), Ordering::Relaxed);
+                dispatch::handle_admin(&house.metrics, &stats, house.app.get(), &request)
+            }
             Err(refused) => Response::empty(refused.status),
         },
         || house.app.get().into_iter().for_each(App::close_audit),

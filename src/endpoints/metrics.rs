@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use crate::app::{App, LogoutCalls, Standing};
 use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
-use crate::metrics::{Metrics, ServerFigures};
+use crate::metrics::{Metrics, ServerStats};
 use crate::store::installation::table_sizes;
 
 /// Alive: the answer itself is the proof.
@@ -32,7 +32,7 @@ fn text(status: u16, words: impl Into<String>) -> Response {
 }
 
 /// Tells everything. What only the house knows is left out until it is open; what only the database knows, while it is away.
-pub fn handle(metrics: &Metrics, server: &ServerFigures, app: Option<&App>) -> Response {
+pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Response {
     let mut text = Exposition::default();
     text.family("gatepost_build_info", Kind::Gauge, "Which build this is.");
     text.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -85,24 +85,28 @@ fn process(text: &mut Exposition) {
     }
 }
 
-fn server_figures(text: &mut Exposition, server: &ServerFigures) {
-    for (name, help, value) in [
-        ("gatepost_connections", "Connections open when last counted.", server.connections),
-        ("gatepost_requests_in_flight", "Requests received and not yet answered.", server.in_flight),
-        ("gatepost_bodies_awaited", "Requests of which the body is being waited for.", server.awaited),
+fn server_figures(text: &mut Exposition, server: &ServerStats) {
+    for (name, help, count) in [
+        ("gatepost_connections", "Connections open when last counted.", &server.connections),
+        ("gatepost_requests_in_flight", "Requests received and not yet answered.", &server.in_flight),
+        ("gatepost_bodies_awaited", "Requests of which the body is being waited for.", &server.awaited),
     ] {
-        text.single(name, Kind::Gauge, help, value);
+        text.single(name, Kind::Gauge, help, count.load(Ordering::Relaxed));
     }
-    for (name, help, value) in [
-        ("gatepost_requests_received_total", "Requests received, those too broken to route included.", server.received),
-        ("gatepost_connections_abandoned_total", "Connections given up with an unread body.", server.abandoned),
-        ("gatepost_requests_refused_total", "Requests that the server refused itself, unread.", server.refused),
-        ("gatepost_requests_unanswered_total", "Requests on connections that had ended.", server.unanswered),
-        ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", server.panicked),
-        ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", server.recycles),
-        ("gatepost_log_lines_dropped_total", "Log lines that nobody read in time.", server.dropped_log_lines),
+    for (name, help, count) in [
+        (
+            "gatepost_requests_received_total",
+            "Requests received, those too broken to route included.",
+            &server.received,
+        ),
+        ("gatepost_connections_abandoned_total", "Connections given up with an unread body.", &server.abandoned),
+        ("gatepost_requests_refused_total", "Requests that the server refused itself, unread.", &server.refused),
+        ("gatepost_requests_unanswered_total", "Requests on connections that had ended.", &server.unanswered),
+        ("gatepost_handler_panics_total", "Requests answered 500 because a handler panicked.", &server.panicked),
+        ("gatepost_successors_asked_for_total", "Times this process asked to be replaced.", &server.recycles),
+        ("gatepost_log_lines_dropped_total", "Log lines that nobody read in time.", &server.dropped_log_lines),
     ] {
-        text.single(name, Kind::Counter, help, value);
+        text.single(name, Kind::Counter, help, count.load(Ordering::Relaxed));
     }
 }
 

@@ -77,7 +77,7 @@ struct Knocker<'a> {
 impl Knocker<'_> {
     fn free_waiting_connections(&mut self, state: &State) {
         let connections = open_connections().unwrap_or(0);
-        state.stats.connections.store(connections, Ordering::Relaxed);
+        state.stats.connections.store(connections as u64, Ordering::Relaxed);
         if connections > NEVER_STUCK {
             let waiting = connections.saturating_sub(connection_threads().unwrap_or(connections));
             (0..waiting).for_each(|_| self.knock());

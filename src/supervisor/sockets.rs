@@ -61,14 +61,8 @@ impl fmt::Display for Listen {
 pub struct Listening {
     socket: OwnedFd,
     is_handed_over: bool,
-    path: Option<OwnedPath>,
-}
-
-/// A socket's path that we made, and the file we made there.
-#[derive(Debug)]
-struct OwnedPath {
-    path: PathBuf,
-    inode: (u64, u64),
+    /// A path that we made, and the file we made there.
+    path: Option<(PathBuf, (u64, u64))>,
 }
 
 impl Listening {
@@ -79,10 +73,25 @@ impl Listening {
             let socket = io::stdin().as_fd().try_clone_to_owned()?;
             return Ok(Listening { socket, is_handed_over: true, path: None });
         }
-        match listen {
-            Listen::Tcp(address) => bind_tcp(*address),
-            Listen::Unix(path) => bind_unix(path),
-        }
+        let (socket, path) = match listen {
+            Listen::Tcp(address) => {
+                let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None)?;
+                socket.set_reuse_address(true)?;
+                socket.bind(&SockAddr::from(*address))?;
+                (socket, None)
+            }
+            Listen::Unix(path) => {
+                let address = SockAddr::unix(path)?;
+                remove_stale(path, &address)?;
+                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                socket.bind(&address)?;
+                // Before listen() nobody can connect, so there is no moment with wider permissions.
+                fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+                (socket, Some((path.clone(), inode(path)?)))
+            }
+        };
+        socket.listen(BACKLOG)?;
+        Ok(Listening { socket: OwnedFd::from(socket), is_handed_over: false, path })
     }
 
     /// What to call it in the log, where `listen` is the setting.
@@ -96,10 +105,11 @@ impl Listening {
 
     /// Removes the path, so that nobody connects any more; only if it is still the one made here.
     pub fn remove_path(&mut self) {
-        let Some(owned) = self.path.take() else { return };
-        if inode(&owned.path).is_ok_and(|current| current == owned.inode) {
-            let removed = fs::remove_file(&owned.path);
-            removed.unwrap_or_else(|error| log::warn!("{} cannot be removed: {error}", owned.path.display()));
+        let Some((path, made)) = self.path.take() else { return };
+        if inode(&path).is_ok_and(|current| current == made)
+            && let Err(error) = fs::remove_file(&path)
+        {
+            log::warn!("{} cannot be removed: {error}", path.display());
         }
     }
 }
@@ -109,26 +119,6 @@ impl Listening {
 /// name is had by one process alone. It names the port alone, since an address can stand for all of a machine's.
 pub fn claim_admin(address: SocketAddr) -> io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&net::SocketAddr::from_abstract_name(format!("gatepost-admin-{}", address.port()))?)
-}
-
-fn bind_tcp(address: SocketAddr) -> io::Result<Listening> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&SockAddr::from(address))?;
-    socket.listen(BACKLOG)?;
-    Ok(Listening { socket: OwnedFd::from(socket), is_handed_over: false, path: None })
-}
-
-fn bind_unix(path: &Path) -> io::Result<Listening> {
-    let address = SockAddr::unix(path)?;
-    remove_stale(path, &address)?;
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.bind(&address)?;
-    // Before listen() nobody can connect, so there is no moment with wider permissions.
-    fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
-    socket.listen(BACKLOG)?;
-    let path = Some(OwnedPath { path: path.to_owned(), inode: inode(path)? });
-    Ok(Listening { socket: OwnedFd::from(socket), is_handed_over: false, path })
 }
 
 /// Removes the path of a socket whose process is gone. Anything else stays, and is an error.

@@ -1,16 +1,14 @@
 //! What the server process answers by, and how it is waited for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::app::App;
-use crate::cli::logging;
 use crate::config::Config;
 use crate::deadline;
-use crate::metrics::{Metrics, ServerFigures};
+use crate::metrics::Metrics;
 use crate::permits::Permits;
-use crate::server::ServerStats;
 use crate::store::WORKERS_KEPT_FREE;
 
 /// What handlers are given: the house, once it is open.
@@ -63,20 +61,5 @@ impl House {
     pub(super) fn tell(&self, is_near: bool) {
         *self.is_near.lock().unwrap_or_else(PoisonError::into_inner) = is_near;
         self.known.notify_all();
-    }
-}
-
-pub(super) fn figures(stats: &ServerStats) -> ServerFigures {
-    ServerFigures {
-        connections: stats.connections.load(Ordering::Relaxed) as u64,
-        in_flight: stats.in_flight.load(Ordering::Relaxed) as u64,
-        awaited: stats.awaited.load(Ordering::Relaxed) as u64,
-        received: stats.received.load(Ordering::Relaxed),
-        abandoned: stats.abandoned.load(Ordering::Relaxed),
-        refused: stats.refused.load(Ordering::Relaxed),
-        unanswered: stats.unanswered.load(Ordering::Relaxed),
-        panicked: stats.panicked.load(Ordering::Relaxed),
-        recycles: stats.recycles.load(Ordering::Relaxed),
-        dropped_log_lines: logging::dropped_lines(),
     }
 }

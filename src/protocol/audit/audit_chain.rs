@@ -266,10 +266,10 @@ fn head(text: &str) -> Option<Head> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
-    pub(crate) fn full() -> AuditRow {
+    fn full() -> AuditRow {
         let some = |text: &str| Some(String::from(text));
         AuditRow {
             day: Day(21_178),

@@ -186,7 +186,6 @@ impl Verification {
 
 #[cfg(test)]
 mod tests {
-    use super::super::audit_chain::tests::full;
     use super::super::audit_chain::{OPENED, chain_name};
     use super::*;
 
@@ -196,14 +195,25 @@ mod tests {
 
     fn chain(number: u32, rows: i64) -> Vec<Stored> {
         let mut previous = NO_HASH;
-        (0..rows)
-            .map(|seq| {
-                let event = String::from(if seq == 0 { OPENED } else { "signed_in" });
-                let row = AuditRow { chain: chain_name(TODAY, "p", number), seq, previous, event, ..full() };
-                previous = row.hash();
-                (row, previous)
-            })
-            .collect()
+        let row = |seq: i64| {
+            let row = AuditRow {
+                day: TODAY,
+                at: Instant::from_seconds(1_795_132_800 + seq),
+                chain: chain_name(TODAY, "p", number),
+                seq,
+                previous,
+                event: String::from(if seq == 0 { OPENED } else { "signed_in" }),
+                client_id: None,
+                sub: Some(String::from("alice")),
+                sid: None,
+                source: None,
+                request_id: None,
+                detail: String::from("{}"),
+            };
+            previous = row.hash();
+            (row, previous)
+        };
+        (0..rows).map(row).collect()
     }
 
     fn head(stored: &Stored) -> Head {

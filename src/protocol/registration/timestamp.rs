@@ -43,7 +43,9 @@ pub fn format_to_the_microsecond(instant: Instant) -> String {
     format!("{}.{:06}Z", whole.trim_end_matches('Z'), instant.micros().rem_euclid(1_000_000))
 }
 
-fn civil(days: i64) -> (i64, i64, i64) {
+/// Year, month and day (both from 1) of a day since 1970, Gregorian. Years are counted from March on, so that the leap day
+/// comes last: months then alternate in a pattern of 153 days per five.
+pub fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
