@@ -23,19 +23,11 @@ pub enum Persistence {
     Close,
 }
 
-pub struct Head {
-    method: Method,
-    path: String,
-    query: String,
-    headers: Headers,
-    /// After trusted proxies were believed.
-    pub source: IpAddr,
-    pub body_length: u64,
-}
-
+/// The request, still without its body, and how long that is.
+///
 /// 400 for what the grammar forbids, 414 and 431 for what is too long, 501 for a `Transfer-Encoding`: bodies have a
 /// known length, so that there is one way to tell where a request ends (RFC 9112 §6.1).
-pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Result<Head, u16> {
+pub fn read_head(request: &tiny_http::Request, id: &str, trusted_proxies: &[Cidr]) -> Result<(Request, u64), u16> {
     let headers = read_headers(request)?;
     let (path, query) = read_target(request.url())?;
     if *request.http_version() == (1, 1) && headers.all("host").count() != 1 {
@@ -43,11 +35,11 @@ pub fn read_head(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> Resu
     }
     let body_length = body_length(&headers)?;
     let source = source_of(request, trusted_proxies);
-    let method = method(request);
     if !is_token(request.method().as_str()) {
         return Err(400);
     }
-    Ok(Head { method, path, query, headers, source, body_length })
+    let (id, method, body) = (id.to_owned(), method(request), Vec::new());
+    Ok((Request { id, method, path, query, headers, body, source }, body_length))
 }
 
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
@@ -66,13 +58,6 @@ pub fn remains_of(request: &tiny_http::Request, id: &str, source: IpAddr) -> Req
         headers: read_headers(request).unwrap_or_default(),
         body: Vec::new(),
         source,
-    }
-}
-
-impl Head {
-    pub fn with_body(self, id: String, body: Vec<u8>) -> Request {
-        let Head { method, path, query, headers, source, body_length: _ } = self;
-        Request { id, method, path, query, headers, body, source }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::workers::InFlight;
-use crate::http::incoming::Head;
+use crate::http::Request;
 
 /// For handlers, in bytes.
 pub const BODY_LIMIT: u64 = 64 * 1_024;
@@ -23,8 +23,9 @@ const PLACES: usize = 8;
 
 pub struct Waiting {
     pub request: tiny_http::Request,
-    pub head: Head,
-    pub id: String,
+    /// Its body is still to come.
+    pub read: Request,
+    pub body_length: u64,
     pub arrived: Instant,
     pub in_flight: InFlight,
 }

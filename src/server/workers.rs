@@ -137,8 +137,8 @@ impl<H: Handler> Service<H> {
         }
         self.state.stats.received.fetch_add(1, Ordering::Relaxed);
         let (id, arrived) = (request_id(), Instant::now());
-        match read_head(&request, &self.state.settings.trusted_proxies) {
-            Ok(head) => self.admit(Waiting { request, head, id, arrived, in_flight }),
+        match read_head(&request, &id, &self.state.settings.trusted_proxies) {
+            Ok((read, body_length)) => self.admit(Waiting { request, read, body_length, arrived, in_flight }),
             Err(status) => {
                 // Where such a request ends is anybody's guess, and a proxy's may be another: it is the last.
                 let response = self.refusal(&request, &id, arrived, status);
@@ -150,7 +150,7 @@ impl<H: Handler> Service<H> {
 
     /// Serves a request whose body is at hand; lets the lane wait for any other, within limits. Answers whether it does.
     fn admit(&'static self, waiting: Waiting) -> bool {
-        let length = waiting.head.body_length;
+        let length = waiting.body_length;
         if !body_must_be_awaited(&waiting.request, length) {
             return self.read_and_serve(waiting);
         }
@@ -161,7 +161,7 @@ impl<H: Handler> Service<H> {
             return false;
         };
         self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
-        let source = waiting.request.remote_addr().map(|_| waiting.head.source);
+        let source = waiting.request.remote_addr().map(|_| waiting.read.source);
         let Some(waiting) = lane.enter(source, waiting) else { return true };
         self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
         self.turn_away(waiting, 503);
@@ -170,31 +170,29 @@ impl<H: Handler> Service<H> {
 
     /// Answers a request that no handler will see.
     fn turn_away(&self, waiting: Waiting, status: u16) {
-        let Waiting { request, head: _, id, arrived, in_flight: _in_flight } = waiting;
-        let response = self.refusal(&request, &id, arrived, status);
+        let Waiting { request, read, arrived, in_flight: _in_flight, .. } = waiting;
+        let response = self.refusal(&request, &read.id, arrived, status);
         let persistence = self.persistence(&request);
         self.release(request, &response, persistence);
     }
 
     /// Whether the turn is elsewhere (see `serve`).
     fn read_and_serve(&'static self, waiting: Waiting) -> bool {
-        let Waiting { mut request, head, id, arrived, in_flight } = waiting;
+        let Waiting { mut request, read, body_length, arrived, in_flight } = waiting;
         // Time in line counts, but a body that is already here shall still be taken.
         let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
-        let status = match read_body(request.as_reader(), head.body_length, deadline) {
-            Arrival::Whole(body) => {
-                return self.serve(request, head.with_body(id, body), arrived, in_flight);
-            }
+        let status = match read_body(request.as_reader(), body_length, deadline) {
+            Arrival::Whole(body) => return self.serve(request, Request { body, ..read }, arrived, in_flight),
             Arrival::TooLong => 413,
             Arrival::TooSlow => {
-                let response = self.refusal(&request, &id, arrived, 408);
+                let response = self.refusal(&request, &read.id, arrived, 408);
                 self.abandon(request, &response);
                 return false;
             }
             // Nothing is left to wait for, so tiny_http can let go of it.
             Arrival::Broken => 400,
         };
-        let response = self.refusal(&request, &id, arrived, status);
+        let response = self.refusal(&request, &read.id, arrived, status);
         self.answer(request, &response);
         false
     }
