@@ -111,11 +111,11 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
 }
 
 fn house(text: &mut Exposition, app: &App) {
-    let pool = app.store.pool_figures();
+    let [connections, idle, most] = app.store.pool_figures().map(u64::from);
     for (name, help, value) in [
-        ("gatepost_database_connections", "Connections to the database.", u64::from(pool.connections)),
-        ("gatepost_database_connections_idle", "Of those, unused ones.", u64::from(pool.idle)),
-        ("gatepost_database_connections_max", "Connections at most.", u64::from(pool.most)),
+        ("gatepost_database_connections", "Connections to the database.", connections),
+        ("gatepost_database_connections_idle", "Of those, unused ones.", idle),
+        ("gatepost_database_connections_max", "Connections at most.", most),
         ("gatepost_hashing_places_free", "Requests more that may wait for a password hash.", app.free_hashing_places()),
         ("gatepost_outbound_places_free", "Requests more that may wait for other servers.", app.outbound.free_places()),
         ("gatepost_registry_clients_cached", "Clients held in memory.", app.registry.cached_clients()),

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postgres::Row;
-use postgres::types::Json;
 use serde_json::{Value, json};
 
 use super::audit_events::AuditEvent;
@@ -18,8 +17,8 @@ use crate::clock::Clock;
 use crate::protocol::audit::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::hex;
-use crate::protocol::words::identifiers::{ClientId, Subject};
-use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::words::instant::Day;
 
 #[derive(Clone, Debug)]
 pub(super) struct Chains(Arc<Shared>);
@@ -111,23 +110,11 @@ pub(super) enum Together {
 
 #[derive(Debug)]
 pub(super) struct Links {
-    parameter: Vec<Value>,
+    /// The one parameter that statements take.
+    pub(super) rows: Vec<Value>,
     /// Where the chain stands once the row with that hash is in.
     ends: Vec<Head>,
     started: Day,
-}
-
-impl Links {
-    /// The one parameter that statements take: an array of rows.
-    pub(super) fn parameter(&self) -> Json<&[Value]> {
-        Json(&self.parameter)
-    }
-
-    fn push(&mut self, row: &AuditRow, detail: &Value) {
-        let hash = row.hash();
-        self.parameter.push(value(row, detail, &hash));
-        self.ends.push(Head { chain: row.chain.clone(), seq: row.seq, hash, until: row.day });
-    }
 }
 
 impl Chain {
@@ -136,17 +123,49 @@ impl Chain {
         let at = self.chains.0.clock.now();
         let today = at.day();
         let goes_on = self.head.as_ref().filter(|_| self.started == today);
-        let mut links = Links { parameter: Vec::new(), ends: Vec::new(), started: today };
+        let mut links = Links { rows: Vec::new(), ends: Vec::new(), started: today };
         let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
         let is_opened = goes_on.is_none() && !events.is_empty();
         let opening = is_opened.then(|| self.opening());
         for event in opening.iter().chain(events) {
             let detail = if event.detail.is_null() { json!({}) } else { event.detail.clone() };
-            let row = row(&AuditEvent { detail: detail.clone(), ..event.clone() }, at, &head);
-            links.push(&row, &detail);
+            let row = AuditRow {
+                day: head.until,
+                at,
+                chain: head.chain.clone(),
+                seq: head.seq + 1,
+                previous: head.hash,
+                event: event.event.to_owned(),
+                client_id: event.client_id.map(ClientId::to_string),
+                sub: event.sub.map(Subject::to_string),
+                sid: event.sid.map(Sid::to_string),
+                source: event.source.map(|address| address.to_string()),
+                request_id: event.request_id.map(str::to_owned),
+                detail: detail.to_string(),
+            };
+            let hash = row.hash();
+            let bytes = |hash: &Hash| format!("\\x{}", hex::encode(hash));
+            // As `json_populate_recordset` reads it.
+            links.rows.push(json!({
+                "day": row.day.0,
+                "at": timestamp::format_to_the_microsecond(row.at),
+                "chain": row.chain,
+                "seq": row.seq,
+                "previous": bytes(&row.previous),
+                "hash": bytes(&hash),
+                "event": row.event,
+                "client_id": row.client_id,
+                "sub": row.sub,
+                "sid": row.sid,
+                "source": row.source,
+                "request_id": row.request_id,
+                "detail": detail,
+            }));
+            let end = Head { seq: row.seq, hash, ..head.clone() };
             if together == Together::InOrder || event.event == OPENED {
-                head = Head { seq: row.seq, hash: row.hash(), ..head };
+                head = end.clone();
             }
+            links.ends.push(end);
         }
         links
     }
@@ -209,43 +228,6 @@ impl Drop for Chain {
             self.chains.end(&head.chain);
         }
     }
-}
-
-fn row(event: &AuditEvent<'_>, at: Instant, head: &Head) -> AuditRow {
-    AuditRow {
-        day: head.until,
-        at,
-        chain: head.chain.clone(),
-        seq: head.seq + 1,
-        previous: head.hash,
-        event: event.event.to_owned(),
-        client_id: event.client_id.map(ClientId::to_string),
-        sub: event.sub.map(Subject::to_string),
-        sid: event.sid.map(|sid| sid.as_str().to_owned()),
-        source: event.source.map(|address| address.to_string()),
-        request_id: event.request_id.map(str::to_owned),
-        detail: event.detail.to_string(),
-    }
-}
-
-/// A row as `json_populate_recordset` reads it.
-fn value(row: &AuditRow, detail: &Value, hash: &Hash) -> Value {
-    let bytes = |hash: &Hash| format!("\\x{}", hex::encode(hash));
-    json!({
-        "day": row.day.0,
-        "at": timestamp::format_to_the_microsecond(row.at),
-        "chain": row.chain,
-        "seq": row.seq,
-        "previous": bytes(&row.previous),
-        "hash": bytes(hash),
-        "event": row.event,
-        "client_id": row.client_id,
-        "sub": row.sub,
-        "sid": row.sid,
-        "source": row.source,
-        "request_id": row.request_id,
-        "detail": detail,
-    })
 }
 
 pub(super) fn head(row: &Row) -> Result<Head, StoreError> {

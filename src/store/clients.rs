@@ -163,11 +163,7 @@ fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
 const REVOKE_CLIENT: &str = "
 WITH revoked AS (
     UPDATE clients SET epoch = new_epoch() WHERE client_id = $1::text RETURNING client_id
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
+), {audited revoked $2} FROM revoked";
 
 const UPSERT_CLIENTS: &str = "
 WITH put AS MATERIALIZED (

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use postgres::types::Json;
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -14,6 +15,46 @@ use super::audit_events::AuditEvent;
 use super::connecting::{Unacknowledged, connect};
 use super::error::{Objection, StoreError, ends_connection, loses_statements};
 use super::values::Values;
+
+/// What stands in several statements, under the name by which they hold it.
+const PIECES: [(&str, &str); 4] = [
+    ("{user}", "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch"),
+    (
+        "{session}",
+        "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider, \
+         s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at",
+    ),
+    (
+        "{grant}",
+        "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant, \
+         g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
+         g.consent_epoch, g.generation, g.issued_at, \
+         coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
+    ),
+    // Has the clients called of the sessions that `ended`.
+    (
+        "{called}",
+        "called AS (UPDATE session_clients c SET due_at = clock_timestamp() FROM ended \
+         WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0)",
+    ),
+];
+
+/// A statement with its pieces in their places. `{audited source $n}` writes the events of that parameter, once for each row of
+/// `source`, and begins the answer with the hashes of those it wrote.
+pub fn written_out(sql: &str) -> String {
+    let mut text = PIECES.iter().fold(sql.to_owned(), |text, (name, piece)| text.replace(name, piece));
+    while let Some((before, (what, after))) =
+        text.split_once("{audited ").and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        let (source, events) = what.split_once(' ').unwrap_or_default();
+        text = format!(
+            "{before}audited AS (INSERT INTO audit_events \
+             SELECT a.* FROM {source}, json_populate_recordset(NULL::audit_events, {events}::json) AS a RETURNING hash) \
+             SELECT array(SELECT hash FROM audited) AS audited{after}"
+        );
+    }
+    text
+}
 
 /// How long a connection that was idle may take to prove that it lives.
 pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -68,8 +109,7 @@ impl Connection {
         together: Together,
     ) -> Result<Vec<Row>, StoreError> {
         let links = self.chain.link(events, together);
-        let parameter = links.parameter();
-        let rows = self.query(sql, &[values, &[&parameter]].concat())?;
+        let rows = self.query(sql, &[values, &[&Json(&links.rows)]].concat())?;
         self.chain.advance(&links, &rows)?;
         Ok(rows)
     }
@@ -92,7 +132,7 @@ impl Connection {
             return Ok(statement.clone());
         }
         self.require_time()?;
-        let prepared = self.client.prepare(sql);
+        let prepared = self.client.prepare(&written_out(sql));
         let statement = self.judged(prepared)?;
         self.statements.insert(sql, statement.clone());
         Ok(statement)
@@ -139,44 +179,26 @@ impl Connection {
         self.lost
     }
 
+    /// Whether some connection was found dead after this one was made.
+    pub(super) fn is_before(&self, generation: &AtomicU64) -> bool {
+        self.generation < generation.load(Ordering::SeqCst)
+    }
+
     /// Keeps it from going back to the pool.
     pub(super) fn discard(&mut self) {
         self.discarded = true;
     }
 }
 
-/// Grows with each connection found dead: whatever was connected before is suspect.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Generation(Arc<AtomicU64>);
-
-impl Generation {
-    pub(super) fn advance(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(super) fn is_after(&self, connection: &Connection) -> bool {
-        connection.generation < self.current()
-    }
-
-    fn current(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
 /// Makes connections for the pool and tells it which to drop.
 pub(super) struct Connections {
-    config: Config,
-    tls: MakeRustlsConnect,
-    generation: Generation,
-    chains: Chains,
+    pub(super) config: Config,
+    pub(super) tls: MakeRustlsConnect,
+    /// Grows with each connection found dead: whatever was connected before is suspect.
+    pub(super) generation: Arc<AtomicU64>,
+    pub(super) chains: Chains,
     /// Whether the server's settings were compared with those asked for.
-    compared: Arc<AtomicBool>,
-}
-
-impl Connections {
-    pub(super) fn new(config: Config, tls: MakeRustlsConnect, generation: Generation, chains: Chains) -> Connections {
-        Connections { config, tls, generation, chains, compared: Arc::default() }
-    }
+    pub(super) compared: Arc<AtomicBool>,
 }
 
 /// Warns where a pooler in between drops, without a word, the settings that a connection asks for.
@@ -200,7 +222,7 @@ impl ManageConnection for Connections {
     type Error = StoreError;
 
     fn connect(&self) -> Result<Connection, StoreError> {
-        let generation = self.generation.current();
+        let generation = self.generation.load(Ordering::SeqCst);
         let (compared, tls) = (Arc::clone(&self.compared), self.tls.clone());
         let (client, unacknowledged) = connect(self.config.clone(), move |config| {
             let mut client = config.connect(tls.clone())?;
@@ -232,7 +254,7 @@ impl ManageConnection for Connections {
             || connection.lost
             || connection.cancelled.load(Ordering::SeqCst)
             || connection.client.is_closed()
-            || self.generation.is_after(connection)
+            || connection.is_before(&self.generation)
     }
 }
 

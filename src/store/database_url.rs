@@ -91,23 +91,16 @@ fn refused(cause: &str) -> StoreError {
 
 /// Our own time-outs: without them a lost server is noticed after minutes or never.
 fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
-    if !names("connect_timeout") {
-        config.connect_timeout(Duration::from_secs(2));
-    }
-    if !names("tcp_user_timeout") {
-        config.tcp_user_timeout(Duration::from_secs(3));
-    }
-    if !names("keepalives_idle") {
-        config.keepalives_idle(Duration::from_secs(5));
-    }
-    if !names("keepalives_interval") {
-        config.keepalives_interval(Duration::from_secs(2));
-    }
-    if !names("keepalives_retries") {
-        config.keepalives_retries(2);
-    }
-    if !names("application_name") {
-        config.application_name("gatepost");
+    let defaults: [(&str, fn(&mut Config) -> &mut Config); 6] = [
+        ("connect_timeout", |config| config.connect_timeout(Duration::from_secs(2))),
+        ("tcp_user_timeout", |config| config.tcp_user_timeout(Duration::from_secs(3))),
+        ("keepalives_idle", |config| config.keepalives_idle(Duration::from_secs(5))),
+        ("keepalives_interval", |config| config.keepalives_interval(Duration::from_secs(2))),
+        ("keepalives_retries", |config| config.keepalives_retries(2)),
+        ("application_name", |config| config.application_name("gatepost")),
+    ];
+    for (_, fill_in) in defaults.iter().filter(|(key, _)| !names(key)) {
+        fill_in(config);
     }
     if config.get_hosts().len() > 1 && !names("target_session_attrs") {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);

@@ -140,11 +140,7 @@ WITH lapsed AS (
                                  (SELECT k.epoch FROM consents k WHERE k.sub = $3::text AND k.client_id = d.client_id), 0)
     WHERE user_code_hash = ANY($1::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
     RETURNING client_id
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM decided, json_populate_recordset(NULL::audit_events, $14::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM decided";
+), {audited decided $14} FROM decided";
 
 /// Decides, once: `false` when it was decided before, has expired, or never was.
 pub fn decide(
@@ -235,7 +231,7 @@ WITH standing AS (
            u.enabled AND u.epoch = d.user_epoch AND c.enabled AND c.epoch = d.client_epoch AND i.epoch = d.installation_epoch
            AND coalesce(k.epoch, 0) = d.consent_epoch AS stands,
            d.redeemed_by = $3::bytea AS told,
-           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
+           {user}
     FROM device_authorizations d
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = d.sub

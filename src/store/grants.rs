@@ -49,7 +49,7 @@ WITH standing AS (
            AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR $14::timestamptz >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
-           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
+           {user}
     FROM installation i
     LEFT JOIN users u ON u.sub = $5::text
     LEFT JOIN clients c ON c.client_id = $4::text
@@ -168,11 +168,7 @@ WITH revoked AS (
     UPDATE grants SET revoked_at = clock_timestamp()
     WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text) AND revoked_at IS NULL
     RETURNING id
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $4::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM revoked) AS ended
+), {audited revoked $4}, EXISTS (SELECT FROM revoked) AS ended
 FROM grants WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)";
 
 /// Revokes a grant: of this client, or of whichever. `true` when there was one that lived. Whose it is, the event says.
@@ -200,29 +196,16 @@ pub fn revoke_replayed(
     rows.first().map_or(Ok(false), |row| column(row, "ended"))
 }
 
-/// What [`grant`] reads, of `grants g`.
-macro_rules! columns {
-    () => {
-        "
-SELECT g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant,
-       g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch,
-       g.consent_epoch, g.generation, g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at,
-       g.expires_at, g.revoked_at
-FROM grants g"
-    };
-}
-
-const FIND: &str =
-    concat!(columns!(), " WHERE day = $1::int4 AND id = $2::bytea AND ($3::text IS NULL OR client_id = $3::text)");
+const FIND: &str = "
+SELECT {grant} FROM grants g WHERE g.day = $1::int4 AND g.id = $2::bytea AND ($3::text IS NULL OR g.client_id = $3::text)";
 
 /// Reads a grant of this client, or of whichever; somebody else's counts as absent.
 pub fn find(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>, StoreError> {
     store.find(FIND, &[&id.day, &&id.random[..], &client_id], grant)
 }
 
-const LIST_OFFLINE_OF_USER: &str = concat!(
-    columns!(),
-    "
+const LIST_OFFLINE_OF_USER: &str = "
+SELECT {grant} FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
 JOIN users u ON u.sub = g.sub AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.epoch = g.client_epoch
@@ -230,8 +213,7 @@ LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
 WHERE g.offline AND g.sub = $1::text
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND coalesce(k.epoch, 0) = g.consent_epoch
-ORDER BY g.issued_at DESC LIMIT $2::int8"
-);
+ORDER BY g.issued_at DESC LIMIT $2::int8";
 
 /// Grants of one user that outlive their sessions and live, the latest first, at most `limit`. Whether they were left unused
 /// for too long is for the core to judge.
@@ -239,9 +221,8 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
     store.list(LIST_OFFLINE_OF_USER, &[sub, &limit], grant)
 }
 
-const LIST: &str = concat!(
-    columns!(),
-    "
+const LIST: &str = "
+SELECT {grant} FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
 JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
@@ -252,8 +233,7 @@ WHERE (g.day, g.id) > ($1::int4, $2::bytea)
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
   AND coalesce(k.epoch, 0) = g.consent_epoch
-ORDER BY g.day, g.id LIMIT $5::int8"
-);
+ORDER BY g.day, g.id LIMIT $5::int8";
 
 /// Grants that live, by id, at most `limit` behind `after`; of one user, of one client, or all.
 pub fn list(
@@ -325,7 +305,7 @@ WITH standing AS (
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            g.attempt = $5::bytea AS told,
-           u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
+           {user}
     FROM grants g
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = g.sub

@@ -94,11 +94,7 @@ const LINK: &str = "
 WITH added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
     VALUES ($1::text, $2::text, $3::text, $4::text) ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $5::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM added";
+), {audited added $5} FROM added";
 
 const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = $1::text AND upstream_subject = $2::text";
 
@@ -118,11 +114,7 @@ WITH added AS (
 ), linked AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider, claims)
     SELECT $4::text, $5::text, added.sub, $6::text, $3::jsonb FROM added
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $7::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited, added.epoch, i.epoch AS installation_epoch
+), {audited added $7}, added.epoch, i.epoch AS installation_epoch
 FROM added CROSS JOIN installation i";
 
 /// Adds a user without user name and password, whom only an identity provider knows, and the link to who they are there; answers
@@ -148,11 +140,7 @@ WITH noted AS (
 ), changed AS (
     UPDATE users u SET claims = (u.claims - $2::text[]) || $3::jsonb, updated_at = clock_timestamp()
     FROM noted WHERE u.sub = noted.sub RETURNING u.sub
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $7::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM changed";
+), {audited changed $7} FROM changed";
 
 /// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes away those of `removed`. All that
 /// it said is remembered. Nothing happens once the identity is the user's no longer.
@@ -225,14 +213,7 @@ WITH own AS MATERIALIZED (
     WHERE s.sub = removed.sub AND s.upstream_subject = $3::text AND s.upstream_issuer = $2::text
       AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), called AS (
-    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
-    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM removed, json_populate_recordset(NULL::audit_events, $5::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM removed";
+), {called}, {audited removed $5} FROM removed";
 
 /// Unlinks an identity, takes back what it alone said of the user, and ends the sessions that came from it, with an event for
 /// each, their clients called. A password, or an identity of one of `usable_issuers`, must be left to sign in with; `None` leaves

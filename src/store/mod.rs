@@ -33,5 +33,6 @@ pub mod tokens;
 pub mod upstream_sessions;
 pub mod users;
 
+pub use connection::written_out;
 pub use error::{Objection, StoreError};
 pub use pool::{DatabaseSettings, Store, WORKERS_KEPT_FREE};

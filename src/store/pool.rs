@@ -14,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::audit_chain::{Chains, Together};
 use super::audit_events::AuditEvent;
 use super::connecting::{self, Unacknowledged, connect};
-use super::connection::{ClosedElsewhere, Connection, Connections, Generation, PROOF_OF_LIFE};
+use super::connection::{ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS};
 use super::endings::Confirmed;
 use super::error::StoreError;
@@ -61,13 +61,6 @@ pub struct DatabaseSettings {
     pub audit_days: u16,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub struct PoolFigures {
-    pub connections: u32,
-    pub idle: u32,
-    pub most: u32,
-}
-
 /// The database. Cheap to clone; every table's functions take it by reference.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
@@ -78,7 +71,7 @@ struct Inner {
     /// Places in the lane, and connections, that writes may take.
     writers: Permits,
     writing: Permits,
-    generation: Generation,
+    generation: Arc<AtomicU64>,
     watchdog: Watchdog,
     url: DatabaseUrl,
     tls: MakeRustlsConnect,
@@ -119,10 +112,16 @@ impl Store {
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = connecting::tls(url.root_certificates.as_deref())?;
-        let generation = Generation::default();
+        let generation = Arc::<AtomicU64>::default();
         let clock = Arc::new(Clock::new());
         let chains = Chains::new(Arc::clone(&clock), settings.process.clone(), settings.audit_days);
-        let connections = Connections::new(url.config(options), tls.clone(), generation.clone(), chains.clone());
+        let connections = Connections {
+            config: url.config(options),
+            tls: tls.clone(),
+            generation: Arc::clone(&generation),
+            chains: chains.clone(),
+            compared: Arc::default(),
+        };
         let pool = Pool::builder()
             .max_size(settings.connections.max(1))
             .min_idle(Some(idle))
@@ -216,9 +215,10 @@ impl Store {
         &self.0.confirmed
     }
 
-    pub fn pool_figures(&self) -> PoolFigures {
+    /// The pool's connections, the idle ones among them, and how many it may have.
+    pub fn pool_figures(&self) -> [u32; 3] {
         let state = self.0.pool.state();
-        PoolFigures { connections: state.connections, idle: state.idle_connections, most: self.0.pool.max_size() }
+        [state.connections, state.idle_connections, self.0.pool.max_size()]
     }
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
@@ -324,7 +324,7 @@ impl Store {
             deadline::spend(deadline::ALLOWANCE);
         }
         if connection.used() {
-            self.0.generation.advance();
+            self.0.generation.fetch_add(1, Ordering::SeqCst);
         }
         if let Err(StoreError::Denied(cause)) = &answer {
             let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
@@ -343,13 +343,13 @@ impl Store {
             let patience = deadline.saturating_duration_since(Instant::now());
             let missed = |_| if until == Some(deadline) { StoreError::out_of_time() } else { self.missed() };
             let mut connection = self.0.pool.get_timeout(patience).map_err(missed)?;
-            if self.0.generation.is_after(&connection) {
+            if connection.is_before(&self.0.generation) {
                 connection.discard();
             } else if connection.idle() <= UNPROVEN_AFTER || connection.is_alive() {
                 return Ok(connection);
             } else {
                 // Found dead; dropped on the way back, as is everything that was connected when it was.
-                self.0.generation.advance();
+                self.0.generation.fetch_add(1, Ordering::SeqCst);
             }
         }
     }

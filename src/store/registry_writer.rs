@@ -11,6 +11,7 @@ use postgres::{Row, Transaction};
 use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_events::AuditEvent;
+use super::connection::written_out;
 use super::endings::CONFIRM;
 use super::error::StoreError;
 use super::users::{self, UserRow};
@@ -218,7 +219,7 @@ impl<'a> RegistryWriter<'a> {
     ) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
         let links = self.chain.link(events, Together::InOrder);
-        let rows = self.transaction.query(sql, &[values, &[&links.parameter()]].concat())?;
+        let rows = self.transaction.query(&written_out(sql), &[values, &[&Json(&links.rows)]].concat())?;
         self.chain.advance(&links, &rows)?;
         Ok(rows)
     }

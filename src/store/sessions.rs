@@ -106,10 +106,7 @@ pub fn insert(
 }
 
 const FIND: &str = "
-SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at,
-       i.epoch AS installation_epoch_now,
-       u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
+SELECT {session}, i.epoch AS installation_epoch_now, {user}
 FROM sessions s
 CROSS JOIN installation i
 LEFT JOIN users u ON u.sub = s.sub
@@ -125,8 +122,7 @@ pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<Fo
 }
 
 const LIST: &str = "
-SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at
+SELECT {session}
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
 JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
@@ -146,8 +142,7 @@ pub fn list(
 }
 
 const LIST_OF_USER: &str = "
-SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at
+SELECT {session}
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
 JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
@@ -161,8 +156,7 @@ pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Sess
 }
 
 const FIND_OF_USER: &str = "
-SELECT s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider,
-       s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at
+SELECT {session}
 FROM sessions s WHERE s.day = $1::int4 AND s.sid = $2::text AND s.sub = $3::text";
 
 /// Looks up a session by its public name: of this user, nobody else's.
@@ -174,14 +168,7 @@ const END: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
     WHERE day = $1::int4 AND sid = $2::text AND ended_at IS NULL RETURNING day, sid
-), called AS (
-    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
-    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM ended, json_populate_recordset(NULL::audit_events, $3::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS ended
+), {called}, {audited ended $3}, EXISTS (SELECT FROM ended) AS ended
 FROM sessions WHERE day = $1::int4 AND sid = $2::text";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
@@ -202,10 +189,7 @@ const END_OTHERS: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
     WHERE sub = $1::text AND sid <> $2::text AND ended_at IS NULL AND expires_at > clock_timestamp() RETURNING day, sid
-), called AS (
-    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
-    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
-), audited AS (
+), {called}, audited AS (
     INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $3::json) AS a
     WHERE EXISTS (SELECT FROM ended)
     RETURNING hash
@@ -243,11 +227,7 @@ WITH link AS MATERIALIZED (
                         upstream_issuer = $12::text
     WHERE day = $1::int4 AND sid = $2::text AND user_epoch = $8::int8 AND EXISTS (SELECT FROM alive) AND ($9::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM renewed, json_populate_recordset(NULL::audit_events, $19::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM renewed";
+), {audited renewed $19} FROM renewed";
 
 /// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they were read with; `sid` and
 /// natural end stay. What an identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was

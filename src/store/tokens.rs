@@ -35,7 +35,7 @@ SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enable
        g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation, g.client_epoch AS of_client,
        g.user_epoch AS of_user, g.consent_epoch AS of_consent,
        s.sid, s.ended_at,
-       u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch
+       {user}
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = $1::int4 AND r.jti = $2::bytea
 LEFT JOIN clients c ON c.client_id = $3::text
@@ -98,11 +98,7 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
 const REVOKE: &str = "
 WITH revoked AS (
     INSERT INTO revoked_tokens (day, jti) VALUES ($1::int4, $2::bytea) ON CONFLICT (day, jti) DO NOTHING RETURNING day
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $3::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM revoked) AS ended";
+), {audited revoked $3}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once.
 pub fn revoke(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<(), StoreError> {

@@ -111,14 +111,7 @@ WITH taken AS (
     WHERE s.day = ANY ($4::int4[]) AND s.sid = ANY ($5::text[]) AND s.identity_provider = $6::text
       AND s.upstream_issuer = $2::text AND s.ended_at IS NULL
     RETURNING s.day, s.sid
-), called AS (
-    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
-    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM taken, json_populate_recordset(NULL::audit_events, $8::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM taken) AS ended";
+), {called}, {audited taken $8}, EXISTS (SELECT FROM taken) AS ended";
 
 /// Takes the token and ends these sessions of its provider, with an event for each, their clients called; `false`, and nothing
 /// done, when it was taken before.

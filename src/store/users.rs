@@ -134,11 +134,7 @@ WITH added AS (
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = $1::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = $1::text)
     RETURNING sub
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM added, json_populate_recordset(NULL::audit_events, $7::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM added";
+), {audited added $7} FROM added";
 
 impl UserRow {
     pub(super) fn insert_by(
@@ -162,11 +158,7 @@ WITH changed AS (
     WHERE sub = $1::text RETURNING sub
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $3::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM changed";
+), {audited changed $3} FROM changed";
 
 /// Gives a user another password and ends what was signed in with the old one, the clients of their sessions called; `false` when there is no such user.
 pub fn set_password(
@@ -183,11 +175,7 @@ WITH revoked AS (
     UPDATE users SET epoch = new_epoch() WHERE sub = $1::text RETURNING sub
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $2::json) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited FROM revoked";
+), {audited revoked $2} FROM revoked";
 
 /// Ends all that was signed in, granted or issued for this user until now, the clients of their sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
@@ -235,14 +223,7 @@ WITH own AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM changed WHERE s.sub = changed.sub AND s.sid <> $5::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
-), called AS (
-    UPDATE session_clients c SET due_at = clock_timestamp() FROM ended
-    WHERE c.day = ended.day AND c.sid = ended.sid AND c.due_at IS NULL AND c.tries = 0
-), audited AS (
-    INSERT INTO audit_events SELECT a.* FROM changed, json_populate_recordset(NULL::audit_events, $7::json) AS a
-    RETURNING hash
-)
-SELECT user_epoch, array(SELECT hash FROM audited) AS audited FROM kept";
+), {called}, {audited changed $7}, user_epoch FROM kept";
 
 /// Changes the password of a user whose present one was checked as they were read: nothing must have been revoked since. The
 /// session stays, under a new handle. Answers the user's epoch from now on, which that session has; `None` when session or user

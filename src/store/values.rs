@@ -91,12 +91,8 @@ pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Re
 }
 
 pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
-    Ok(Epochs {
-        installation: column(row, "installation_epoch")?,
-        client: column(row, "client_epoch")?,
-        user: column(row, "user_epoch")?,
-        consent: column(row, "consent_epoch")?,
-    })
+    let (installation, client) = (column(row, "installation_epoch")?, column(row, "client_epoch")?);
+    Ok(Epochs { installation, client, user: column(row, "user_epoch")?, consent: column(row, "consent_epoch")? })
 }
 
 pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16], StoreError> {

@@ -1,7 +1,7 @@
 //! The schema: migrations, levels, and every statement of the store against it.
 
 use gatepost::store::migrate::{self, Migration};
-use gatepost::store::{StoreError, installation};
+use gatepost::store::{StoreError, installation, written_out};
 
 use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
 
@@ -21,7 +21,7 @@ fn all_queries() -> Vec<(String, String)> {
             }
             let literal = value.trim_start().strip_prefix('"').and_then(|rest| rest.split_once("\";"));
             let Some((literal, _)) = literal else { panic!("{module}::{name} is no plain text") };
-            let sql = literal.replace("\\\"", "\"");
+            let sql = written_out(&literal.replace("\\\"", "\""));
             assert!(!sql.contains('\\'), "{module}::{name}");
             let is_migration = module == "migrate" && ["MIGRATION_LOCK", "CREATE_TABLE", "FITNESS"].contains(&name);
             if !is_migration {
