@@ -65,22 +65,12 @@ SELECT pending.devices < $9::int8 AS has_room, entered.client_id IS NOT NULL AS 
 /// Enters a device.
 pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError> {
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
-    let row = store.write(|connection| {
-        connection.query_one(
-            INSERT,
-            &[
-                &&new.device_code_hash[..],
-                &&new.user_code_hash[..],
-                new.client_id,
-                new.scopes,
-                &new.resources,
-                &new.acr_values,
-                &seconds(new.interval),
-                &seconds(new.lifetime),
-                &i64::from(new.most_pending),
-            ],
-        )
-    })?;
+    let NewDevice { client_id, scopes, resources, acr_values, .. } = new;
+    let (device_code, user_code) = (&new.device_code_hash[..], &new.user_code_hash[..]);
+    let (interval, lifetime, most) = (seconds(new.interval), seconds(new.lifetime), i64::from(new.most_pending));
+    let values: Values<'_> =
+        &[&device_code, &user_code, client_id, scopes, resources, acr_values, &interval, &lifetime, &most];
+    let row = store.write(|connection| connection.query_one(INSERT, values))?;
     Ok(match (column(&row, "has_room")?, column(&row, "entered")?) {
         (_, true) => Entered::Waiting,
         (true, false) => Entered::CodeTaken,
@@ -149,26 +139,14 @@ pub fn decide(
     new: &NewDecision<'_>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let hashes = slices(user_code_hashes);
-    let decided = store.write_audited(
-        DECIDE,
-        &[
-            &hashes,
-            &(new.decision == DeviceDecision::Allowed),
-            &new.user.subject,
-            new.scopes,
-            &tenant_text(new.user.tenant.as_ref()),
-            &new.user.identity_provider,
-            &new.user.auth_time,
-            &new.user.amr,
-            &new.user.acr,
-            &new.session_epochs.installation,
-            &new.client_epoch,
-            &new.session_epochs.user,
-            &new.ends_lapsed_consent,
-        ],
-        audit,
-    )?;
+    let NewDecision { scopes, session_epochs, client_epoch, ends_lapsed_consent, .. } = new;
+    let SignIn { subject, tenant, identity_provider, auth_time, amr, acr, .. } = new.user;
+    let (hashes, allowed) = (slices(user_code_hashes), new.decision == DeviceDecision::Allowed);
+    let tenant = tenant_text(tenant.as_ref());
+    let who: Values<'_> = &[&hashes, &allowed, subject, scopes, &tenant, identity_provider, auth_time, amr, acr];
+    let stands_on: Values<'_> =
+        &[&session_epochs.installation, client_epoch, &session_epochs.user, ends_lapsed_consent];
+    let decided = store.write_audited(DECIDE, &[who, stands_on].concat(), audit)?;
     Ok(!decided.is_empty())
 }
 

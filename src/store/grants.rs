@@ -120,37 +120,19 @@ fn enter(store: &Store, new: &Grant, attempt: [u8; 16], burn: bool, audit: &Audi
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() { &of_code[..] } else { &named[..] };
-    let (Grant { id, epochs, .. }, SignIn { subject, sid, .. }) = (new, &new.user);
+    let Grant { id, client_id, scope, resources, claims, token_claims, epochs, issued_at, expires_at, .. } = new;
+    let SignIn { subject, sid, tenant, identity_provider, auth_time, amr, acr } = &new.user;
     let sid = sid.as_ref().filter(|sid| sid.day().is_some());
-    let (client_id, sub) = (Some(&new.client_id), Some(subject));
-    let own = AuditEvent { client_id, sub, sid, detail: with_grant(&audit.detail, *id), ..audit.clone() };
+    let detail = with_grant(&audit.detail, *id);
+    let own = AuditEvent { client_id: Some(client_id), sub: Some(subject), sid, detail, ..audit.clone() };
     let events: Vec<_> = names.iter().map(|event| AuditEvent { event, ..own.clone() }).collect();
-    let values: Values<'_> = &[
-        &id.day,
-        &&id.random[..],
-        &&attempt[..],
-        &new.client_id,
-        subject,
-        &new.scope,
-        &new.resources,
-        &sid.and_then(Sid::day),
-        &sid,
-        &tenant_text(new.user.tenant.as_ref()),
-        &new.user.auth_time,
-        &new.user.amr,
-        &new.user.acr,
-        &new.issued_at,
-        &new.expires_at,
-        &new.is_offline(),
-        &Json(&new.claims),
-        &new.user.identity_provider,
-        &burn,
-        &epochs.installation,
-        &epochs.client,
-        &epochs.user,
-        &epochs.consent,
-        &Json(&new.token_claims),
-    ];
+    let (random, attempt, day) = (&id.random[..], &attempt[..], sid.and_then(Sid::day));
+    let who: Values<'_> = &[&id.day, &random, &attempt, client_id, subject, scope, resources, &day, &sid];
+    let how: Values<'_> = &[&tenant_text(tenant.as_ref()), auth_time, amr, acr, issued_at, expires_at];
+    let what: Values<'_> = &[&new.is_offline(), &Json(claims), identity_provider, &burn];
+    let stands_on: Values<'_> = &[&epochs.installation, &epochs.client, &epochs.user, &epochs.consent];
+    let token_claims = Json(token_claims);
+    let values = &[who, how, what, stands_on, &[&token_claims]].concat();
     let rows =
         store.write_once_more(|connection| connection.audited(REDEEM, values, &events, Together::Alternatives))?;
     rows.into_iter().next().ok_or_else(StoreError::no_installation)

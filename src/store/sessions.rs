@@ -10,7 +10,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::upstream_sessions::Arrival;
 use super::users::{UserRow, user};
-use super::values::{column, read, tenant, tenant_text};
+use super::values::{Values, column, read, tenant, tenant_text};
 use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::Day;
@@ -74,34 +74,14 @@ pub fn insert(
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let upstream = arrival.map(|arrival| &arrival.session);
-    let inserted = store.write_audited(
-        INSERT,
-        &[
-            &session.day,
-            &&handle_hash[..],
-            &session.sid,
-            &session.subject,
-            &session.auth_time,
-            &session.amr,
-            &session.acr,
-            &tenant_text(session.tenant.as_ref()),
-            &session.identity_provider(),
-            &session.expires_at,
-            &session.epochs.installation,
-            &upstream.map(|upstream| &upstream.subject),
-            &upstream.and_then(|upstream| upstream.sid.as_ref()),
-            &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
-            &session.upstream_issuer,
-            &session.epochs.user,
-            &arrival.map(|arrival| arrival.left_at.day()),
-            &arrival.map(Arrival::logout_keys),
-            &arrival.map(|arrival| arrival.left_at),
-            &arrival.map(|arrival| arrival.way_over_at.day()),
-            &arrival.map(|arrival| &arrival.way[..]),
-        ],
-        audit,
-    )?;
+    let Session { day, sid, subject, auth_time, amr, acr, upstream_issuer, epochs, expires_at, .. } = session;
+    let (tenant, provider, handle_hash) =
+        (tenant_text(session.tenant.as_ref()), session.identity_provider(), &handle_hash[..]);
+    let who: Values<'_> = &[day, &handle_hash, sid, subject, auth_time, amr, acr, &tenant, &provider, expires_at];
+    let inserted = Arrival::values(arrival, |kept, way| {
+        let values = [who, &[&epochs.installation], kept, &[upstream_issuer, &epochs.user], way].concat();
+        store.write_audited(INSERT, &values, audit)
+    })?;
     Ok(!inserted.is_empty())
 }
 
@@ -240,31 +220,13 @@ pub fn renew(
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    let upstream = arrival.map(|arrival| &arrival.session);
-    let renewed = store.write_audited(
-        RENEW,
-        &[
-            &session.day,
-            &session.sid,
-            &&handle_hash[..],
-            &session.auth_time,
-            &session.amr,
-            &session.acr,
-            &session.identity_provider(),
-            &session.epochs.user,
-            &upstream.map(|upstream| &upstream.subject),
-            &upstream.and_then(|upstream| upstream.sid.as_ref()),
-            &upstream.and_then(|upstream| upstream.sealed_id_token.as_ref()),
-            &session.upstream_issuer,
-            &arrival.map(|arrival| arrival.left_at.day()),
-            &arrival.map(Arrival::logout_keys),
-            &arrival.map(|arrival| arrival.left_at),
-            &arrival.map(|arrival| arrival.way_over_at.day()),
-            &arrival.map(|arrival| &arrival.way[..]),
-            &session.epochs.installation,
-        ],
-        audit,
-    )?;
+    let Session { day, sid, auth_time, amr, acr, upstream_issuer, epochs, .. } = session;
+    let (provider, handle_hash) = (session.identity_provider(), &handle_hash[..]);
+    let who: Values<'_> = &[day, sid, &handle_hash, auth_time, amr, acr, &provider, &epochs.user];
+    let renewed = Arrival::values(arrival, |kept, way| {
+        let values = [who, kept, &[upstream_issuer], way, &[&epochs.installation]].concat();
+        store.write_audited(RENEW, &values, audit)
+    })?;
     Ok(!renewed.is_empty())
 }
 

@@ -87,19 +87,10 @@ impl RegistryWriter<'_> {
 
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
         let wrapped = key.wrapped_private.as_ref().map(SecretBytes::expose);
-        let times = &key.times;
-        let values: Values<'_> = &[
-            &key.kid,
-            &key.algorithm.as_str(),
-            &wrapped,
-            &Json(&key.public_jwk),
-            &times.announced_at,
-            &times.activates_at,
-            &times.retires_at,
-            &times.unpublished_at,
-            &times.forgotten_at,
-        ];
-        self.execute(INSERT_KEY, values).map(drop)
+        let KeyTimes { announced_at, activates_at, retires_at, unpublished_at, forgotten_at } = &key.times;
+        let what: Values<'_> = &[&key.kid, &key.algorithm.as_str(), &wrapped, &Json(&key.public_jwk)];
+        let when: Values<'_> = &[announced_at, activates_at, retires_at, unpublished_at, forgotten_at];
+        self.execute(INSERT_KEY, &[what, when].concat()).map(drop)
     }
 
     /// Puts another wrapping around a private part, or erases it with `None`.

@@ -12,7 +12,7 @@ use super::Store;
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::users::{UserRow, user};
-use super::values::column;
+use super::values::{Values, column};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::Sid;
@@ -51,20 +51,11 @@ pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreEr
         StandsOn::Grant(grant) => Some(grant),
         StandsOn::User(_) | StandsOn::Client { .. } => None,
     };
-    let sid = user.and_then(|user| user.sid.as_ref());
-    let row = store.one(
-        FIND,
-        &[
-            &token.expires_at.day(),
-            &jti,
-            &token.client_id,
-            &user.map(|user| &user.subject),
-            &grant.map(|grant| grant.day),
-            &grant.as_ref().map(|grant| &grant.random[..]),
-            &sid.and_then(Sid::day),
-            &sid,
-        ],
-    )?;
+    let (sub, sid) = (user.map(|user| &user.subject), user.and_then(|user| user.sid.as_ref()));
+    let (day, random) = (grant.map(|grant| grant.day), grant.as_ref().map(|grant| &grant.random[..]));
+    let (expires_on, session_day) = (token.expires_at.day(), sid.and_then(Sid::day));
+    let values: Values<'_> = &[&expires_on, &jti, &token.client_id, &sub, &day, &random, &session_day, &sid];
+    let row = store.one(FIND, values)?;
     standing(&row)
 }
 

@@ -38,11 +38,18 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// The keys under which a logout token since would have left whom it was about.
-    pub(super) fn logout_keys(&self) -> Vec<Vec<u8>> {
-        let (sid, subject) = (self.session.sid.as_deref(), Some(self.session.subject.as_str()));
+    /// What statements are given of somebody, if they come from upstream: what is kept of their sign-in there (subject, `sid`,
+    /// ID token), and what says whether they may still come (when they left, as a day, the keys under which a logout token since
+    /// would have left whom it was about, and as an instant; their way's last day, and its name).
+    pub(super) fn values<T>(arrival: Option<&Arrival>, write: impl FnOnce(Values<'_>, Values<'_>) -> T) -> T {
+        let (kept, left_at) = (arrival.map(|arrival| &arrival.session), arrival.map(|arrival| arrival.left_at));
+        let (subject, sid) = (kept.map(|kept| kept.subject.as_str()), kept.and_then(|kept| kept.sid.as_deref()));
+        let id_token = kept.and_then(|kept| kept.sealed_id_token.as_ref());
         let of_session = sid.map(|sid| [about(Some(sid), None), about(Some(sid), subject)]);
-        of_session.into_iter().flatten().chain([about(None, subject)]).collect()
+        let keys = arrival.map(|_| of_session.into_iter().flatten().chain([about(None, subject)]).collect::<Vec<_>>());
+        let over_on = arrival.map(|arrival| arrival.way_over_at.day());
+        let way = arrival.map(|arrival| &arrival.way[..]);
+        write(&[&subject, &sid, &id_token], &[&left_at.map(Instant::day), &keys, &left_at, &over_on, &way])
     }
 }
 
