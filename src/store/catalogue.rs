@@ -108,7 +108,7 @@ UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp(
 
 impl RegistryWriter<'_> {
     pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
-        Ok(versioned(&self.reading().query(LOAD, &[])?)?.value)
+        Ok(versioned(&self.transaction.query(LOAD, &[])?)?.value)
     }
 
     /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret where there is no other.

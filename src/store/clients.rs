@@ -201,16 +201,16 @@ WHERE s.resource = g.resource AND s.id = g.id";
 
 impl RegistryWriter<'_> {
     pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
-        Ok(versioned(&self.reading().query(FIND, &[client_id])?)?.value)
+        Ok(versioned(&self.transaction.query(FIND, &[client_id])?)?.value)
     }
 
     pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
-        clients(&self.reading().query(LIST, &[])?)
+        clients(&self.transaction.query(LIST, &[])?)
     }
 
     /// The longest lifetimes registered, this change included.
     pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
-        lifetimes(&self.reading().query_one(LONGEST_LIFETIMES, &[])?)
+        lifetimes(&self.transaction.query_one(LONGEST_LIFETIMES, &[])?)
     }
 
     /// Registers clients or replaces their registrations: each name with the registration object, without its secrets, and

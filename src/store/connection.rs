@@ -17,7 +17,7 @@ use super::error::{Objection, StoreError, ends_connection, loses_statements};
 use super::values::Values;
 
 /// What stands in several statements, under the name by which they hold it.
-const PIECES: [(&str, &str); 4] = [
+const PIECES: [(&str, &str); 5] = [
     ("{user}", "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch"),
     (
         "{session}",
@@ -30,6 +30,12 @@ const PIECES: [(&str, &str); 4] = [
          g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
          g.consent_epoch, g.generation, g.issued_at, \
          coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
+    ),
+    // Has the clients called of the sessions of the user that the statement is about.
+    (
+        "{user called}",
+        "called AS (UPDATE session_clients SET due_at = clock_timestamp() \
+         WHERE sub = $1::text AND due_at IS NULL AND tries = 0)",
     ),
     // Has the clients called of the sessions that `ended`.
     (
@@ -61,14 +67,15 @@ pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
-    client: Client,
+    pub(super) client: Client,
     statements: HashMap<&'static str, Statement>,
     chain: Chain,
-    last_used: Instant,
+    pub(super) last_used: Instant,
     generation: u64,
-    discarded: bool,
+    /// Does not go back to the pool.
+    pub(super) discarded: bool,
     /// Found broken while in use: others may be, too.
-    lost: bool,
+    pub(super) lost: bool,
     /// Nothing is sent from then on: for a request whose time is over, or too short for a write.
     pub(super) send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
@@ -161,32 +168,9 @@ impl Connection {
         }
     }
 
-    pub(super) fn cancel_token(&self) -> postgres::CancelToken {
-        self.client.cancel_token()
-    }
-
-    pub(super) fn idle(&self) -> Duration {
-        self.last_used.elapsed()
-    }
-
-    pub(super) fn is_alive(&mut self) -> bool {
-        self.client.is_valid(PROOF_OF_LIFE).is_ok()
-    }
-
-    /// Notes that somebody just used it; answers whether it broke meanwhile.
-    pub(super) fn used(&mut self) -> bool {
-        self.last_used = Instant::now();
-        self.lost
-    }
-
     /// Whether some connection was found dead after this one was made.
     pub(super) fn is_before(&self, generation: &AtomicU64) -> bool {
         self.generation < generation.load(Ordering::SeqCst)
-    }
-
-    /// Keeps it from going back to the pool.
-    pub(super) fn discard(&mut self) {
-        self.discarded = true;
     }
 }
 

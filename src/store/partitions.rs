@@ -176,14 +176,14 @@ pub fn make_missing(
 impl RegistryWriter<'_> {
     /// Whether this process leads until the end of the change; `false` while another one does.
     pub fn leads(&mut self) -> Result<bool, StoreError> {
-        Ok(self.reading().query_opt(LEAD, &[])?.is_some())
+        Ok(self.transaction.query_opt(LEAD, &[])?.is_some())
     }
 
     /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that is under way.
     pub fn make_partitions(&mut self, horizons: &Horizons, today: Day) -> Result<Vec<String>, StoreError> {
-        let transaction = self.transaction();
-        transaction.query_one(LEAD_PATIENTLY, &[])?;
-        make_missing(transaction, horizons, today)
+        self.wrote = true;
+        self.transaction.query_one(LEAD_PATIENTLY, &[])?;
+        make_missing(&mut self.transaction, horizons, today)
     }
 }
 

@@ -317,13 +317,15 @@ impl Store {
         let _writing = is_write.then(|| take(&self.0.writing, CHECK_OUT_PATIENCE)).transpose()?;
         let mut connection = self.check_out(send_before)?;
         connection.send_before = send_before;
-        let watched = self.0.watchdog.watch(connection.cancel_token(), Arc::clone(&connection.cancelled), request);
+        let watched =
+            self.0.watchdog.watch(connection.client.cancel_token(), Arc::clone(&connection.cancelled), request);
         let answer = work(&mut connection);
         if watched.was_given_up() {
             // Its request is answered, and gets nothing more.
             deadline::spend(deadline::ALLOWANCE);
         }
-        if connection.used() {
+        connection.last_used = Instant::now();
+        if connection.lost {
             self.0.generation.fetch_add(1, Ordering::SeqCst);
         }
         if let Err(StoreError::Denied(cause)) = &answer {
@@ -344,8 +346,10 @@ impl Store {
             let missed = |_| if until == Some(deadline) { StoreError::out_of_time() } else { self.missed() };
             let mut connection = self.0.pool.get_timeout(patience).map_err(missed)?;
             if connection.is_before(&self.0.generation) {
-                connection.discard();
-            } else if connection.idle() <= UNPROVEN_AFTER || connection.is_alive() {
+                connection.discarded = true;
+            } else if connection.last_used.elapsed() <= UNPROVEN_AFTER
+                || connection.client.is_valid(PROOF_OF_LIFE).is_ok()
+            {
                 return Ok(connection);
             } else {
                 // Found dead; dropped on the way back, as is everything that was connected when it was.

@@ -25,9 +25,9 @@ const BUMP: &str = "UPDATE installation SET registry_version = registry_version 
 
 /// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
 pub struct RegistryWriter<'a> {
-    transaction: Transaction<'a>,
+    pub(super) transaction: Transaction<'a>,
     chain: Chain,
-    wrote: bool,
+    pub(super) wrote: bool,
     revoked_users: Vec<Subject>,
     pub(super) revoked_clients: Vec<ClientId>,
 }
@@ -203,7 +203,7 @@ impl RegistryWriter<'_> {
 
 const VERSION: &str = "SELECT registry_version FROM installation";
 
-impl<'a> RegistryWriter<'a> {
+impl RegistryWriter<'_> {
     /// For a change that finds done what it was to do: where commits wait for standbys it commits all the same, and waits.
     pub fn confirm(&mut self) -> Result<(), StoreError> {
         self.wrote |= column::<bool>(&self.transaction.query_one(CONFIRM, &[])?, "waits")?;
@@ -227,17 +227,6 @@ impl<'a> RegistryWriter<'a> {
     /// The version the registry will have after this change.
     pub fn registry_version(&mut self) -> Result<i64, StoreError> {
         column(&self.transaction.query_one(VERSION, &[])?, "registry_version")
-    }
-
-    /// The transaction itself, for what belongs to the same change without being registry: partitions.
-    pub(super) fn transaction(&mut self) -> &mut Transaction<'a> {
-        self.wrote = true;
-        &mut self.transaction
-    }
-
-    /// The transaction for a look that changes nothing.
-    pub(super) fn reading(&mut self) -> &mut Transaction<'a> {
-        &mut self.transaction
     }
 
     pub(super) fn query(&mut self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {

@@ -13,8 +13,7 @@ use super::users::{UserRow, user};
 use super::values::{Values, column, read, tenant, tenant_text};
 use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{Sid, Subject};
-use crate::protocol::words::instant::Day;
-use crate::protocol::words::liveness::SessionFooting;
+use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::session::Session;
 
 /// A session with what it stands on.
@@ -27,15 +26,11 @@ pub struct FoundSession {
 }
 
 impl FoundSession {
-    /// For the core to judge.
-    pub fn facts(&self) -> SessionFooting {
+    /// Whether somebody is signed in by it.
+    pub fn stands(&self, now: Instant) -> bool {
         let user = self.user.as_ref().filter(|user| user.enabled);
-        SessionFooting {
-            ended: self.session.ended_at.is_some(),
-            expires_at: self.session.expires_at,
-            epochs: self.session.epochs,
-            epochs_now: user.map(|user| SessionEpochs { installation: self.installation_epoch, user: user.epoch }),
-        }
+        let epochs = user.map(|user| SessionEpochs { installation: self.installation_epoch, user: user.epoch });
+        self.session.stands(epochs, now)
     }
 }
 

@@ -82,7 +82,7 @@ const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = $1::text";
 impl RegistryWriter<'_> {
     /// Reads every key as it stands within this change, oldest first.
     pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
-        Ok(versioned(&self.reading().query(LOAD, &[])?)?.value)
+        Ok(versioned(&self.transaction.query(LOAD, &[])?)?.value)
     }
 
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {

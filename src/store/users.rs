@@ -156,9 +156,7 @@ const SET_PASSWORD: &str = "
 WITH changed AS (
     UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(), epoch = new_epoch()
     WHERE sub = $1::text RETURNING sub
-), called AS (
-    UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
-), {audited changed $3} FROM changed";
+), {user called}, {audited changed $3} FROM changed";
 
 /// Gives a user another password and ends what was signed in with the old one, the clients of their sessions called; `false` when there is no such user.
 pub fn set_password(
@@ -173,9 +171,7 @@ pub fn set_password(
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE users SET epoch = new_epoch() WHERE sub = $1::text RETURNING sub
-), called AS (
-    UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = $1::text AND due_at IS NULL AND tries = 0
-), {audited revoked $2} FROM revoked";
+), {user called}, {audited revoked $2} FROM revoked";
 
 /// Ends all that was signed in, granted or issued for this user until now, the clients of their sessions called; `false` when there is no such user.
 pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {

@@ -43,7 +43,7 @@ impl PresentSession {
         browser_state: Option<SecretText>,
     ) -> Result<Option<PresentSession>, Failure> {
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
-        let stands = found.facts().stands(app.now());
+        let stands = found.stands(app.now());
         let FoundSession { session, user, .. } = found;
         Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
     }

@@ -1,7 +1,7 @@
 //! Whether what was issued still stands: the one rule for userinfo, introspection and every later use of a token. What a
 //! token names and the database does not have is dead.
 
-use super::epochs::{Epochs, SessionEpochs};
+use super::epochs::Epochs;
 use super::instant::Instant;
 use super::user::User;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
@@ -38,27 +38,6 @@ pub struct GrantFacts {
 pub struct SessionFacts {
     /// Signed out, or ended by an operator.
     pub ended: bool,
-}
-
-/// What a browser session stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionFooting {
-    /// Signed out, or ended by an operator.
-    pub ended: bool,
-    /// Its natural end.
-    pub expires_at: Instant,
-    /// Those it carries.
-    pub epochs: SessionEpochs,
-    /// Those of now; `None` when there is no such user any more, or they are disabled.
-    pub epochs_now: Option<SessionEpochs>,
-}
-
-impl SessionFooting {
-    /// Whether somebody is signed in by it: not ended, not run out, its user there and enabled, and nothing revoked that it
-    /// stands on.
-    pub fn stands(&self, now: Instant) -> bool {
-        !self.ended && now < self.expires_at && self.epochs_now == Some(self.epochs)
-    }
 }
 
 /// Whether the token and all it stands on are alive. `user` is the row of the token's subject. Of an exchanged token this
@@ -135,24 +114,6 @@ mod tests {
         ("user", |epochs| epochs.user = 9),
         ("consent", |epochs| epochs.consent = 9),
     ];
-
-    #[test]
-    fn a_session_stands_only_on_everything_at_once() {
-        let epochs = SessionEpochs { installation: 1, user: 3 };
-        let expires_at = NOW.plus(Duration::from_secs(50));
-        let session = SessionFooting { ended: false, expires_at, epochs, epochs_now: Some(epochs) };
-        assert!(session.stands(NOW));
-        let dead = [
-            SessionFooting { ended: true, ..session },
-            SessionFooting { expires_at: NOW, ..session },
-            SessionFooting { epochs_now: None, ..session },
-            SessionFooting { epochs_now: Some(SessionEpochs { user: 4, ..epochs }), ..session },
-            SessionFooting { epochs_now: Some(SessionEpochs { installation: 4, ..epochs }), ..session },
-        ];
-        for session in dead {
-            assert!(!session.stands(NOW), "{session:?}");
-        }
-    }
 
     #[test]
     fn a_token_lives_while_all_it_stands_on_does() {

@@ -77,8 +77,34 @@ impl Session {
         self.identity_provider.as_deref().unwrap_or(LOCAL)
     }
 
-    /// Whether the session still stands.
+    /// Whether it has not run out.
     pub fn is_alive(&self, now: Instant) -> bool {
         now < self.expires_at
+    }
+
+    /// Whether somebody is signed in by it: not ended, not run out, and nothing revoked that it stands on. The epochs of now are
+    /// `None` when there is no such user any more, or they are disabled.
+    pub fn stands(&self, epochs_now: Option<SessionEpochs>, now: Instant) -> bool {
+        self.ended_at.is_none() && self.is_alive(now) && epochs_now == Some(self.epochs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{self, NOW};
+    use super::*;
+
+    #[test]
+    fn a_session_stands_only_on_everything_at_once() {
+        let session = Session { expires_at: NOW.plus(std::time::Duration::from_secs(50)), ..samples::session() };
+        let epochs = session.epochs;
+        assert!(session.stands(Some(epochs), NOW));
+        for now in [None, Some(SessionEpochs { user: 4, ..epochs }), Some(SessionEpochs { installation: 4, ..epochs })]
+        {
+            assert!(!session.stands(now, NOW), "{now:?}");
+        }
+        for dead in [Session { ended_at: Some(NOW), ..session.clone() }, Session { expires_at: NOW, ..session }] {
+            assert!(!dead.stands(Some(epochs), NOW), "{dead:?}");
+        }
     }
 }
