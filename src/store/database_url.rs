@@ -89,9 +89,11 @@ fn refused(cause: &str) -> StoreError {
     StoreError::Refused(format!("GATEPOST_DATABASE_URL: {cause}"))
 }
 
+type FillIn = fn(&mut Config) -> &mut Config;
+
 /// Our own time-outs: without them a lost server is noticed after minutes or never.
 fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
-    let defaults: [(&str, fn(&mut Config) -> &mut Config); 6] = [
+    let defaults: [(&str, FillIn); 6] = [
         ("connect_timeout", |config| config.connect_timeout(Duration::from_secs(2))),
         ("tcp_user_timeout", |config| config.tcp_user_timeout(Duration::from_secs(3))),
         ("keepalives_idle", |config| config.keepalives_idle(Duration::from_secs(5))),

@@ -42,14 +42,13 @@ impl Store {
         let (answer, chain) = self.administer(|client| {
             let mut transaction = client.transaction().map_err(StoreError::from)?;
             // Whoever holds the lock for longer than we wait is another change.
-            let alone = transaction.query_opt(BUMP, &[]).map_err(|error| match StoreError::from(error) {
-                StoreError::Conflict(_) => StoreError::Conflict(String::from(
-                    "another change to the registry is under way; nothing was done, try again",
-                )),
-                error => error,
-            })?;
+            let alone = transaction.query_opt(BUMP, &[]).map_err(StoreError::from);
+            if alone.as_ref().is_err_and(StoreError::is_conflict) {
+                let cause = "another change to the registry is under way; nothing was done, try again";
+                return Err(StoreError::Conflict(String::from(cause)).into());
+            }
             let alone =
-                alone.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
+                alone?.ok_or_else(|| StoreError::Refused(String::from("no installation: run `gatepost migrate`")))?;
             self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
             let mut writer = RegistryWriter {
                 transaction,
