@@ -103,7 +103,7 @@ impl<'a> Route<'a> {
                         ("external_logout", "POST", Program, Nobody, Named(upstream::logout::handle, provider))
                     }
                     ("external", Some((provider, "signed-out"))) => {
-                        ("external_signed_out", READ, Person, Nobody, Named(upstream::sign_out::handle, provider))
+                        ("external_signed_out", READ, Person, Nobody, Named(upstream::logout::signed_out, provider))
                     }
                     _ => return None,
                 }

@@ -27,7 +27,7 @@ use crate::protocol::authorize::authorize_request::{Ending, Refusal};
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::upstream::UpstreamProblem;
-use crate::protocol::upstream::way_out::{WayOut, way_out};
+use crate::protocol::upstream::choices::{WayOut, way_out};
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;

@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::tokens::{about, assertion_key};
 use super::values::{Values, column, read};
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::logout_token::LogoutNotice;
+use crate::protocol::upstream::id_token::LogoutNotice;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 

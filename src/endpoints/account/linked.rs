@@ -19,8 +19,8 @@ use crate::pages::account::{AccountProblem, Outcome, provider_name};
 use crate::pages::frame::PageForm;
 use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::upstream::account::{self, LinkOffer, OfferProblem};
 use crate::protocol::upstream::choices::{Choices, Place, provider_of};
-use crate::protocol::upstream::link::{self, LinkOffer, OfferProblem};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
@@ -39,7 +39,7 @@ pub(super) fn signed_in_anew(app: &App, query: &Parameters, present: &PresentSes
 }
 
 fn may_begin(app: &App, present: &PresentSession) -> bool {
-    link::may_begin(&present.row, present.user.password_hash.is_some(), app.now())
+    account::may_begin(&present.row, present.user.password_hash.is_some(), app.now())
 }
 
 /// A person's identities elsewhere, as far as one signs in with them.

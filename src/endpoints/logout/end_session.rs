@@ -12,7 +12,7 @@ use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::sealed_address::{self, Opened};
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
-use crate::endpoints::upstream::sign_out::UpstreamSignOut;
+use crate::endpoints::upstream::logout::UpstreamSignOut;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::logout::SignedOut;

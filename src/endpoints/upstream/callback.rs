@@ -1,40 +1,46 @@
-//! `/external/{idp}/callback`: the way back from an upstream provider. Only what this browser began itself, a short while
-//! ago, and at this provider, goes on; what else comes here gets one and the same page.
+//! `/external/{idp}/callback`: the way back from an upstream provider (OpenID Connect Core §3.1.2.5 to §3.1.3.7). Only what this
+//! browser began itself, a short while ago, and at this provider, goes on; what else comes here gets one and the same page.
+//! Who it is that the provider vouches for: their account is found or made, takes over what the provider says of them, and
+//! they are signed in.
 
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::FAILED;
-use super::entry::Entry;
-use super::flow_cookies::{self, Flow};
+use super::departure::{self, Flow};
 use super::provider;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
-use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::answers::{self, Presentation, WayBack};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::sealed_address;
 use crate::endpoints::authorize::visit::Visit;
-use crate::endpoints::login::LoginPage;
+use crate::endpoints::login::sign_in::{self, Proof};
+use crate::endpoints::login::{self, LoginPage};
 use crate::http::{Method, Request, Response};
+use crate::keys::random;
 use crate::pages::error::Problem;
 use crate::protocol::registration::provider::IdentityProvider;
-use crate::protocol::upstream::round_trip::RoundTrip;
-use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
-use crate::protocol::words::identifiers::Sid;
+use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
+use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
+use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
+use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::secret::SecretBytes;
-use crate::registry::Snapshot;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::store::StoreError;
+use crate::store::audit_events::AuditEvent;
+use crate::store::linked_identities::{self, Link, LinkedUser};
+use crate::store::upstream_sessions::{Arrival, UpstreamSession};
+use crate::store::users::{CurrentUser, UserRow};
 
-struct Return<'a> {
-    app: &'a App,
-    request: &'a Request,
-    parameters: &'a Parameters,
-    trip: &'a RoundTrip,
-    /// The page's `r`; empty for a link.
-    sealed: &'a str,
-}
+/// By how much the clock here may lag behind or be ahead of the database's, which dates the sign-outs upstream: rather
+/// somebody signs in anew than that a sign-out is missed.
+const CLOCKS_APART: Duration = Duration::from_millis(50);
 
 /// Takes somebody in who comes from upstream.
 pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
@@ -53,12 +59,12 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     };
     let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
     let sealed = trip.request.as_deref().or(of_cookie).unwrap_or_default();
-    let arrived = Return { app, request, parameters: &parameters, trip: &trip, sealed }.go_on();
+    let arrived = go_on(app, request, &parameters, &trip, sealed);
     // What upstream gave is spent: this way is at its end whatever the answer.
     match arrived {
-        Ok(response) => Ok(flow_cookies::end(&app.config, response, flow)),
+        Ok(response) => Ok(departure::end(&app.config, response, flow)),
         Err(failure) => {
-            let set_cookie = flow_cookies::removal(&app.config, flow);
+            let set_cookie = departure::removal(&app.config, flow);
             Err(Failure::WithCookie { set_cookie, failure: Box::new(failure) })
         }
     }
@@ -82,53 +88,168 @@ pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
     answers::error_page(&Presentation { config: &app.config, request }, Problem::RoundTripOver, reason)
 }
 
-impl Return<'_> {
-    fn go_on(&self) -> Result<Response, Failure> {
-        if let Some(sid) = &self.trip.linking {
-            return self.link(sid);
-        }
-        let Return { app, request, trip, .. } = self;
-        let visit = &Visit::resume(app, sealed_address::open_text(app, self.sealed)?)?;
-        let snapshot = app.registry.snapshot();
-        let provider = self.provider(&snapshot).filter(|provider| visit.choices().offers(&provider.name));
-        let arrived = self.identity(&snapshot, provider);
-        // Read after that wait: a session that was revoked meanwhile is not to go on.
-        let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
-        match arrived {
-            Ok((provider, identity)) => {
-                Entry { app, request, visit, provider, identity: &identity, trip }.enter(present.as_ref())
-            }
-            Err(problem) => LoginPage::of(app, request, visit).after(&trip.provider, &problem),
-        }
-    }
-
-    /// Only within the session that asked for it: whoever signed in here since is somebody else.
-    fn link(&self, sid: &Sid) -> Result<Response, Failure> {
-        let Return { app, request, .. } = self;
+/// Finds out who they are there, and lets them in or asks whether to link; `sealed` is the page's `r`, empty for a link.
+fn go_on(
+    app: &App,
+    request: &Request,
+    parameters: &Parameters,
+    trip: &RoundTrip,
+    sealed: &str,
+) -> Result<Response, Failure> {
+    let snapshot = app.registry.snapshot();
+    // Where they went, if the name stands for the same issuer still: what that one sent is no other's to see.
+    let registered = snapshot.catalogue.identity_providers.get(&trip.provider);
+    let registered = registered.filter(|provider| provider.enabled && provider.authority() == trip.issuer);
+    let identity = |may_go_on: &dyn Fn(&IdentityProvider) -> bool| {
+        let gone = || UpstreamProblem::unavailable("it was disabled, forbidden or changed in the meantime");
+        let provider = registered.filter(|provider| may_go_on(provider)).ok_or_else(gone)?;
+        Ok((provider, provider::identity(app, &snapshot, provider, trip, parameters)?))
+    };
+    if let Some(sid) = &trip.linking {
+        // Only within the session that asked for it: whoever signed in here since is somebody else.
         let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
         let Some(present) = present else { return Ok(over(app, request, Reason::LinkSessionOver)) };
-        let snapshot = app.registry.snapshot();
-        let provider = self.provider(&snapshot).filter(|provider| linked::may_link(&snapshot, &present, provider));
-        match self.identity(&snapshot, provider) {
+        return match identity(&|provider| linked::may_link(&snapshot, &present, provider)) {
             Ok((provider, identity)) => linked::arrived(app, request, &present, provider, &identity),
-            Err(problem) => linked::not_arrived(app, request, &present, &self.trip.provider, &problem),
+            Err(problem) => linked::not_arrived(app, request, &present, &trip.provider, &problem),
+        };
+    }
+    let visit = &Visit::resume(app, sealed_address::open_text(app, sealed)?)?;
+    let arrived = identity(&|provider| visit.choices().offers(&provider.name));
+    // Read after that wait: a session that was revoked meanwhile is not to go on.
+    let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
+    match arrived {
+        Ok((provider, identity)) => {
+            Entry { app, request, visit, provider, identity: &identity }.enter(trip, present.as_ref())
         }
+        Err(problem) => LoginPage::of(app, request, visit).after(&trip.provider, &problem),
+    }
+}
+
+struct Entry<'a> {
+    app: &'a App,
+    request: &'a Request,
+    visit: &'a Visit,
+    provider: &'a IdentityProvider,
+    identity: &'a UpstreamIdentity,
+}
+
+impl Entry<'_> {
+    /// Lets somebody in whom the provider vouches for, by that way.
+    fn enter(&self, trip: &RoundTrip, present: Option<&PresentSession>) -> Result<Response, Failure> {
+        let Entry { app, request, visit, provider, identity } = self;
+        if !identity.left_out.is_empty() {
+            let (id, name, left_out) = (&request.id, &provider.name, identity.left_out.join(", "));
+            log::warn!("request {id}: identity provider {name} says too much of somebody, left out: {left_out}");
+        }
+        let claims = possible_claims(&identity.claims);
+        let accepted = match self.find_or_provision(&claims) {
+            // Somebody was quicker with the same identity, most likely they themselves: now they are there.
+            Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(|error| match error {
+                StoreError::Taken(_) => StoreError::Conflict(String::from("the identity changed hands meanwhile")),
+                error => error,
+            })?,
+            found => found?,
+        };
+        let user = match accepted {
+            Ok(user) => user,
+            Err(refusal) => return Ok(self.refuse(refusal)),
+        };
+        let (facts, ask, asked_at) = (&identity.facts, Ask::of(&visit.request), visit.request.received_at);
+        // By the database's clock the request may lie a moment ahead of this process.
+        let now = app.now().max(asked_at);
+        // Kept only where signing out here signs out there; what is too long to be shown there is of no use.
+        let id_token = identity.id_token.as_ref().map(SecretText::expose).filter(|_| provider.sign_out);
+        let id_token = id_token.filter(|token| token.len() <= lengths::ID_TOKEN_HINT);
+        let proof = Proof {
+            identity_provider: provider.name.clone(),
+            amr: facts.amr.clone(),
+            acr: claims::acr(provider, facts.acr.as_deref()),
+            auth_time: Some(round_trip::auth_time(facts.auth_time, ask.asks_for_age().then_some(asked_at), now)),
+            upstream: Some(Arrival {
+                session: UpstreamSession {
+                    issuer: provider.authority().to_owned(),
+                    subject: facts.subject.clone(),
+                    sid: facts.sid.clone(),
+                    sealed_id_token: id_token.map(|token| app.vault.upstream_id_tokens.seal(token.as_bytes())),
+                },
+                left_at: trip.begun_at.minus(CLOCKS_APART),
+                way: trip.cookie_hash,
+                way_over_at: trip.over_at(),
+            }),
+        };
+        sign_in::complete(app, request, visit, present, user, &proof)
     }
 
-    /// Where they went, if the name stands for the same issuer still: what that one sent is no other's to see.
-    fn provider<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s IdentityProvider> {
-        let registered = snapshot.catalogue.identity_providers.get(&self.trip.provider);
-        registered.filter(|provider| provider.enabled && provider.authority() == self.trip.issuer)
+    /// The user, with what the provider says of them now; `Taken` when the identity found an owner in between.
+    fn find_or_provision(&self, said: &Map<String, Value>) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
+        let (store, tenant) = (&self.app.store, self.visit.request.acr_values.tenant.as_ref());
+        let (issuer, upstream_subject) = (self.provider.authority(), self.identity.facts.subject.as_str());
+        let link = |sub| Link { issuer, upstream_subject, sub, provider: Some(&self.provider.name) };
+        let event = |event, sub, detail| AuditEvent {
+            event,
+            client_id: self.visit.client_id(),
+            sub: Some(sub),
+            source: Some(self.request.source),
+            request_id: Some(&self.request.id),
+            detail,
+            ..AuditEvent::default()
+        };
+        let linked = linked_identities::find_user(store, issuer, upstream_subject, None)?;
+        let known = linked.as_ref().map(|linked| linked.found.user.to_core());
+        let linked = match decide(self.provider, tenant, known.as_ref()) {
+            AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
+            AccountDecision::SignIn => linked,
+            AccountDecision::Provision => None,
+        };
+        let Some(LinkedUser { found, claims: before, .. }) = linked else {
+            let user = UserRow {
+                sub: Subject::of_random(random::bytes()),
+                username: None,
+                tenant: tenant.cloned(),
+                password_hash: None,
+                enabled: true,
+                claims: said.clone(),
+                epoch: 0,
+            };
+            let name = &self.provider.name;
+            let detail = json!({"identity_provider": name, "issuer": issuer, "upstream_subject": upstream_subject});
+            let event = event("user_provisioned", &user.sub, detail);
+            let epochs = linked_identities::provision(store, &link(&user.sub), tenant, said, &event)?;
+            let user = UserRow { epoch: epochs.user, ..user };
+            return Ok(Ok(CurrentUser { user, installation_epoch: epochs.installation, consent_epoch: 0 }));
+        };
+        let change = ClaimsChange::between(&found.user.claims, &before, said);
+        // Written only where that changes something.
+        if change.is_empty() && before == *said {
+            return Ok(Ok(found));
+        }
+        let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
+        let link = link(&found.user.sub);
+        let detail = json!({"by": self.provider.name, "claims": change.names()});
+        let event = event("user_changed", &found.user.sub, detail);
+        linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
+        let user = UserRow { claims: change.applied(&found.user.claims), ..found.user };
+        Ok(Ok(CurrentUser { user, ..found }))
     }
 
-    /// Who they are upstream; `provider`, of that snapshot, is absent when what is registered has changed meanwhile.
-    fn identity<'p>(
-        &self,
-        snapshot: &Snapshot,
-        provider: Option<&'p IdentityProvider>,
-    ) -> Result<(&'p IdentityProvider, UpstreamIdentity), UpstreamProblem> {
-        let gone = || UpstreamProblem::unavailable("it was disabled, forbidden or changed in the meantime");
-        let provider = provider.ok_or_else(gone)?;
-        Ok((provider, provider::identity(self.app, snapshot, provider, self.trip, self.parameters)?))
+    fn refuse(&self, refusal: AccountRefusal) -> Response {
+        let (problem, reason) = match refusal {
+            AccountRefusal::NotProvisioned => (Problem::NotProvisioned, Reason::NotProvisioned),
+            AccountRefusal::Disabled => (Problem::AccountDisabled, Reason::UpstreamUserDisabled),
+            AccountRefusal::OtherTenant => (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere),
+        };
+        let Entry { app, request, visit, provider, .. } = self;
+        app.note_upstream_failure(FAILED, request, visit.client_id(), (&provider.name, reason));
+        let presentation = Presentation { config: &app.config, request };
+        // Otherwise the provider would let the same person in once more, without a word.
+        let sign_in = login::as_someone_else(visit.page(app, "/login"));
+        let way_back = WayBack { sign_in: &sign_in, ui_locales: visit.ui_locales() };
+        let mut response = answers::error_page_with(&presentation, problem, reason, Some(way_back));
+        response.note.client_id = visit.client_id().map(ToString::to_string);
+        // What the operator needs for `gatepost user link`.
+        let subject = self.identity.facts.subject.escape_debug();
+        response.note.detail = Some(format!("identity provider {}, subject there {subject}", provider.name));
+        response
     }
 }

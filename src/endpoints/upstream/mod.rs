@@ -3,11 +3,8 @@
 
 mod callback;
 mod departure;
-mod entry;
-mod flow_cookies;
 pub mod logout;
 mod provider;
-pub mod sign_out;
 
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::Visit;

@@ -19,7 +19,7 @@ use crate::protocol::upstream::claims::{are_wanting, label, mapped, merged, oaut
 use crate::protocol::upstream::id_token::{self, ExpectedIdToken, IdTokenFacts, TokenProblem};
 use crate::protocol::upstream::metadata::{self, SecretTransport, UpstreamMetadata};
 use crate::protocol::upstream::round_trip::RoundTrip;
-use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, callback, external_url};
+use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, external_url};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::Snapshot;
@@ -65,7 +65,7 @@ pub(crate) fn identity(
         ProviderKind::OpenId { issuer } => Some(issuer.as_str()),
         ProviderKind::OAuth { .. } => None,
     };
-    let code = callback::code(callback, issuer, metadata.announces_iss)?;
+    let code = answers::code(callback, issuer, metadata.announces_iss)?;
     // A worker's place for the whole of it, so that no code once sent is lost for want of one.
     let place = app.outbound.take_place(&metadata.token_endpoint).map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
     let tokens = connection.exchange(&place, &code, trip, secret)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::device::device_code::UserCode;
 use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
-use crate::protocol::upstream::link::LinkOffer;
+use crate::protocol::upstream::account::LinkOffer;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;

@@ -1,4 +1,5 @@
-//! What a provider's endpoints answer: tokens for the code (RFC 6749 §4.1.3, §5), UserInfo, and e-mail addresses. An answer that
+//! What a provider answers: a code, with the browser it sends back (RFC 6749 §4.1.2, OpenID Connect Core §3.1.2.6, RFC 9207);
+//! then its endpoints: tokens for the code (RFC 6749 §4.1.3, §5), UserInfo, and e-mail addresses. An answer that
 //! is not exactly what it should be is refused in words that operators understand; nothing of it is repeated but error codes.
 
 use base64::Engine as _;
@@ -11,6 +12,43 @@ use super::{UpstreamProblem, shown};
 use crate::protocol::words::lengths;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
+
+/// What is read of it; everything but `state`, which finds the round trip.
+const READ: [&str; 5] = ["code", "error", "error_description", "iss", "state"];
+
+/// The code; or why there is none. `issuer` is whose answer it must be (`None` for a provider that has no issuer); it must say so
+/// where the metadata announces that. What upstream says in words is not looked at.
+pub fn code(parameters: &Parameters, issuer: Option<&str>, announces_iss: bool) -> Result<SecretText, UpstreamProblem> {
+    let bounded = |name: &str, most| {
+        let too_long = |_| UpstreamProblem::NotBelieved(format!("the answer's {name} is too long"));
+        parameters.bounded(name, most).map_err(too_long)
+    };
+    let not_believed = |cause| Err(UpstreamProblem::not_believed(cause));
+    if parameters.refuse_repeated(&READ).is_err() {
+        return not_believed("a parameter of the answer is repeated");
+    }
+    // Before anything else (RFC 9207 §2.4): an answer of another provider must not even be able to fail as this one's.
+    if let Some(issuer) = issuer {
+        match bounded("iss", lengths::REDIRECT_URI)? {
+            Some(sent) if sent == issuer => {}
+            Some(other) => return not_believed(&format!("the answer is of another issuer (iss): {}", shown(other))),
+            None if announces_iss => return not_believed("the answer does not name its issuer (iss), as announced"),
+            None => {}
+        }
+    }
+    match (bounded("code", lengths::HANDLE)?, bounded("error", lengths::OTHER)?) {
+        (Some(code), None) => Ok(SecretText::new(code)),
+        (None, Some("access_denied")) => Err(UpstreamProblem::Cancelled),
+        (None, Some("login_required" | "interaction_required" | "account_selection_required" | "consent_required")) => {
+            Err(UpstreamProblem::LoginRequired)
+        }
+        (None, Some(other)) => {
+            Err(UpstreamProblem::Unavailable(format!("the provider answered the request with {}", shown(other))))
+        }
+        (Some(_), Some(_)) => not_believed("the answer has a code and an error"),
+        (None, None) => not_believed("the answer has neither a code nor an error"),
+    }
+}
 
 /// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC 6749 §2.3.1).
 pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {
@@ -120,6 +158,73 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    const ISSUER: Option<&str> = Some("https://up.example");
+
+    fn read_code(query: &str, issuer: Option<&str>, announces_iss: bool) -> Result<String, UpstreamProblem> {
+        let parameters = Parameters::parse(query.as_bytes()).unwrap();
+        code(&parameters, issuer, announces_iss).map(|code| code.expose().to_owned())
+    }
+
+    fn refused_code(query: &str, issuer: Option<&str>, announces_iss: bool) -> String {
+        match read_code(query, issuer, announces_iss) {
+            Err(UpstreamProblem::NotBelieved(cause)) => cause,
+            other => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_code_of_the_expected_issuer_is_taken() {
+        for (query, issuer, announced) in [
+            ("code=abc&state=s", ISSUER, false),
+            ("code=abc&state=s&iss=https%3A%2F%2Fup.example", ISSUER, false),
+            ("code=abc&state=s&iss=https%3A%2F%2Fup.example&session_state=x&session_state=y", ISSUER, true),
+            ("code=abc&state=s&error=", ISSUER, false),
+            ("code=abc&state=s&iss=https%3A%2F%2Fgithub.com", None, false),
+            ("code=abc&state=s", None, false),
+        ] {
+            assert_eq!(read_code(query, issuer, announced), Ok(String::from("abc")), "{query}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_another_issuer_is_not_believed_whatever_it_says() {
+        for query in [
+            "code=abc&iss=https%3A%2F%2Fevil.example",
+            "code=abc&iss=https%3A%2F%2Fup.example%2F",
+            "error=access_denied&iss=https%3A%2F%2Fevil.example",
+            "code=a&iss=%1B%5B31m%0Aevil",
+        ] {
+            for announced in [false, true] {
+                let cause = refused_code(query, ISSUER, announced);
+                assert!(cause.contains("another issuer") && !cause.contains(char::is_control), "{cause}");
+            }
+        }
+        for query in ["code=abc", "code=abc&iss=", "error=access_denied"] {
+            assert!(refused_code(query, ISSUER, true).contains("does not name its issuer"), "{query}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_not_believed() {
+        for query in [
+            "",
+            "state=s",
+            "code=&state=s",
+            "code=a&code=b",
+            "code=a&code=a",
+            "code=a&error=access_denied",
+            "error=access_denied&error=login_required",
+            "code=a&iss=https%3A%2F%2Fup.example&iss=https%3A%2F%2Fup.example",
+            "code=a&state=x&state=y",
+        ] {
+            refused_code(query, ISSUER, false);
+            refused_code(query, None, false);
+        }
+        for (query, most) in [("code=", lengths::HANDLE), ("error=", lengths::OTHER), ("code=a&iss=", 2_000)] {
+            assert!(refused_code(&format!("{query}{}", "x".repeat(most + 1)), ISSUER, false).contains("too long"));
+        }
+    }
 
     const FORM: Option<&str> = Some("application/x-www-form-urlencoded; charset=utf-8");
 

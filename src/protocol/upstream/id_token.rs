@@ -1,10 +1,11 @@
-//! Whether an ID token from upstream holds (OpenID Connect Core §3.1.3.7). Its signature was verified before, by the
-//! provider's keys and an algorithm that its metadata names; here its claims are judged.
+//! Whether an ID token from upstream holds (OpenID Connect Core §3.1.3.7), or a logout token. Its signature was verified
+//! before, by the provider's keys and an algorithm that its metadata names; here its claims are judged.
 
 use serde_json::{Map, Value};
 
 use super::{OLDEST, SKEW, identifier};
 use crate::protocol::keys::jwt::half_hash;
+use crate::protocol::logout::logout_token::EVENT;
 use crate::protocol::token::assertion::{is_type, numeric_date};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
@@ -102,7 +103,7 @@ pub fn judge(
 }
 
 /// `iss`, `aud` and `azp`: whose token it is, and that it was made for us. One for several must say that it is ours.
-pub(super) fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id: &str) -> Result<(), TokenProblem> {
+fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id: &str) -> Result<(), TokenProblem> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(TokenProblem::Issuer);
     }
@@ -123,7 +124,7 @@ pub(super) fn check_parties(claims: &Map<String, Value>, issuer: &str, client_id
 }
 
 /// `exp`, `iat` and `nbf`; the end, and when it was made.
-pub(super) fn check_times(claims: &Map<String, Value>, now: Instant) -> Result<(Instant, Instant), TokenProblem> {
+fn check_times(claims: &Map<String, Value>, now: Instant) -> Result<(Instant, Instant), TokenProblem> {
     let time = |name: &str| claims.get(name).and_then(numeric_date);
     let expires_at = time("exp").filter(|end| now < end.plus(SKEW)).ok_or(TokenProblem::Expired)?;
     let latest = now.plus(SKEW);
@@ -133,13 +134,51 @@ pub(super) fn check_times(claims: &Map<String, Value>, now: Instant) -> Result<(
     if has_begun { Ok((expires_at, issued_at)) } else { Err(TokenProblem::IssuedAt) }
 }
 
+/// A logout token that holds. Whom it is about, `sub` and `sid` say: at least one of the two is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogoutNotice {
+    pub subject: Option<String>,
+    pub sid: Option<String>,
+    pub jti: String,
+    /// When it would not be taken any more anyway.
+    pub forgotten_at: Instant,
+}
+
+/// What a logout token says (OpenID Connect Back-Channel Logout 1.0 §2.6). Whether it was used before, only the database knows.
+pub fn judge_logout(
+    claims: &Map<String, Value>,
+    issuer: &str,
+    client_id: &str,
+    now: Instant,
+) -> Result<LogoutNotice, TokenProblem> {
+    check_parties(claims, issuer, client_id)?;
+    let (expires_at, issued_at) = check_times(claims, now)?;
+    // The one event there is, and nothing beside it.
+    let events = claims.get("events").and_then(Value::as_object);
+    if !events.is_some_and(|events| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object)) {
+        return Err(TokenProblem::Events);
+    }
+    if claims.contains_key("nonce") {
+        return Err(TokenProblem::Nonce);
+    }
+    let [subject, sid] = ["sub", "sid"].map(|name| identifier(claims, name));
+    // Members that are there must be identifiers: half understood, a token could end too much.
+    let is_whole = |name: &str, read: &Option<String>| claims.contains_key(name) == read.is_some();
+    if subject.is_none() && sid.is_none() || !is_whole("sub", &subject) || !is_whole("sid", &sid) {
+        return Err(TokenProblem::Nobody);
+    }
+    let jti = identifier(claims, "jti").ok_or(TokenProblem::Jti)?;
+    let forgotten_at = expires_at.min(issued_at.plus(OLDEST + SKEW)).plus(SKEW);
+    Ok(LogoutNotice { subject, sid, jti, forgotten_at })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::keys::jwt::ID_TOKEN_TYP;
+    use crate::protocol::keys::jwt::{ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
     use crate::protocol::words::samples::{NOW, changed};
 
     const ISSUER: &str = "https://up.example";
@@ -250,10 +289,60 @@ mod tests {
         assert!(kept(json!("pwd")).is_empty() && kept(json!({"pwd": true})).is_empty());
     }
 
+    fn judged_logout(changes: &Value) -> Result<LogoutNotice, TokenProblem> {
+        let (issuer, now) = ("https://up.example", NOW.seconds());
+        let good = json!({"iss": issuer, "aud": "gatepost", "iat": now, "exp": now + 120, "jti": "j", "events": {EVENT: {}}, "sub": "u", "sid": "s"});
+        judge_logout(changed(good, changes.clone()).as_object().unwrap(), issuer, "gatepost", NOW)
+    }
+
+    #[test]
+    fn a_good_one_names_a_person_or_a_session_or_both_and_is_remembered_while_it_could_be_taken() {
+        for (changes, subject, sid, remembered) in [
+            (json!({}), Some("u"), Some("s"), 180),
+            (json!({"sid": null, "exp": NOW.seconds() + 1_000_000_000}), Some("u"), None, 720),
+            (json!({"sub": null, "aud": ["gatepost"], "events": {EVENT: {"x": 1}}}), None, Some("s"), 180),
+        ] {
+            let notice = judged_logout(&changes).unwrap();
+            let whom = (notice.subject.as_deref(), notice.sid.as_deref());
+            assert_eq!((whom, notice.jti.as_str()), ((subject, sid), "j"));
+            assert_eq!(notice.forgotten_at.seconds(), NOW.seconds() + remembered);
+        }
+    }
+
+    /// Issuer, audience and times are judged as an ID token's, and refused in `tests/service/upstream_logout.rs`, too.
+    #[test]
+    fn what_is_no_logout_token_ends_nothing() {
+        let now = NOW.seconds();
+        let of = |name: &str, values: &[Value], problem: TokenProblem| {
+            for value in values {
+                assert_eq!(judged_logout(&json!({ name: value })), Err(problem), "{name} {value}");
+            }
+        };
+        of("iss", &[json!("https://evil.example")], TokenProblem::Issuer);
+        of("aud", &[json!("other")], TokenProblem::Audience);
+        of("exp", &[json!(now - 60), json!(null)], TokenProblem::Expired);
+        of("iat", &[json!(now + 61), json!(now - 661), json!(null)], TokenProblem::IssuedAt);
+        let other = json!({"http://schemas.openid.net/event/backchannel-logout/": {}});
+        let more = json!({EVENT: {}, "https://example/other": {}});
+        let events = [json!(null), json!({}), json!([EVENT]), json!(EVENT), json!({EVENT: true}), other, more];
+        of("events", &events, TokenProblem::Events);
+        of("nonce", &[json!("n"), json!("")], TokenProblem::Nonce);
+        of("jti", &[json!(null), json!(""), json!(7)], TokenProblem::Jti);
+        of("sub", &[json!(""), json!(7)], TokenProblem::Nobody);
+        of("sid", &[json!(""), json!(["s"]), json!("x".repeat(256))], TokenProblem::Nobody);
+        assert_eq!(judged_logout(&json!({"sub": null, "sid": null})), Err(TokenProblem::Nobody));
+        for typ in ["JWT", "at+jwt", "secevent+jwt", ""] {
+            assert_eq!(check_typ(Some(typ), LOGOUT_TOKEN_TYP), Err(TokenProblem::Typ), "{typ}");
+        }
+        let fine = [None, Some("logout+jwt"), Some("LOGOUT+JWT"), Some("application/logout+jwt")];
+        assert!(fine.into_iter().all(|typ| check_typ(typ, LOGOUT_TOKEN_TYP).is_ok()));
+    }
+
     proptest! {
         #[test]
-        fn no_claim_makes_it_panic(name in "iss|aud|azp|exp|iat|nbf|nonce|sub|amr|auth_time|at_hash", text in ".{0,20}", number in any::<f64>()) {
+        fn no_claim_makes_it_panic(name in "iss|aud|azp|exp|iat|nbf|nonce|sub|amr|auth_time|at_hash|events|sid|jti", text in ".{0,20}", number in any::<f64>()) {
             for value in [json!(text), json!(number), json!([text, number]), json!({"x": text})] {
+                let _ = judged_logout(&json!({name.clone(): value.clone()}));
                 let _ = judged(&json!({name.clone(): value}), true);
             }
         }

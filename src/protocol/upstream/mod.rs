@@ -1,30 +1,22 @@
 //! We as a client of somebody else's provider: what is asked there, what comes back, and how far it is believed.
 
-pub mod outbound_address;
-
 pub mod account;
 pub mod answers;
-mod ask;
-pub mod callback;
-pub mod checkup;
 pub mod choices;
 pub mod claims;
 pub mod id_token;
-pub mod link;
-pub mod logout_token;
 pub mod metadata;
+pub mod outbound_address;
 pub mod round_trip;
-pub mod way_out;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::discovery::endpoint_url;
+use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use id_token::IdTokenFacts;
-
-pub use ask::{Ask, PromptValues};
 
 /// Who somebody is at a provider. With the provider's `authority`, the subject is the key of their account here.
 #[derive(Clone, Debug)]
@@ -86,5 +78,26 @@ impl UpstreamProblem {
 
     pub fn not_believed(cause: &str) -> UpstreamProblem {
         UpstreamProblem::NotBelieved(cause.to_owned())
+    }
+
+    pub fn reason(&self) -> Reason {
+        match self {
+            UpstreamProblem::Cancelled => Reason::UpstreamCancelled,
+            UpstreamProblem::LoginRequired => Reason::UpstreamLoginRequired,
+            UpstreamProblem::Busy => Reason::Overloaded,
+            UpstreamProblem::Unavailable(_) => Reason::UpstreamUnavailable,
+            UpstreamProblem::NotBelieved(_) => Reason::UpstreamNotBelieved,
+        }
+    }
+
+    pub fn detail(&self, provider: &str) -> String {
+        match self {
+            UpstreamProblem::Unavailable(cause) | UpstreamProblem::NotBelieved(cause) => {
+                format!("identity provider {provider}: {cause}")
+            }
+            UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired | UpstreamProblem::Busy => {
+                format!("identity provider {provider}")
+            }
+        }
     }
 }

@@ -1,10 +1,18 @@
 //! A way to an upstream provider and back: what travels sealed as its `state`. Nothing of it is stored; that it comes back
-//! with the browser it began in is the flow cookie's part, of which the hash stands here.
+//! with the browser it began in is the flow cookie's part, of which the hash stands here. And what the provider is asked for
+//! (OpenID Connect Core §3.1.2.1, RFC 7636 §4.3).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use super::super::registration::provider::{IdentityProvider, ProviderKind};
+use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::protocol::authorize::authorize_response::with_query;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
@@ -74,14 +82,117 @@ pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Inst
     }
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ask {
+    pub login: bool,
+    /// They shall show that they are there: by a new sign-in, or by choosing their account where `login` is not taken.
+    pub presence: bool,
+    pub select_account: bool,
+    pub max_age: Option<u64>,
+    pub login_hint: Option<String>,
+    pub ui_locales: Option<String>,
+    pub acr: BTreeSet<String>,
+}
+
+impl Ask {
+    pub fn of(request: &AuthorizeRequest) -> Ask {
+        Ask {
+            login: request.prompt.login,
+            presence: matches!(request.ending, Ending::Account { anew: true }),
+            select_account: request.prompt.select_account,
+            max_age: request.max_age,
+            login_hint: request.login_hint.clone(),
+            ui_locales: request.ui_locales.clone(),
+            acr: request.claims.essential_acr.clone().unwrap_or_default(),
+        }
+    }
+
+    /// What makes somebody act there: who was signed in there by somebody else sees as whom.
+    pub fn for_linking() -> Ask {
+        Ask { select_account: true, ..Ask::default() }
+    }
+
+    /// What of it a provider takes. Without `select_account`, asking for a sign-in lets people be somebody else too. Nothing
+    /// stands for `login`: where that is not taken, `None`, as a sign-in of last week would pass for one of this moment.
+    /// `None` as well where nobody can be made to show that they are there.
+    pub fn as_far_as(&self, taken: PromptValues) -> Option<Ask> {
+        let login = self.login || self.presence || self.select_account && !taken.select_account;
+        let wants_choice = self.select_account || self.presence && !taken.login;
+        let select_account = wants_choice && taken.select_account;
+        let is_met = (taken.login || !self.login) && (taken.login || taken.select_account || !self.presence);
+        is_met.then(|| Ask { login: login && taken.login, select_account, ..self.clone() })
+    }
+
+    pub fn asks_for_age(&self) -> bool {
+        self.login || self.presence || self.max_age.is_some()
+    }
+
+    /// Where the browser is sent to be asked; a query that `authorization_endpoint` has stays.
+    pub fn address(
+        &self,
+        authorization_endpoint: &str,
+        provider: &IdentityProvider,
+        trip: &RoundTrip,
+        redirect_uri: &str,
+        state: &str,
+    ) -> String {
+        let prompt = [(self.login, "login"), (self.select_account, "select_account")];
+        let prompt: Vec<&str> = prompt.into_iter().filter(|(wanted, _)| *wanted).map(|(_, word)| word).collect();
+        // Under their names, what would do here.
+        let acr_values = provider.acr_map.iter().filter(|(_, ours)| self.acr.contains(*ours));
+        let acr_values: Vec<&str> = acr_values.map(|(theirs, _)| theirs.as_str()).collect();
+        // Only an ID token carries a nonce back.
+        let has_id_token = matches!(provider.kind, ProviderKind::OpenId { .. });
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let parameters = [
+            ("response_type", some(String::from("code"))),
+            ("client_id", some(provider.client_id.clone())),
+            ("redirect_uri", some(redirect_uri.to_owned())),
+            ("scope", some(provider.scope.to_string())),
+            ("state", some(state.to_owned())),
+            ("nonce", has_id_token.then(|| trip.nonce.clone())),
+            ("code_challenge", some(URL_SAFE_NO_PAD.encode(Sha256::digest(trip.code_verifier.expose())))),
+            ("code_challenge_method", some(String::from("S256"))),
+            ("prompt", some(prompt.join(" "))),
+            ("max_age", self.max_age.map(|seconds| seconds.to_string())),
+            ("login_hint", self.login_hint.clone()),
+            ("ui_locales", self.ui_locales.clone()),
+            ("acr_values", some(acr_values.join(" "))),
+        ];
+        let sent = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        with_query(authorization_endpoint, &sent.collect::<Vec<_>>())
+    }
+}
+
+/// Which values of `prompt` a provider takes, of those that are sent. Some answer another one with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptValues {
+    pub login: bool,
+    pub select_account: bool,
+}
+
+impl PromptValues {
+    /// By `prompt_values_supported` as the operator registered it, else as the metadata has it; all where neither says.
+    pub fn of(registered: Option<&BTreeSet<String>>, announced: Option<&BTreeSet<String>>) -> PromptValues {
+        let listed = registered.or(announced);
+        let has = |value: &str| listed.is_none_or(|listed| listed.contains(value));
+        PromptValues { login: has("login"), select_account: has("select_account") }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::super::registration::provider;
     use super::*;
-    use crate::protocol::words::samples;
+    use crate::protocol::words::parameters::Parameters;
+    use crate::protocol::words::samples::{changed, round_trip};
 
     #[test]
     fn ten_minutes_are_the_limit() {
-        let trip = samples::round_trip();
+        let trip = round_trip();
         let after = |seconds| trip.begun_at.plus(Duration::from_secs(seconds));
         assert!(trip.is_underway(after(599)) && !trip.is_underway(after(600)));
     }
@@ -99,6 +210,75 @@ mod tests {
         assert_eq!(auth_time(Some(at(95)), Some(asked_at), now), at(95));
         for before in [0, 50, 88] {
             assert_eq!(auth_time(Some(at(before)), Some(asked_at), now), at(before), "{before}");
+        }
+    }
+
+    fn address(changes: Value, ask: &Ask) -> String {
+        let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid email",
+            "acr_map": {"mfa": "2", "phr": "2", "pwd": "1"}});
+        let provider = provider::from_json(&changed(document, changes), "").unwrap();
+        let redirect_uri = "https://op.example/external/corp/callback";
+        ask.address("https://up.example/auth?p=b2c_1", &provider, &round_trip(), redirect_uri, "a state")
+    }
+
+    #[test]
+    fn a_request_says_what_was_asked_here_and_no_more() {
+        // The code_verifier is that of RFC 7636 appendix B.
+        let plain = "https://up.example/auth?p=b2c_1&response_type=code&client_id=gatepost\
+                     &redirect_uri=https%3A%2F%2Fop.example%2Fexternal%2Fcorp%2Fcallback&scope=openid%20email\
+                     &state=a%20state&nonce=n-0S6_WzA2Mj&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM\
+                     &code_challenge_method=S256";
+        assert_eq!(address(json!({}), &Ask::default()), plain);
+        let acr = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let ask = Ask { login: true, select_account: true, max_age: Some(0), acr: acr(&["2", "3"]), ..Ask::default() };
+        let more = "&prompt=login%20select_account&max_age=0&acr_values=mfa%20phr";
+        assert_eq!(address(json!({}), &ask), format!("{plain}{more}"));
+        assert_eq!(address(json!({}), &Ask { acr: acr(&["3", "mfa"]), ..Ask::default() }), plain, "out of its reach");
+        let endpoint = "https://hub.example/x";
+        let hub = json!({"issuer": null, "authorization_endpoint": endpoint, "token_endpoint": endpoint, "userinfo_endpoint": endpoint,
+            "subject_claim": "id", "scope": null, "acr_map": null});
+        let told = address(hub, &Ask::default());
+        assert!(!told.contains("scope=") && !told.contains("nonce="), "{told}");
+    }
+
+    /// Asked for, and taken there: login, presence, select_account; login, select_account.
+    #[test]
+    fn only_what_a_provider_takes_is_asked_for() {
+        for (asked, taken, left) in [
+            ("l-s", "ls", Some("ls")),
+            ("--s", "ls", Some("-s")),
+            ("--s", "l-", Some("l-")),
+            ("--s", "-s", Some("-s")),
+            ("--s", "--", Some("--")),
+            ("l-s", "l-", Some("l-")),
+            ("l-s", "-s", None),
+            ("l--", "-s", None),
+            ("l--", "--", None),
+            ("---", "--", Some("--")),
+            // Who shall be there signs in anew, or at least chooses.
+            ("-p-", "ls", Some("l-")),
+            ("-p-", "l-", Some("l-")),
+            ("-p-", "-s", Some("-s")),
+            ("-p-", "--", None),
+        ] {
+            let has = |text: &str, word| text.contains(word);
+            let presence = has(asked, 'p');
+            let ask =
+                |text: &str| Ask { login: has(text, 'l'), presence, select_account: has(text, 's'), ..Ask::default() };
+            let values = PromptValues { login: has(taken, 'l'), select_account: has(taken, 's') };
+            assert_eq!(ask(asked).as_far_as(values), left.map(ask), "{asked} {taken}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_asked_adds_no_parameter(hint in "[^\0]{1,40}", locales in "[^\0]{1,40}") {
+            let ask = Ask { login_hint: Some(hint.clone()), ui_locales: Some(locales.clone()), ..Ask::default() };
+            let told = address(json!({}), &ask);
+            let read = Parameters::parse(told.split_once('?').unwrap().1.as_bytes()).unwrap();
+            prop_assert_eq!(read.iter().count(), 11);
+            prop_assert_eq!(read.single("login_hint").unwrap(), Some(hint.as_str()));
+            prop_assert_eq!(read.single("ui_locales").unwrap(), Some(locales.as_str()));
         }
     }
 }
