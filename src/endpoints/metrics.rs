@@ -39,13 +39,14 @@ pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Res
     process(&mut text);
     server_figures(&mut text, server);
     metrics.expose(&mut text);
-    let standing = app.map(App::standing);
-    for (name, help, is_so) in [
-        ("gatepost_ready", "Whether /readyz answers 200.", is_ready(standing)),
-        ("gatepost_degraded", "Whether it does although something is wrong, as it says.", is_degraded(standing)),
-    ] {
-        text.single(name, Kind::Gauge, help, u8::from(is_so));
-    }
+    let (ready, degraded) = match app.map(App::standing) {
+        Some(Standing::Ready) => (true, false),
+        Some(Standing::Degraded(_)) => (true, true),
+        Some(Standing::NotReady(_)) | None => (false, false),
+    };
+    text.single("gatepost_ready", Kind::Gauge, "Whether /readyz answers 200.", u8::from(ready));
+    let help = "Whether it does although something is wrong, as it says.";
+    text.single("gatepost_degraded", Kind::Gauge, help, u8::from(degraded));
     if let Some(app) = app {
         house(&mut text, app);
         keys(&mut text, app);
@@ -55,20 +56,6 @@ pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Res
     }
     Response::with_body(200, CONTENT_TYPE, Body::Owned(text.into_text().into_bytes()))
         .header("Cache-Control", "no-store")
-}
-
-fn is_ready(standing: Option<Standing>) -> bool {
-    match standing {
-        Some(Standing::Ready | Standing::Degraded(_)) => true,
-        Some(Standing::NotReady(_)) | None => false,
-    }
-}
-
-fn is_degraded(standing: Option<Standing>) -> bool {
-    match standing {
-        Some(Standing::Degraded(_)) => true,
-        Some(Standing::Ready | Standing::NotReady(_)) | None => false,
-    }
 }
 
 fn process(text: &mut Exposition) {

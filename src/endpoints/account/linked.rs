@@ -68,13 +68,6 @@ pub fn may_link(snapshot: &Snapshot, present: &PresentSession, provider: &Identi
     Choices::of(&place(snapshot, present), None).offers(&provider.name)
 }
 
-/// Issuers of the providers by which this person could come in, offered here or not.
-fn ways_in<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a str> {
-    let place = place(snapshot, present);
-    let providers = snapshot.catalogue.identity_providers.values();
-    providers.filter(|provider| place.is_way_in(&provider.name)).map(IdentityProvider::authority).collect()
-}
-
 /// Where they could link an account: one at each provider.
 pub(super) fn linkable<'a>(
     snapshot: &'a Snapshot,
@@ -227,7 +220,10 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
         return change.answer(Outcome::Problem(AccountProblem::NothingThere));
     };
     let snapshot = app.registry.snapshot();
-    let usable_issuers = ways_in(&snapshot, present);
+    // Of the providers by which this person could come in, offered here or not.
+    let place = place(&snapshot, present);
+    let ways_in = snapshot.catalogue.identity_providers.values().filter(|provider| place.is_way_in(&provider.name));
+    let usable_issuers: Vec<&str> = ways_in.map(IdentityProvider::authority).collect();
     let identity = Link { issuer, upstream_subject, sub, provider: None };
     let detail = json!({"by": "user", "issuer": issuer, "upstream_subject": upstream_subject});
     let event = AuditEvent { detail, ..change.event("identity_unlinked", &present.row.sid) };

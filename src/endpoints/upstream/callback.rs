@@ -145,9 +145,9 @@ impl Entry<'_> {
         let claims = possible_claims(&identity.claims);
         let accepted = match self.find_or_provision(&claims) {
             // Somebody was quicker with the same identity, most likely they themselves: now they are there.
-            Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(|error| match error {
-                StoreError::Taken(_) => StoreError::Conflict(String::from("the identity changed hands meanwhile")),
-                error => error,
+            Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(|error| {
+                let changed_hands = || StoreError::Conflict(String::from("the identity changed hands meanwhile"));
+                if matches!(error, StoreError::Taken(_)) { changed_hands() } else { error }
             })?,
             found => found?,
         };

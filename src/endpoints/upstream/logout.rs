@@ -168,7 +168,11 @@ impl UpstreamSignOut {
 pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     let state = query.bounded("state", lengths::HANDLE).map_err(Failure::bad_request)?;
-    let Some(returns) = state.and_then(|state| open(app, state)).filter(|returns| returns.provider == provider) else {
+    let opened = state.and_then(|state| sealed_address::open_text(app, state).ok());
+    let returns = opened.and_then(|opened| {
+        if let SealedPurpose::SignedOut(returns) = opened.request.purpose { Some(returns) } else { None }
+    });
+    let Some(returns) = returns.filter(|returns| returns.provider == provider) else {
         let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
         response.note.reason = Some(Reason::SignOutNotBegunHere.code());
         return Ok(response);
@@ -178,9 +182,4 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
     }
     let present = PresentSession::find(app, request)?;
     SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
-}
-
-fn open(app: &App, state: &str) -> Option<UpstreamReturn> {
-    let opened = sealed_address::open_text(app, state).ok()?;
-    if let SealedPurpose::SignedOut(returns) = opened.request.purpose { Some(returns) } else { None }
 }

@@ -49,7 +49,7 @@ pub(crate) fn secret<'a>(
         .transpose()
 }
 
-/// Who came back by that way: what the callback's parameters prove. `provider` is of `snapshot`. All requests together take 5 s
+/// Who came back by that way: what the callback's parameters prove (OpenID Connect Core §3.1.2.5 to §3.1.3.7, §5.3). `provider` is of `snapshot`. All requests together take 5 s
 /// at most.
 pub(crate) fn identity(
     app: &App,
@@ -75,8 +75,23 @@ pub(crate) fn identity(
     let (facts, said, id_token) = match &provider.kind {
         ProviderKind::OpenId { .. } => {
             let missing = || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
-            let id_token = tokens.id_token.as_ref().ok_or_else(missing)?;
-            let (claims, facts) = connection.verify_id_token(&place, id_token, &tokens.access_token, trip)?;
+            let token = tokens.id_token.as_ref().ok_or_else(missing)?;
+            let refused = |problem| not_believed(ID_TOKEN, problem);
+            let jws = UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
+            id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
+            let presented = (&jws, Provenance::Answered);
+            let claims = connection.verified_claims(Asker::Seated(&place), ID_TOKEN, presented)?;
+            let expected = ExpectedIdToken {
+                issuer: provider.authority(),
+                client_id: &provider.client_id,
+                nonce: &trip.nonce,
+                access_token: &tokens.access_token,
+                alg: jws.alg,
+                needs_auth_time: trip.max_age.is_some(),
+            };
+            let facts = id_token::judge(&claims, &expected, app.now()).map_err(|problem| {
+                if problem == TokenProblem::NoAuthTime { UpstreamProblem::LoginRequired } else { refused(problem) }
+            })?;
             let endpoint = metadata.userinfo_endpoint.as_deref().filter(|_| are_wanting(provider, &claims));
             let user_info = endpoint.map(ask).transpose()?;
             // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
@@ -85,7 +100,7 @@ pub(crate) fn identity(
                 let cause = "the userinfo endpoint's answer is about another sub than the ID token";
                 return Err(UpstreamProblem::not_believed(cause));
             }
-            (facts, merged(&claims, user_info.as_ref()), Some(id_token.clone()))
+            (facts, merged(&claims, user_info.as_ref()), Some(token.clone()))
         }
         ProviderKind::OAuth { userinfo_endpoint, emails_endpoint, subject_claim, .. } => {
             let user_info = ask(userinfo_endpoint)?;
@@ -188,32 +203,6 @@ impl<'a> Connection<'a> {
     ) -> Result<OutboundAnswer, UpstreamProblem> {
         let request = request.header("Accept", "application/json").by(self.deadline);
         place.send(&request).map_err(|error| unanswered(what, error))
-    }
-
-    fn verify_id_token(
-        &self,
-        place: &Place<'_>,
-        id_token: &SecretText,
-        access_token: &SecretText,
-        trip: &RoundTrip,
-    ) -> Result<(Map<String, Value>, IdTokenFacts), UpstreamProblem> {
-        let refused = |problem| not_believed(ID_TOKEN, problem);
-        let jws = UnverifiedJws::parse(id_token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
-        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
-        let claims = self.verified_claims(Asker::Seated(place), ID_TOKEN, (&jws, Provenance::Answered))?;
-        let expected = ExpectedIdToken {
-            issuer: self.provider.authority(),
-            client_id: &self.provider.client_id,
-            nonce: &trip.nonce,
-            access_token,
-            alg: jws.alg,
-            needs_auth_time: trip.max_age.is_some(),
-        };
-        match id_token::judge(&claims, &expected, self.app.now()) {
-            Ok(facts) => Ok((claims, facts)),
-            Err(TokenProblem::NoAuthTime) => Err(UpstreamProblem::LoginRequired),
-            Err(problem) => Err(refused(problem)),
-        }
     }
 
     /// The claims of a JWT, if the provider's keys signed it with an algorithm that its metadata names. `what` it is
