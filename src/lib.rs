@@ -40,7 +40,7 @@
 //!
 //! A sign-in elsewhere: from `endpoints/login.rs` to `endpoints/upstream/departure.rs`, which seals the round trip and sends
 //! the browser upstream; back at `endpoints/upstream/callback.rs`, `provider.rs` beside it exchanges the code and has
-//! `protocol/upstream/` judge what came, `entry.rs` finds the account, and `endpoints/login/sign_in.rs` goes on as for a
+//! `protocol/upstream/` judge what came, `callback.rs` finds the account, and `endpoints/login/sign_in.rs` goes on as for a
 //! password.
 
 pub mod app;

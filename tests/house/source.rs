@@ -63,7 +63,7 @@ impl SourceFile {
         SourceFile { path: path.to_owned(), lines, code: blank(text, true), measure: measure(text) }
     }
 
-    /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/samples.rs`, `pages/samples/`.
+    /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`, `pages/tests/`.
     fn test_modules(&self) -> Vec<String> {
         let directory = self.path.strip_suffix("mod.rs").map(str::to_owned);
         let directory = directory.unwrap_or_else(|| format!("{}/", self.path.strip_suffix(".rs").unwrap()));
