@@ -79,12 +79,7 @@ impl Metrics {
         *counts.answers.entry((answered.endpoint, answered.status)).or_default() += 1;
         counts.latencies.entry(answered.endpoint).or_default().record(answered.took);
         if let Some(grant) = answered.grant {
-            match counts.token_answers.get_mut(grant) {
-                Some(count) => *count += 1,
-                None => {
-                    counts.token_answers.insert(grant.to_owned(), 1);
-                }
-            }
+            *counts.token_answers.entry(grant.to_owned()).or_default() += 1;
         }
         if let Some(reason) = answered.reason {
             *counts.failures.entry(reason).or_default() += 1;

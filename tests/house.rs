@@ -19,6 +19,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gatepost::config::setting::Setting;
+use gatepost::config::settings::SETTINGS;
 use gatepost::protocol::registration;
 use gatepost::protocol::words::reason::Reason;
 use source::{SourceFile, sources};
@@ -268,8 +270,10 @@ fn every_dependency_is_argued_for_in_the_readme() {
 
 #[test]
 fn the_readme_lists_every_setting() {
-    let table = gatepost::config::settings::settings_table();
-    assert!(read("README.md").contains(table.trim_end()), "put this into the README:\n{table}");
+    let row = |setting: &&Setting| format!("| `{}` | {} | {} |", setting.name, setting.meaning, setting.default_text());
+    let table = SETTINGS.iter().map(row).collect::<Vec<_>>().join("\n");
+    let head = "| variable | meaning | default |\n|---|---|---|";
+    assert!(read("README.md").contains(&format!("{head}\n{table}")), "put this into the README:\n{table}");
 }
 
 #[test]

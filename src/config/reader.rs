@@ -21,15 +21,9 @@ impl<'a> Reader<'a> {
 
     /// The given text, or the default's. Empty means absent, where empty is no value of its own.
     fn text(&self, setting: &'static Setting) -> Option<&'a str> {
-        let empty_is_absent = match setting.kind {
-            Kind::TextOrEmpty => false,
-            Kind::Text | Kind::Number(..) | Kind::Secret => true,
-        };
-        let given = self.source.given(setting.name).filter(|text| !(empty_is_absent && text.is_empty()));
-        given.or(match setting.default {
-            Default::Is(text) => Some(text),
-            Default::Required | Default::Described(_) => None,
-        })
+        let counts = |text: &&str| !text.is_empty() || matches!(setting.kind, Kind::TextOrEmpty);
+        let default = if let Default::Is(text) = setting.default { Some(text) } else { None };
+        self.source.given(setting.name).filter(counts).or(default)
     }
 
     /// The typed value; `None` when absent, or when refused (then a problem is noted).
@@ -38,18 +32,8 @@ impl<'a> Reader<'a> {
         setting: &'static Setting,
         parse: impl Fn(&str) -> Result<T, &'static str>,
     ) -> Option<T> {
-        match self.text(setting).map(|text| (text, parse(text))) {
-            Some((_, Ok(value))) => Some(value),
-            Some((text, Err(rule))) => {
-                self.refuse(setting, rule, text);
-                None
-            }
-            None if matches!(setting.default, Default::Required) => {
-                self.problems.push(Problem::new(setting.name, "is required"));
-                None
-            }
-            None => None,
-        }
+        let Some(text) = self.text(setting) else { return self.absent(setting) };
+        parse(text).map_err(|rule| self.refuse(setting, rule, text)).ok()
     }
 
     /// One of the named choices; the first is the fallback after a problem.
@@ -64,28 +48,19 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn number(&mut self, setting: &'static Setting) -> u32 {
-        let fallback = match setting.default {
-            Default::Is(text) => text.parse().unwrap_or_default(),
-            Default::Required | Default::Described(_) => 0,
-        };
-        self.number_or(setting, fallback)
+        let default = if let Default::Is(text) = setting.default { text.parse().unwrap_or_default() } else { 0 };
+        self.number_or(setting, default)
     }
 
     /// The same, where the default is computed.
     pub(super) fn number_or(&mut self, setting: &'static Setting, default: u32) -> u32 {
-        let (min, max) = match setting.kind {
-            Kind::Number(min, max) => (min, max),
-            Kind::Text | Kind::TextOrEmpty | Kind::Secret => (0, u32::MAX),
-        };
+        let (min, max) = if let Kind::Number(min, max) = setting.kind { (min, max) } else { (0, u32::MAX) };
         let Some(text) = self.text(setting) else { return default };
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        match text.parse().ok().filter(|number| digits && (min..=max).contains(number)) {
-            Some(number) => number,
-            None => {
-                self.refuse(setting, &format!("must be a whole number from {min} to {max}"), text);
-                default
-            }
-        }
+        text.parse().ok().filter(|number| digits && (min..=max).contains(number)).unwrap_or_else(|| {
+            self.refuse(setting, &format!("must be a whole number from {min} to {max}"), text);
+            default
+        })
     }
 
     pub(super) fn seconds(&mut self, setting: &'static Setting) -> Duration {
@@ -119,7 +94,7 @@ impl<'a> Reader<'a> {
         self.parsed(setting, values::path).or_else(|| self.source.credential(credential))
     }
 
-    fn absent(&mut self, setting: &'static Setting) -> Option<SecretText> {
+    fn absent<T>(&mut self, setting: &'static Setting) -> Option<T> {
         if matches!(setting.default, Default::Required) {
             self.problems.push(Problem::new(setting.name, "is required"));
         }
@@ -127,28 +102,19 @@ impl<'a> Reader<'a> {
     }
 
     fn secret_file(&mut self, name: &str, file: &Path) -> Option<SecretText> {
-        match std::fs::read_to_string(file) {
-            Ok(text) if text.trim().is_empty() => {
-                self.problems.push(Problem::new(name, format!("names {}, which is empty", file.display())));
-                None
-            }
-            Ok(text) => Some(SecretText::new(text.trim_end_matches(['\r', '\n']))),
-            Err(error) => {
-                let rule = format!("names {}, which cannot be read: {error}", file.display());
-                self.problems.push(Problem::new(name, rule));
-                None
-            }
-        }
+        let rule = match std::fs::read_to_string(file) {
+            Ok(text) if text.trim().is_empty() => format!("names {}, which is empty", file.display()),
+            Ok(text) => return Some(SecretText::new(text.trim_end_matches(['\r', '\n']))),
+            Err(error) => format!("names {}, which cannot be read: {error}", file.display()),
+        };
+        self.problems.push(Problem::new(name, rule));
+        None
     }
 
     fn refuse(&mut self, setting: &'static Setting, rule: &str, text: &str) {
-        let rule = match setting.kind {
-            Kind::Secret => rule.to_owned(),
-            Kind::Text | Kind::TextOrEmpty | Kind::Number(..) => {
-                let shown: String = text.chars().take(80).collect();
-                format!("{rule}; it is \"{}\"", shown.escape_debug())
-            }
-        };
-        self.problems.push(Problem::new(setting.name, rule));
+        let shown: String = text.chars().take(80).collect();
+        let is_secret = matches!(setting.kind, Kind::Secret);
+        let told = if is_secret { String::new() } else { format!("; it is \"{}\"", shown.escape_debug()) };
+        self.problems.push(Problem::new(setting.name, format!("{rule}{told}")));
     }
 }

@@ -32,13 +32,9 @@ pub enum Kind {
 impl Setting {
     /// The flag that overrides the variable, as `--listen`; none for secrets.
     pub fn flag(&self) -> Option<String> {
-        match self.kind {
-            Kind::Text | Kind::TextOrEmpty | Kind::Number(..) => {
-                let name = self.name.strip_prefix("GATEPOST_").unwrap_or(self.name);
-                Some(format!("--{}", name.to_ascii_lowercase().replace('_', "-")))
-            }
-            Kind::Secret => None,
-        }
+        let name = self.name.strip_prefix("GATEPOST_").unwrap_or(self.name);
+        let flag = format!("--{}", name.to_ascii_lowercase().replace('_', "-"));
+        (!matches!(self.kind, Kind::Secret)).then_some(flag)
     }
 
     pub fn default_text(&self) -> String {

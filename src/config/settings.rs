@@ -110,12 +110,3 @@ settings! {
 pub fn by_flag(flag: &str) -> Option<&'static Setting> {
     SETTINGS.iter().copied().find(|setting| setting.flag().as_deref() == Some(flag))
 }
-
-/// The README's table of settings, in Markdown; a test compares the two.
-pub fn settings_table() -> String {
-    let mut table = String::from("| variable | meaning | default |\n|---|---|---|\n");
-    for setting in SETTINGS {
-        table.push_str(&format!("| `{}` | {} | {} |\n", setting.name, setting.meaning, setting.default_text()));
-    }
-    table
-}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::protocol::words::nearest::nearest;
+use crate::protocol::words::secret::SecretText;
 
 use super::settings::SETTINGS;
 use super::{ConfigError, Problem, env_file};
@@ -39,21 +40,19 @@ impl Source {
                 Err(_) => problems.push(Problem::new(name, "must be valid UTF-8")),
             }
         }
-        for (name, value) in flags {
-            source.values.insert(name, value.clone());
-        }
+        source.values.extend(flags.iter().cloned());
         ConfigError::unless_empty(problems).map(|()| source)
     }
 
     /// Gives a setting its text; an unknown name is refused with the nearest known one.
     pub fn set(&mut self, name: &str, value: String) -> Result<(), Problem> {
-        match SETTINGS.iter().find(|setting| setting.name == name) {
-            Some(setting) => {
-                self.values.insert(setting.name, value);
-                Ok(())
-            }
-            None => Err(unknown(name)),
-        }
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
+            let known = nearest(name, SETTINGS.iter().map(|setting| setting.name));
+            let hint = known.map(|known| format!("; the nearest is {known}")).unwrap_or_default();
+            return Err(Problem::new(name.escape_debug().to_string(), format!("is not a setting{hint}")));
+        };
+        self.values.insert(setting.name, value);
+        Ok(())
     }
 
     /// The text that was given, be it empty.
@@ -86,12 +85,6 @@ impl Source {
 
 /// The value of a variable that a registration document names as the place of a secret; `None` when it is not set or not
 /// UTF-8.
-pub fn environment_secret(name: &str) -> Option<crate::protocol::words::secret::SecretText> {
-    std::env::var(name).ok().map(crate::protocol::words::secret::SecretText::new)
-}
-
-fn unknown(name: &str) -> Problem {
-    let known = nearest(name, SETTINGS.iter().map(|setting| setting.name));
-    let hint = known.map(|known| format!("; the nearest is {known}")).unwrap_or_default();
-    Problem::new(name.escape_debug().to_string(), format!("is not a setting{hint}"))
+pub fn environment_secret(name: &str) -> Option<SecretText> {
+    std::env::var(name).ok().map(SecretText::new)
 }

@@ -148,13 +148,12 @@ impl<'a> OutboundRequest<'a> {
 
 impl OutboundAnswer {
     pub fn require_ok(self) -> Result<OutboundAnswer, OutboundError> {
-        match self.status {
-            200 => Ok(self),
-            status @ 300..=399 => {
-                Err(OutboundError::Failed(format!("the server redirects (status {status}), which is not followed")))
-            }
-            status => Err(OutboundError::Failed(format!("the server answered with status {status}"))),
-        }
+        let cause = match self.status {
+            200 => return Ok(self),
+            status @ 300..=399 => format!("the server redirects (status {status}), which is not followed"),
+            status => format!("the server answered with status {status}"),
+        };
+        Err(OutboundError::Failed(cause))
     }
 
     pub fn json(&self) -> Option<Value> {
@@ -163,22 +162,15 @@ impl OutboundAnswer {
 }
 
 fn unsuccessful(error: Error) -> OutboundError {
-    if matches!(&error, Error::Other(cause) if cause.is::<AddressRefused>()) {
-        return OutboundError::AddressRefused;
-    }
-    if matches!(error, Error::HostNotFound) {
-        return OutboundError::NameNotFound;
-    }
-    if matches!(error, Error::Timeout(_)) {
-        return OutboundError::TooSlow;
-    }
-    if matches!(error, Error::BodyExceedsLimit(_)) {
-        return OutboundError::TooLong;
-    }
-    if is_unknown_authority(&error) {
-        return OutboundError::NotTrusted;
-    }
-    OutboundError::Failed(words(&error))
+    let known = [
+        (matches!(&error, Error::Other(cause) if cause.is::<AddressRefused>()), OutboundError::AddressRefused),
+        (matches!(error, Error::HostNotFound), OutboundError::NameNotFound),
+        (matches!(error, Error::Timeout(_)), OutboundError::TooSlow),
+        (matches!(error, Error::BodyExceedsLimit(_)), OutboundError::TooLong),
+        (is_unknown_authority(&error), OutboundError::NotTrusted),
+    ];
+    let known = known.into_iter().find(|(is_so, _)| *is_so).map(|(_, meant)| meant);
+    known.unwrap_or_else(|| OutboundError::Failed(words(&error)))
 }
 
 /// What the libraries call so that it helps nobody, in words.
@@ -197,13 +189,8 @@ fn words(error: &Error) -> String {
 }
 
 fn is_unknown_authority(error: &Error) -> bool {
-    let tls = if let Error::Rustls(tls) = error {
-        Some(tls)
-    } else if let Error::Io(io) = error {
-        io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
-    } else {
-        None
-    };
+    let within = if let Error::Io(io) = error { io.get_ref().and_then(|inner| inner.downcast_ref()) } else { None };
+    let tls = if let Error::Rustls(tls) = error { Some(tls) } else { within };
     // A bad signature: an authority of that name is trusted, and it is another.
     let unknown = [CertificateError::UnknownIssuer, CertificateError::BadSignature];
     matches!(tls, Some(rustls::Error::InvalidCertificate(cause)) if unknown.contains(cause))

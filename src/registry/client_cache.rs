@@ -10,13 +10,7 @@ use crate::protocol::words::identifiers::ClientId;
 const MOST_ENTRIES: usize = 10_000;
 
 #[derive(Debug)]
-struct Held {
-    version: i64,
-    client: Option<Arc<RegisteredClient>>,
-}
-
-#[derive(Debug)]
-pub(super) struct ClientCache(Mutex<HashMap<ClientId, Held>>);
+pub(super) struct ClientCache(Mutex<HashMap<ClientId, (i64, Option<Arc<RegisteredClient>>)>>);
 
 impl ClientCache {
     pub(super) fn new() -> ClientCache {
@@ -27,7 +21,7 @@ impl ClientCache {
     #[allow(clippy::option_option, reason = "absent from the cache and absent from the registry are two answers")]
     pub(super) fn find(&self, client_id: &ClientId, version: i64) -> Option<Option<Arc<RegisteredClient>>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.get(client_id).filter(|held| held.version == version).map(|held| held.client.clone())
+        held.get(client_id).filter(|(read_at, _)| *read_at == version).map(|(_, client)| client.clone())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -39,7 +33,7 @@ impl ClientCache {
         if held.len() >= MOST_ENTRIES {
             held.clear();
         }
-        held.insert(client_id.clone(), Held { version, client });
+        held.insert(client_id.clone(), (version, client));
     }
 }
 

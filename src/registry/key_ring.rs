@@ -7,6 +7,7 @@ use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::keys::key_schedule::KeyTimes;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::SecretBytes;
 use crate::store::StoreError;
 use crate::store::signing_keys::SigningKeyRow;
 
@@ -77,17 +78,6 @@ impl KeyRing {
 }
 
 fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
-    let private = match &row.wrapped_private {
-        Some(wrapped) => Some(open(&row, wrapped.expose(), sealer)?),
-        None => None,
-    };
-    let described =
-        private.as_ref().map(|key| key.public_key().clone()).or_else(|| PublicKey::from_jwk(&row.public_jwk));
-    let public_key = described.ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
-    Ok(Key { kid: row.kid, public_key, private, times: row.times })
-}
-
-fn open(row: &SigningKeyRow, wrapped: &[u8], sealer: &Sealer) -> Result<SigningKey, StoreError> {
     let unfit = || {
         StoreError::Refused(format!(
             "signing key {} does not open under the master secret: it is not the one this database was made with, or a line \
@@ -95,8 +85,15 @@ fn open(row: &SigningKeyRow, wrapped: &[u8], sealer: &Sealer) -> Result<SigningK
             row.kid
         ))
     };
-    let pkcs8 = crate::protocol::words::secret::SecretBytes::new(sealer.open(wrapped).ok_or_else(unfit)?);
-    SigningKey::from_pkcs8(row.algorithm, &pkcs8).map_err(StoreError::Refused)
+    let open = |wrapped: &SecretBytes| {
+        let pkcs8 = SecretBytes::new(sealer.open(wrapped.expose()).ok_or_else(unfit)?);
+        SigningKey::from_pkcs8(row.algorithm, &pkcs8).map_err(StoreError::Refused)
+    };
+    let private = row.wrapped_private.as_ref().map(open).transpose()?;
+    let described =
+        private.as_ref().map(|key| key.public_key().clone()).or_else(|| PublicKey::from_jwk(&row.public_jwk));
+    let public_key = described.ok_or_else(|| StoreError::Corrupt(format!("public part of signing key {}", row.kid)))?;
+    Ok(Key { kid: row.kid, public_key, private, times: row.times })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! From stored rows to what the core works with. A row that `apply` would refuse today is `Corrupt`, not served.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{RegisteredClient, Registry};
 use crate::keys::sealing::Sealer;
@@ -10,7 +10,7 @@ use crate::protocol::registration::{self, Kind, assertion_issuer, catalogue as r
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::cors;
-use crate::protocol::words::redirect_uri::origin_of;
+use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
@@ -101,11 +101,6 @@ fn put<T>(
     Ok(())
 }
 
-/// Origins of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
-pub(super) fn origins(uris: &[String]) -> BTreeSet<String> {
-    uris.iter().filter_map(|uri| origin_of(uri)).collect()
-}
-
 fn corrupt(what: &str, name: &str, problems: &[registration::Problem]) -> StoreError {
     let first = problems.first().map(ToString::to_string).unwrap_or_default();
     StoreError::Corrupt(format!("{what} {name}: {first}"))
@@ -114,7 +109,7 @@ fn corrupt(what: &str, name: &str, problems: &[registration::Problem]) -> StoreE
 impl Registry {
     /// Whether scripts of `origin` may read answers about this client.
     pub fn client_shares_with(&self, client_id: &str, origin: &str) -> bool {
-        let client = self.client(&crate::protocol::words::identifiers::ClientId::new(client_id));
+        let client = self.client(&ClientId::new(client_id));
         client.is_ok_and(|client| client.is_some_and(|client| cors::allowed_origin(&client.client, origin)))
     }
 

@@ -20,6 +20,7 @@ use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::redirect_uri::origin_of;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::store::clients::{self, LongestLifetimes};
@@ -51,7 +52,7 @@ pub struct Snapshot {
     pub keys: KeyRing,
     /// Every client's name: what is not among them is no client, and no reason to ask the database.
     pub client_ids: HashSet<ClientId>,
-    /// Origins that the scripts of any client may come from.
+    /// Origins of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
     pub origins: BTreeSet<String>,
     pub longest_lifetimes: LongestLifetimes,
     /// What clients use although something stronger would do.
@@ -275,7 +276,7 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         catalogue: loading::catalogue(catalogue.value)?,
         keys: ring,
         client_ids: client_ids.value,
-        origins: loading::origins(&origins.value),
+        origins: origins.value.iter().filter_map(|uri| origin_of(uri)).collect(),
         longest_lifetimes: clients::longest_lifetimes(store)?,
         weak_settings: clients::weak_settings(store)?,
     })

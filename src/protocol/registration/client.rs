@@ -183,23 +183,19 @@ fn lifetimes(walker: &mut Walker<'_, '_>, confidential: bool, defaults: &ClientD
     let refresh_token = lifetime("refresh_token_lifetime", LONGEST_LIFETIME, defaults.refresh_token_lifetime);
     let unsaid = defaults.refresh_token_idle_lifetime.min(refresh_token);
     let refresh_token_idle = lifetime("refresh_token_idle_lifetime", LONGEST_LIFETIME, unsaid);
-    let mut lifetimes = Lifetimes {
+    let of_kind =
+        if confidential { defaults.refresh_token_retry_window } else { defaults.refresh_token_retry_window_public };
+    let lifetimes = Lifetimes {
         authorization_code: lifetime("authorization_code_lifetime", 600, defaults.authorization_code_lifetime),
         id_token: lifetime("id_token_lifetime", LONGEST_LIFETIME, defaults.id_token_lifetime),
         access_token: lifetime("access_token_lifetime", LONGEST_LIFETIME, defaults.access_token_lifetime),
         refresh_token,
         refresh_token_idle,
-        refresh_token_retry_window: defaults.refresh_token_retry_window,
         device_code: lifetime("device_code_lifetime", 86_400, defaults.device_code_lifetime),
+        refresh_token_retry_window: walker.seconds("refresh_token_retry_window", (0, 600)).unwrap_or(of_kind),
     };
     if refresh_token_idle > refresh_token {
         walker.problem("refresh_token_idle_lifetime", "must not be longer than refresh_token_lifetime");
-    }
-    if !confidential {
-        lifetimes.refresh_token_retry_window = defaults.refresh_token_retry_window_public;
-    }
-    if let Some(window) = walker.seconds("refresh_token_retry_window", (0, 600)) {
-        lifetimes.refresh_token_retry_window = window;
     }
     lifetimes
 }

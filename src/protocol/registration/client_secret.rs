@@ -102,10 +102,8 @@ fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Opti
 }
 
 fn secret_text(text: &str) -> Result<(), &'static str> {
-    if (1..=256).contains(&text.chars().count()) && !text.contains('\0') {
-        return Ok(());
-    }
-    Err("must be 1 to 256 characters")
+    let fits = (1..=256).contains(&text.chars().count()) && !text.contains('\0');
+    if fits { Ok(()) } else { Err("must be 1 to 256 characters") }
 }
 
 /// The fewest characters of a secret that proves somebody to us.
@@ -114,10 +112,12 @@ pub const SHORTEST: usize = 16;
 /// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash would cost more than a
 /// token; what stands between a short one and whoever guesses is then only the limit of guesses per source.
 pub fn check_own(text: &str) -> Result<(), &'static str> {
-    if (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0') {
-        return Ok(());
+    let fits = (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0');
+    if fits {
+        Ok(())
+    } else {
+        Err("must be 16 to 256 characters: a shorter secret can be guessed; `gatepost client secret` makes a long one")
     }
-    Err("must be 16 to 256 characters: a shorter secret can be guessed; `gatepost client secret` makes a long one")
 }
 
 fn variable_name(name: &str) -> Result<(), &'static str> {

@@ -40,8 +40,6 @@ fn qualified_function(text: &str) -> Result<(), &'static str> {
         begins_well && part.len() <= 63 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let parts: Vec<&str> = text.split('.').collect();
-    if parts.len() == 2 && parts.into_iter().all(identifier) {
-        return Ok(());
-    }
-    Err("must be a schema and a function, as legacy.redeem_key")
+    let fits = parts.len() == 2 && parts.into_iter().all(identifier);
+    if fits { Ok(()) } else { Err("must be a schema and a function, as legacy.redeem_key") }
 }

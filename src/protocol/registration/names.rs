@@ -11,27 +11,21 @@ pub const BUILT_IN_SCOPES: [&str; 6] = ["openid", "profile", "email", "address",
 /// Names of clients, resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most 200.
 pub(super) fn token_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    if (1..=200).contains(&name.len()) && name.bytes().all(allowed) {
-        return Ok(());
-    }
-    Err("must be 1 to 200 printable ASCII characters without spaces, \" and \\")
+    let fits = (1..=200).contains(&name.len()) && name.bytes().all(allowed);
+    if fits { Ok(()) } else { Err("must be 1 to 200 printable ASCII characters without spaces, \" and \\") }
 }
 
 /// Names of tenants and identity providers, which stand in `acr_values` and in paths.
 pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    if begins_well && name.len() <= 64 && name.bytes().all(allowed) {
-        return Ok(());
-    }
-    Err("must be 1 to 64 letters, digits, - . _, beginning with a letter or digit")
+    let fits = begins_well && name.len() <= 64 && name.bytes().all(allowed);
+    if fits { Ok(()) } else { Err("must be 1 to 64 letters, digits, - . _, beginning with a letter or digit") }
 }
 
 pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
-    if (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(());
-    }
-    Err("must be 1 to 200 printable ASCII characters without spaces")
+    let fits = (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(()) } else { Err("must be 1 to 200 printable ASCII characters without spaces") }
 }
 
 /// A claim's name in what a scope or resource releases: `sub` may be listed, as it is always there.
@@ -48,10 +42,8 @@ pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
 
 /// What people read: one line.
 pub fn display_text(text: &str) -> Result<(), &'static str> {
-    if text.chars().count() <= 200 && !text.chars().any(is_invisible) {
-        return Ok(());
-    }
-    Err("must be at most 200 characters, without control, bidi and zero-width characters")
+    let fits = text.chars().count() <= 200 && !text.chars().any(is_invisible);
+    if fits { Ok(()) } else { Err("must be at most 200 characters, without control, bidi and zero-width characters") }
 }
 
 /// Characters that let two texts look alike or one text look like another: controls, bidi marks, zero-width ones

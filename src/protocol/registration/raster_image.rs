@@ -1,23 +1,18 @@
 //! Pictures that can be shown to people whoever made them: raster formats, told by their first bytes and never by what a
 //! server says they are. A drawing (SVG) may hold scripts and is none of them.
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
-const JPEG: &[u8] = b"\xff\xd8\xff";
-const GIF: [&[u8]; 2] = [b"GIF87a", b"GIF89a"];
+const MAGIC: [(&[u8], &str); 4] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+];
 
 /// The media type of a picture; `None` for anything else.
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(PNG) {
-        return Some("image/png");
-    }
-    if bytes.starts_with(JPEG) {
-        return Some("image/jpeg");
-    }
-    if GIF.iter().any(|magic| bytes.starts_with(magic)) {
-        return Some("image/gif");
-    }
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    is_webp.then_some("image/webp")
+    let told = MAGIC.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, media_type)| media_type);
+    told.or(is_webp.then_some("image/webp"))
 }
 
 #[cfg(test)]

@@ -88,10 +88,8 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
 }
 
 fn subject(text: &str) -> Result<(), &'static str> {
-    if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(());
-    }
-    Err("must be 1 to 255 printable ASCII characters without spaces")
+    let fits = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(()) } else { Err("must be 1 to 255 printable ASCII characters without spaces") }
 }
 
 /// The rule for user names: what people type and see is what is compared.
@@ -114,8 +112,7 @@ fn phc_string(text: &str) -> Result<(), &'static str> {
     let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
     let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");
     let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
-    if known && complete && tail_is_full && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(());
-    }
-    Err("must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$...")
+    let fits =
+        known && complete && tail_is_full && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(()) } else { Err("must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$...") }
 }

@@ -34,16 +34,15 @@ pub const NAMED_CLIENTS: u64 = 10;
 
 /// The line; `None` when nothing weak is in use. `in_frames` says that cookies are `SameSite=None`.
 pub fn line(uses: &[WeakUse], in_frames: bool) -> Option<String> {
+    let part = |one: &WeakUse| {
+        let named = one.client_ids.join(", ");
+        let others = one.clients.saturating_sub(one.client_ids.len() as u64);
+        let rest = if others == 0 { String::new() } else { format!(" and {others} more") };
+        format!("{} ({named}{rest})", one.setting.as_str())
+    };
     let mut parts: Vec<String> = uses.iter().map(part).collect();
     parts.extend(in_frames.then(|| String::from("cookies with SameSite=None")));
     (!parts.is_empty()).then(|| format!("weak settings in use: {}", parts.join("; ")))
-}
-
-fn part(one: &WeakUse) -> String {
-    let named = one.client_ids.join(", ");
-    let others = one.clients.saturating_sub(one.client_ids.len() as u64);
-    let rest = if others == 0 { String::new() } else { format!(" and {others} more") };
-    format!("{} ({named}{rest})", one.setting.as_str())
 }
 
 #[cfg(test)]
