@@ -9,8 +9,10 @@ use crate::protocol::words::identifiers::ClientId;
 /// Entries held at most; on reaching that the cache starts over.
 const MOST_ENTRIES: usize = 10_000;
 
+type Held = (i64, Option<Arc<RegisteredClient>>);
+
 #[derive(Debug)]
-pub(super) struct ClientCache(Mutex<HashMap<ClientId, (i64, Option<Arc<RegisteredClient>>)>>);
+pub(super) struct ClientCache(Mutex<HashMap<ClientId, Held>>);
 
 impl ClientCache {
     pub(super) fn new() -> ClientCache {
