@@ -19,8 +19,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gatepost::config::setting::Setting;
 use gatepost::config::settings::SETTINGS;
+use gatepost::config::settings::Setting;
 use gatepost::protocol::registration;
 use gatepost::protocol::words::reason::Reason;
 use source::{SourceFile, sources};

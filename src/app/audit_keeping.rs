@@ -10,7 +10,7 @@ use super::App;
 use super::guesses::Source;
 use crate::http::Request;
 use crate::protocol::audit::audit_chain::{HEADS_TARGET, Head, heads_lines, untold};
-use crate::protocol::words::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
+use crate::protocol::audit::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
 use crate::protocol::words::identifiers::{ClientId, GrantId};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;

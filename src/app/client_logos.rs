@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
-use crate::protocol::registration::raster_image;
+use crate::protocol::registration::user;
 use crate::protocol::words::instant::Instant;
 
 /// Pictures kept at once; with the longest ones 16 MiB.
@@ -92,7 +92,7 @@ fn keep(kept: &mut HashMap<String, Kept>, logo_uri: &str, entry: Kept) {
 fn fetch(outbound: &Outbound, logo_uri: &str) -> Result<Option<Logo>, OutboundError> {
     let request = OutboundRequest::get(logo_uri).header("Accept", "image/png, image/jpeg, image/webp, image/gif");
     let answer = outbound.send(&request.within(WITHIN).at_most(MOST_BYTES))?;
-    let media_type = raster_image::media_type(&answer.body).filter(|_| answer.status == 200);
+    let media_type = user::media_type(&answer.body).filter(|_| answer.status == 200);
     if media_type.is_none() {
         log::info!("there is no raster image at {} (status {})", logo_uri.escape_debug(), answer.status);
     }

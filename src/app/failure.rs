@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use crate::protocol::authorize::authorize_request::AuthorizeError;
 use crate::protocol::token::extension_grant;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::store::StoreError;
 
 /// What a handler returns instead of a response. `dispatch` makes a page or a JSON object of it, and the log line.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::App;
 use crate::protocol::discovery::{Provider, document};
-use crate::protocol::keys::jwks;
+use crate::protocol::keys::jwt;
 use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::scope::Catalogue;
@@ -50,7 +50,7 @@ impl App {
             registry_version: snapshot.version,
             kids: keys.iter().map(|(kid, _)| String::from(*kid)).collect(),
             discovery: discovery.to_string().into_bytes().into(),
-            jwks: jwks::document(keys.into_iter().map(|(_, key)| key)).to_string().into_bytes().into(),
+            jwks: jwt::document(keys.into_iter().map(|(_, key)| key)).to_string().into_bytes().into(),
         });
         *self.rendered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
         rendered

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 
 use lexopt::Arg;
 
+use super::command::{COMMANDS, Command};
+use super::output::Failure;
 use crate::app::extension_grant::ExtensionGrant;
 use crate::config::settings::{SETTINGS, by_flag};
 use crate::config::{Config, Source};
-use crate::protocol::words::nearest::{hint, nearest};
-
-use super::command::{COMMANDS, Command};
-use super::output::Failure;
+use crate::protocol::registration::names::{hint, nearest};
 
 pub(super) struct Invocation {
     pub(super) command: &'static Command,

@@ -13,13 +13,12 @@ use super::input::unread;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::user;
-use crate::protocol::audit::audit_chain::heads_in;
-use crate::protocol::audit::audit_chain::{AuditRow, EVENTS, Head};
+use crate::protocol::audit::audit_chain::{AuditRow, EVENTS, Head, heads_in};
 use crate::protocol::audit::audit_verification::{Finding, Verdict, Verification, Wrong};
+use crate::protocol::registration::names::hint;
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::nearest::hint;
 use crate::store::audit_events::{self, EventFilter};
 use crate::store::{Store, StoreError, installation, users};
 

@@ -7,7 +7,7 @@ use super::arguments::Invocation;
 use super::command::COMMANDS;
 use super::output::{self, Failure};
 use crate::config::settings::SETTINGS;
-use crate::protocol::words::nearest::hint;
+use crate::protocol::registration::names::hint;
 
 const FILE: &str = "FILE";
 

@@ -1,11 +1,10 @@
 //! `gatepost key`: signing keys. What comes after a lost master secret is in `sealed.rs`.
 
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 
@@ -17,9 +16,9 @@ use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{self, ImportedKey};
 use crate::protocol::keys::key_schedule::{KeySeasons, KeyState, KeyTimes, announced, current, standing};
+use crate::protocol::registration::names::hint;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::nearest::hint;
 use crate::protocol::words::secret::SecretText;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::{self, SigningKeyRow};

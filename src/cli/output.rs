@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::config::ConfigError;
 use crate::protocol::registration::names::is_invisible;
+use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::{Problem, timestamp};
-use crate::protocol::words::finding::{Finding, Verdict};
 use crate::protocol::words::instant::Instant;
 use crate::store::StoreError;
 

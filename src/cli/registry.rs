@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
+pub(super) use comparison::{opened, sealed_text};
+pub(super) use enact::{remove_clients, remove_user};
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
@@ -17,10 +19,8 @@ use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::plan::{self, Change, FieldChange, Plan, Step, Verb};
-use crate::protocol::registration::{self, export as exported};
+use crate::protocol::registration::{self, document as exported};
 use crate::store::registry_writer::RegistryWriter;
-pub(super) use comparison::{opened, sealed_text};
-pub(super) use enact::{remove_clients, remove_user};
 
 const EXIT_CHANGES: u8 = 3;
 
@@ -97,7 +97,7 @@ fn read(file: &str) -> Result<Value, Failure> {
         return Err(Failure::Refused(format!("{name} is empty, and so is not JSON; {{}} is the smallest document")));
     }
     let begins = if text.trim_start().starts_with('{') { "" } else { "; a document is an object, and begins with {" };
-    registration::json::parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
+    registration::walker::parse(text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
 }
 
 pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {

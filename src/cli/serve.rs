@@ -2,19 +2,15 @@
 //! house from the database and answers.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::ffi::OsString;
-use std::mem;
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, mem, thread};
 
 use signal_hook::consts::SIGTERM;
-
-mod house;
 
 use self::house::House;
 use super::arguments::Invocation;
@@ -29,10 +25,12 @@ use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
 use crate::pages::language::Language;
-use crate::protocol::registration::weak_settings;
+use crate::protocol::registration::references;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures};
 use crate::supervisor::{self, Listen, SupervisorSettings};
+
+mod house;
 
 /// Tells the binary that it is the server process of a supervisor.
 const SERVER_PROCESS: &str = "--server-process";
@@ -199,7 +197,7 @@ fn keep(app: &App) -> ! {
     let (mut told, mut told_denials) = (None, [BTreeSet::new(), BTreeSet::new()]);
     loop {
         let in_frames = app.config.cookie_same_site == SameSite::None;
-        let line = weak_settings::line(&app.registry.snapshot().weak_settings, in_frames);
+        let line = references::line(&app.registry.snapshot().weak_settings, in_frames);
         if told != line {
             log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
             told = line;

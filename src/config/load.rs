@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use crate::protocol::registration::defaults::ClientDefaults;
-use crate::protocol::words::client::AccessTokenTyp;
-use crate::protocol::words::secret::SecretText;
-
 use super::reader::Reader;
 use super::settings::*;
 use super::source::Source;
 use super::{
     Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits, ListenAddress,
-    Listeners, LogFormat, Problem, SameSite, ScopeClaim, values,
+    Listeners, LogFormat, Problem, SameSite, ScopeClaim,
 };
+use crate::config::reader;
+use crate::protocol::registration::client_rules::ClientDefaults;
+use crate::protocol::words::client::AccessTokenTyp;
+use crate::protocol::words::secret::SecretText;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
@@ -63,11 +63,11 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         listeners: listeners(reader),
         workers,
         secret_file: reader.path_or_credential(&SECRET_FILE, "gatepost-secret"),
-        trusted_proxies: reader.parsed(&TRUSTED_PROXIES, values::cidr_list).unwrap_or_default(),
+        trusted_proxies: reader.parsed(&TRUSTED_PROXIES, reader::cidr_list).unwrap_or_default(),
         log_level: reader.choice(&LOG, &levels, log::LevelFilter::Info),
         log_format: reader.choice(&LOG_FORMAT, &formats, LogFormat::Text),
-        outbound_allow: reader.parsed(&OUTBOUND_ALLOW, values::cidr_list).unwrap_or_default(),
-        ca_file: reader.parsed(&CA_FILE, values::absolute_path),
+        outbound_allow: reader.parsed(&OUTBOUND_ALLOW, reader::cidr_list).unwrap_or_default(),
+        ca_file: reader.parsed(&CA_FILE, reader::absolute_path),
         cookie_same_site: reader.choice(&COOKIE_SAMESITE, &same_site, SameSite::Lax),
         invalid_client_status: reader.choice(&INVALID_CLIENT_STATUS, &statuses, InvalidClientStatus::Standard),
         scope_claim: reader.choice(
@@ -77,11 +77,11 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: Brand {
-            name: reader.parsed(&BRAND_NAME, values::brand_name).unwrap_or_default(),
-            logo: reader.parsed(&BRAND_LOGO, values::image_path),
-            color: reader.parsed(&BRAND_COLOR, values::color),
-            privacy_url: reader.parsed(&BRAND_PRIVACY_URL, values::link),
-            terms_url: reader.parsed(&BRAND_TERMS_URL, values::link),
+            name: reader.parsed(&BRAND_NAME, reader::brand_name).unwrap_or_default(),
+            logo: reader.parsed(&BRAND_LOGO, reader::image_path),
+            color: reader.parsed(&BRAND_COLOR, reader::color),
+            privacy_url: reader.parsed(&BRAND_PRIVACY_URL, reader::link),
+            terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
         },
         key_days: KeyDays {
             announce: reader.number(&KEY_ANNOUNCE_DAYS),
@@ -104,8 +104,8 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
 fn listeners(reader: &mut Reader<'_>) -> Listeners {
     let anywhere = ListenAddress::Tcp(std::net::SocketAddr::from(([127, 0, 0, 1], 0)));
     Listeners {
-        main: reader.parsed(&LISTEN, values::listen_address).unwrap_or(anywhere),
-        admin: reader.parsed(&ADMIN_LISTEN, values::socket_address_or_off).flatten(),
+        main: reader.parsed(&LISTEN, reader::listen_address).unwrap_or(anywhere),
+        admin: reader.parsed(&ADMIN_LISTEN, reader::socket_address_or_off).flatten(),
     }
 }
 

@@ -1,28 +1,24 @@
 //! Every setting, read once and typed; the only reader of the environment. A configuration that does not hold is refused
 //! whole, with every problem named.
 
-pub mod base_url;
-mod env_file;
 mod load;
-mod reader;
-pub mod setting;
+pub mod reader;
 pub mod settings;
 mod source;
-mod values;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::protocol::registration::defaults::ClientDefaults;
+pub use source::{Source, environment_secret};
+
+pub use crate::config::reader::BaseUrl;
+use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::access_token::ScopeClaim;
 use crate::protocol::token::client_authentication::InvalidClientStatus;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
-
-pub use base_url::BaseUrl;
-pub use source::{Source, environment_secret};
 
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -1,13 +1,15 @@
 //! Reads typed values out of a [`Source`], collecting every problem instead of stopping at the first.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::config::settings::{Default, Kind, Setting};
+use crate::config::source::Source;
+use crate::config::{Color, ListenAddress, Problem};
+use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
-
-use super::setting::{Default, Kind, Setting};
-use super::source::Source;
-use super::{Problem, values};
+use crate::protocol::words::web_url::WebUrl;
 
 pub(super) struct Reader<'a> {
     source: &'a Source,
@@ -74,7 +76,7 @@ impl<'a> Reader<'a> {
         file_setting: &'static Setting,
         credential: Option<&str>,
     ) -> Option<SecretText> {
-        let file = self.parsed(file_setting, values::path);
+        let file = self.parsed(file_setting, path);
         match (self.text(setting), file) {
             (Some(_), Some(_)) => {
                 self.problems.push(Problem::new(setting.name, format!("must not stand beside {}", file_setting.name)));
@@ -91,7 +93,7 @@ impl<'a> Reader<'a> {
 
     /// The path a setting names, or else that of a systemd credential.
     pub(super) fn path_or_credential(&mut self, setting: &'static Setting, credential: &str) -> Option<PathBuf> {
-        self.parsed(setting, values::path).or_else(|| self.source.credential(credential))
+        self.parsed(setting, path).or_else(|| self.source.credential(credential))
     }
 
     fn absent<T>(&mut self, setting: &'static Setting) -> Option<T> {
@@ -116,5 +118,171 @@ impl<'a> Reader<'a> {
         let is_secret = matches!(setting.kind, Kind::Secret);
         let told = if is_secret { String::new() } else { format!("; it is \"{}\"", shown.escape_debug()) };
         self.problems.push(Problem::new(setting.name, format!("{rule}{told}")));
+    }
+}
+
+type Parsed<T> = Result<T, &'static str>;
+
+/// `127.0.0.1:8080`, `[::1]:8080` or `unix:/run/gatepost/http.sock`.
+pub(super) fn listen_address(text: &str) -> Parsed<ListenAddress> {
+    match text.strip_prefix("unix:") {
+        Some(path) => {
+            absolute_path(path).map(ListenAddress::Unix).map_err(|_| "must have an absolute path after unix:")
+        }
+        None => socket_address(text).map(ListenAddress::Tcp),
+    }
+}
+
+pub(super) fn socket_address(text: &str) -> Parsed<SocketAddr> {
+    text.parse().map_err(|_| "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080")
+}
+
+/// The empty text is "off".
+pub(super) fn socket_address_or_off(text: &str) -> Parsed<Option<SocketAddr>> {
+    if text.is_empty() { Ok(None) } else { socket_address(text).map(Some) }
+}
+
+/// Address blocks separated by commas; spaces around them do not count.
+pub(super) fn cidr_list(text: &str) -> Parsed<Vec<Cidr>> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    text.split(',').map(|block| Cidr::parse(block.trim())).collect()
+}
+
+/// A path that does not depend on where the process was started.
+pub(super) fn absolute_path(text: &str) -> Parsed<PathBuf> {
+    if text.starts_with('/') && !text.contains('\0') {
+        Ok(PathBuf::from(text))
+    } else {
+        Err("must be an absolute path")
+    }
+}
+
+/// A path to an existing kind of file; relative ones count from the working directory.
+pub(super) fn path(text: &str) -> Parsed<PathBuf> {
+    if text.contains('\0') { Err("must be a path") } else { Ok(PathBuf::from(text)) }
+}
+
+pub(super) fn image_path(text: &str) -> Parsed<PathBuf> {
+    let known = [".svg", ".png", ".jpg", ".webp"].iter().any(|ending| text.ends_with(ending));
+    if known { absolute_path(text) } else { Err("must end in .svg, .png, .jpg or .webp") }
+}
+
+pub(super) fn link(text: &str) -> Parsed<String> {
+    WebUrl::parse(text).map(|_| text.to_owned())
+}
+
+pub(super) fn color(text: &str) -> Parsed<Color> {
+    let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
+    let valid = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let number =
+        valid.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("must be a colour such as #1a2b3c")?;
+    let [_, red, green, blue] = number.to_be_bytes();
+    Ok(Color { red, green, blue })
+}
+
+/// What stands on the pages: short, one line.
+pub(super) fn brand_name(text: &str) -> Parsed<String> {
+    if text.chars().count() > 60 || text.chars().any(char::is_control) || text.trim().is_empty() {
+        return Err("must be 1 to 60 printable characters");
+    }
+    Ok(text.to_owned())
+}
+
+/// The issuer: https, or http on loopback; no trailing slash, query, fragment or user info.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseUrl {
+    text: String,
+    origin_length: usize,
+}
+
+impl BaseUrl {
+    /// Reads a base URL; the error is the rule that was broken. What can be spelt in two ways is refused: clients compare
+    /// the issuer byte for byte (OpenID Connect Discovery §4.3), browsers its origin with their own spelling.
+    pub fn parse(text: &str) -> Result<BaseUrl, &'static str> {
+        let url = WebUrl::parse(text)?;
+        if !url.is_protected() {
+            return Err("must be https; plain http is for 127.0.0.1, [::1] and localhost only");
+        }
+        if url.query.is_some() {
+            return Err("must not have a query");
+        }
+        if url.port == Some(if url.https { 443 } else { 80 }) {
+            return Err("must leave out the scheme's own port, as browsers do");
+        }
+        if url.path.ends_with('/') {
+            return Err("must not end with a slash");
+        }
+        if !url.path.split('/').skip(1).all(is_plain_segment) {
+            return Err("must have a path of plain segments: letters, digits, - . _ ~, no // and no dot segments");
+        }
+        Ok(BaseUrl { text: text.to_owned(), origin_length: url.origin.len() })
+    }
+
+    /// Stands in while problems are still being collected; a configuration that holds it is never handed out.
+    pub(super) fn placeholder() -> BaseUrl {
+        BaseUrl { text: String::new(), origin_length: 0 }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Scheme, host and port, as browsers send them in `Origin`.
+    pub fn origin(&self) -> &str {
+        self.text.split_at_checked(self.origin_length).map_or(&self.text, |(origin, _)| origin)
+    }
+
+    /// The path in front of every path of ours; empty or beginning with `/`.
+    pub fn path(&self) -> &str {
+        self.text.split_at_checked(self.origin_length).map_or("", |(_, path)| path)
+    }
+
+    /// Whether cookies can be `Secure` and carry the `__Host-` prefix.
+    pub fn is_https(&self) -> bool {
+        self.text.starts_with("https://")
+    }
+}
+
+fn is_plain_segment(segment: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    !matches!(segment, "" | "." | "..") && segment.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_empty_list_is_a_list() {
+        assert_eq!(cidr_list(" "), Ok(Vec::new()));
+        assert_eq!(cidr_list("10.0.0.0/8, ::1").map(|list| list.len()), Ok(2));
+        assert!(cidr_list("10.0.0.0/8,").is_err());
+    }
+
+    mod base_url {
+        use super::super::*;
+
+        #[test]
+        fn origin_and_path_are_told_apart() {
+            let url = BaseUrl::parse("https://login.example.com:8443/id/v1").unwrap();
+            assert_eq!((url.origin(), url.path()), ("https://login.example.com:8443", "/id/v1"));
+            let url = BaseUrl::parse("http://localhost:8080").unwrap();
+            assert_eq!((url.origin(), url.path(), url.is_https()), ("http://localhost:8080", "", false));
+        }
+
+        #[test]
+        fn issuers_that_could_be_spelt_in_two_ways_are_refused() {
+            for text in
+                "http://login.example.com https://login.example.com/ https://login.example.com/a/ https://a.example//b \
+                https://a.example/../b https://a.example/./b https://a.example/b?c https://a.example/b? \
+                https://a.example#b https://u:p@a.example https://A.example https://a.example:443 \
+                http://localhost:80 https://a.example/%41 login.example.com https:// http://127.0.0.2:8080"
+                    .split(' ')
+            {
+                assert!(BaseUrl::parse(text).is_err(), "{text}");
+            }
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::setting::Kind;
 use super::settings::{self, SETTINGS};
 use super::*;
+use crate::config::settings::Kind;
 
 const REQUIRED: [(&str, &str); 2] =
     [("GATEPOST_DATABASE_URL", "postgres://gatepost:hunter2@db/gatepost"), ("GATEPOST_BASE_URL", "https://id.example")];

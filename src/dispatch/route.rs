@@ -4,10 +4,9 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::endpoints::authorize::{self, consent};
-use crate::endpoints::device::{self, device_authorization};
 use crate::endpoints::logout::{self, end_session};
-use crate::endpoints::token::{self, introspection, revocation, userinfo};
-use crate::endpoints::{account, discovery, login, metrics, static_files, upstream};
+use crate::endpoints::token::{self, introspection, userinfo};
+use crate::endpoints::{account, device, discovery, login, metrics, static_files, upstream};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -71,10 +70,12 @@ impl<'a> Route<'a> {
                 ("checksession", READ, Person, Nobody, Standing(|config, _| Ok(logout::check_session(config)), ""))
             }
             metadata::TOKEN_PATH => ("token", CALLED, Program, ClientOrigins, Plain(token::handle)),
-            metadata::REVOCATION_PATH => ("revocation", CALLED, Program, ClientOrigins, Plain(revocation::handle)),
+            metadata::REVOCATION_PATH => {
+                ("revocation", CALLED, Program, ClientOrigins, Plain(introspection::revoke_presented))
+            }
             metadata::INTROSPECTION_PATH => ("introspect", "POST", Program, Nobody, Plain(introspection::handle)),
             metadata::DEVICE_AUTHORIZATION_PATH => {
-                ("deviceauthorization", CALLED, Program, ClientOrigins, Plain(device_authorization::handle))
+                ("deviceauthorization", CALLED, Program, ClientOrigins, Plain(device::authorize))
             }
             metadata::USERINFO_PATH => {
                 ("userinfo", "GET, HEAD, POST, OPTIONS", Program, ClientOrigins, Plain(userinfo::handle))

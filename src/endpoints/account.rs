@@ -8,10 +8,9 @@ use serde_json::json;
 use super::answers::{self, Presentation};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::form_tokens::{self, Form};
+use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
-use crate::endpoints::authorize::visit::Visit;
+use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::login::password::{Attempt, Outcome as Tried, attempt};
 use crate::http::{Method, Request, Response};
@@ -19,14 +18,13 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Holdings, Outcome};
 use crate::pages::frame::PageForm;
-use crate::protocol::authorize::allowance::{Allowance, merged};
+use crate::protocol::authorize::consent::{Allowance, merged};
 use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::login::password::check_new;
-use crate::protocol::words::epochs::SessionEpochs;
+use crate::protocol::words::grant::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::Session;
@@ -50,10 +48,10 @@ struct Change<'a> {
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes())?;
-    let asked = |name| query.bounded(name, lengths::OTHER).map_err(Failure::bad_request);
+    let asked = |name| query.bounded(name, parameters::OTHER).map_err(Failure::bad_request);
     let (tenant, ui_locales) = (asked("tenant")?.map(str::to_owned), asked("ui_locales")?.map(str::to_owned));
     let purpose = SealedPurpose::Account { tenant, ui_locales, anew: false, by_password: false };
-    let visit = Visit::resume(app, sealed_address::seal(app, purpose))?;
+    let visit = Visit::resume(app, visit::seal(app, purpose))?;
     let present = PresentSession::find(app, request)?;
     let interaction = visit.judge(app, present.as_ref(), None, &Step::Arrival)?;
     let Some(present) = present.filter(|_| matches!(interaction, Interaction::Proceed { .. })) else {
@@ -69,14 +67,14 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -> Result<Response, Failure> {
-    let form = form_tokens::read_post(app, request)?;
+    let form = consent::read_post(app, request)?;
     let decision = form.single("decision")?;
     let change = Change { app, request, present, visit, form: &form };
     if decision == Some("confirm_link") {
         // From a page of its own, with a token of its own.
         return linked::confirm(change);
     }
-    if !form_tokens::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
+    if !consent::matches(app, Form::Account, "", Some(&present.handle.random), &form) {
         return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
     }
     match decision {
@@ -167,7 +165,7 @@ fn draw(
     };
     let presentation = Presentation { config: &app.config, request };
     let address = |page: &str| presentation.in_its_language(format!("{}{page}", app.config.base_url.path()));
-    let (action, token) = (address("/account"), form_tokens::issue(app, Form::Account, "", &present.handle.random));
+    let (action, token) = (address("/account"), consent::issue(app, Form::Account, "", &present.handle.random));
     let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
     let page = pages::account::page(chrome, form, &address("/logout"), &holdings, outcome);
     Ok(answers::form_page(status, page))
@@ -175,7 +173,7 @@ fn draw(
 
 /// Ends one session: of this person, whatever else was named.
 fn end_session(change: Change<'_>) -> Result<Response, Failure> {
-    let sid = Sid::new(change.parameter("session", lengths::OTHER)?);
+    let sid = Sid::new(change.parameter("session", parameters::OTHER)?);
     if sid == change.present.row.sid {
         return Ok(answers::see_other(format!("{}/logout", change.app.config.base_url.path())));
     }
@@ -197,7 +195,7 @@ fn end_others(change: Change<'_>) -> Result<Response, Failure> {
 /// Takes back what an application was allowed, remembered or not, and whatever it still holds.
 fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     let (app, present) = (change.app, change.present);
-    let client_id = ClientId::new(change.parameter("client_id", lengths::CLIENT_ID)?);
+    let client_id = ClientId::new(change.parameter("client_id", parameters::CLIENT_ID)?);
     let allowed = allowances(app, present)?;
     let Some(client) =
         app.registry.client(&client_id)?.filter(|_| allowed.iter().any(|one| one.client_id == client_id))
@@ -220,7 +218,7 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let (given, new) = (form.single("present_password")?, form.single("new_password")?.unwrap_or_default());
     let again = form.single("new_password_again")?.unwrap_or_default();
     let Some(given) = given else { return change.answer(Outcome::Problem(AccountProblem::PresentPasswordMissing)) };
-    if given.len() > lengths::PASSWORD_BYTES {
+    if given.len() > parameters::PASSWORD_BYTES {
         return Err(Failure::bad_request(Reason::OverlongParameter));
     }
     if check_new(new).is_err() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use maud::Markup;
 
+use super::static_files;
 use crate::app::App;
 use crate::config::Config;
 use crate::http::{Body, Note, Request, Response};
@@ -15,11 +16,8 @@ use crate::protocol::authorize::authorize_request::{AuthorizeError, Refusal as R
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
 use crate::protocol::token::extension_grant::{Description, Refusal};
-use crate::protocol::token::token_response::error_members;
-use crate::protocol::words::errors::TokenError;
-use crate::protocol::words::reason::Reason;
-
-use super::static_files;
+use crate::protocol::token::id_token::error_members;
+use crate::protocol::words::reason::{Reason, TokenError};
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end, by redirects, at a
 /// client, and browsers hold every hop against the list.

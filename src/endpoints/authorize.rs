@@ -2,11 +2,8 @@
 //! asked; otherwise sends the browser to the page that asks, or straight to the identity provider that it names.
 
 pub mod consent;
-pub mod form_tokens;
 pub mod granted;
-pub mod id_token_hint;
 pub mod present_session;
-pub mod sealed_address;
 pub mod visit;
 
 use super::answers;

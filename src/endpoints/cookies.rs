@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{Config, SameSite};
 use crate::http::{Request, Response};
 use crate::keys::random;
-use crate::protocol::words::hex;
+use crate::protocol::words::identifiers;
 use crate::protocol::words::instant::Day;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 
@@ -117,6 +117,6 @@ pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
 /// `__Host-` binds a cookie to this host and to TLS; browsers refuse it over plain http.
 pub(super) fn name(config: &Config, purpose: &str) -> String {
     let prefix = if config.base_url.is_https() { "__Host-" } else { "" };
-    let mark: String = hex::encode(&Sha256::digest(config.base_url.as_str())).chars().take(8).collect();
+    let mark: String = identifiers::encode(&Sha256::digest(config.base_url.as_str())).chars().take(8).collect();
     format!("{prefix}gatepost-{purpose}-{mark}")
 }

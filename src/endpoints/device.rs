@@ -1,21 +1,23 @@
 //! `/device` (RFC 8628 §3.3): a person brings the code that their device shows, signs in, and decides. An address alone
 //! never leads past the page that asks for the code, whoever follows it and whatever it carries.
 
-pub mod device_authorization;
+use std::time::Duration;
 
-use serde_json::json;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
 
-use super::answers::{self, Presentation};
-use super::cookies;
-use super::login::LoginPage;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::endpoints::authorize::consent;
-use crate::endpoints::authorize::form_tokens::{self, Form};
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
-use crate::endpoints::authorize::visit::{Next, Visit};
+use crate::endpoints::authorize::visit::{self, Next, Visit};
+use crate::endpoints::cookies;
+use crate::endpoints::forms::{refuse_parameters_in_query, require_form};
+use crate::endpoints::login::LoginPage;
+use crate::endpoints::token::client_authentication::authenticate;
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -24,14 +26,16 @@ use crate::pages::frame::PageForm;
 use crate::protocol::authorize::authorize_request::Ending;
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
-use crate::protocol::device::device_code::{DeviceDecision, UserCode};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::device::device_code::{
+    DeviceAuthorizationRequest, DeviceDecision, PARAMETERS, PREFIX, SINGLE_PARAMETERS, UserCode,
+};
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::SecretBytes;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::audit_events::AuditEvent;
-use crate::store::device_authorizations::{self, NewDecision};
+use crate::store::device_authorizations::{self, Entered, NewDecision, NewDevice};
 
 /// Shows the page, or takes its forms: the code's, and with a sealed request in the address the decision's.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -39,19 +43,19 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let has_request = query.was_sent("r");
     let code = match request.method {
         Method::Post if has_request => {
-            let visit = Visit::resume(app, sealed_address::open(app, request)?)?;
+            let visit = Visit::resume(app, visit::open(app, request)?)?;
             let is_here = visit.is_of_device();
-            return if is_here { consent::answer(app, request, &visit) } else { Err(sealed_address::invalid()) };
+            return if is_here { consent::answer(app, request, &visit) } else { Err(visit::invalid()) };
         }
         Method::Post => return take_code(app, request),
         Method::Get | Method::Head | Method::Options | Method::Other if has_request => {
-            let SealedPurpose::Device(code) = sealed_address::open(app, request)?.request.purpose else {
-                return Err(sealed_address::invalid());
+            let SealedPurpose::Device(code) = visit::open(app, request)?.request.purpose else {
+                return Err(visit::invalid());
             };
             Some(code)
         }
         Method::Get | Method::Head | Method::Options | Method::Other => {
-            let code = query.bounded("user_code", lengths::OTHER)?;
+            let code = query.bounded("user_code", parameters::OTHER)?;
             // What has not the form of a code is left out: an address must not be able to put words into our page.
             code.and_then(UserCode::parse)
         }
@@ -63,7 +67,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 pub fn ask(app: &App, request: &Request, status: u16, code: &str, problem: Option<UserCodeProblem>) -> Response {
     let known = cookies::pre_session(&app.config, request);
     let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-    let token = form_tokens::issue(app, Form::UserCode, "", &browser);
+    let token = consent::issue(app, Form::UserCode, "", &browser);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_its_language(format!("{}/device", app.config.base_url.path()));
     let form = PageForm { action: &action, token: &token };
@@ -73,13 +77,13 @@ pub fn ask(app: &App, request: &Request, status: u16, code: &str, problem: Optio
 }
 
 fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
-    let form = form_tokens::read_post(app, request)?;
-    let typed = form.bounded("user_code", lengths::OTHER)?;
+    let form = consent::read_post(app, request)?;
+    let typed = form.bounded("user_code", parameters::OTHER)?;
     let shown = typed.and_then(UserCode::parse).map(|code| code.to_string()).unwrap_or_default();
     let browser = cookies::pre_session(&app.config, request);
     let again =
         |status, problem, reason: Reason| answers::noted(ask(app, request, status, &shown, Some(problem)), reason);
-    if !form_tokens::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
+    if !consent::matches(app, Form::UserCode, "", browser.as_ref(), &form) {
         return Ok(again(200, UserCodeProblem::PageExpired, Reason::PageExpired));
     }
     let Some(typed) = typed else {
@@ -126,7 +130,7 @@ pub fn decide(
     scope: &ScopeSet,
 ) -> Result<Response, Failure> {
     let (Ending::Device(user_code), Some(client)) = (&visit.request.ending, &visit.client) else {
-        return Err(sealed_address::invalid());
+        return Err(visit::invalid());
     };
     let allowed = decision == DeviceDecision::Allowed;
     let new = NewDecision {
@@ -157,4 +161,65 @@ pub fn decide(
 /// What the database knows a code by, under every line of the master secret.
 pub fn hashes(app: &App, user_code: &UserCode) -> Vec<[u8; 32]> {
     app.vault.user_codes.tags(&[user_code.letters().as_bytes()])
+}
+
+/// With some billions of user codes even a second drawing is rare.
+const DRAWINGS: usize = 8;
+/// For how long a client with too many devices waiting is told to wait.
+const CROWDED: Duration = Duration::from_secs(60);
+
+/// Answers a device authorization request.
+pub fn authorize(app: &App, request: &Request) -> Result<Response, Failure> {
+    require_form(request, 400)?;
+    let parameters = Parameters::parse(&request.body)?;
+    refuse_parameters_in_query(request, &PARAMETERS)?;
+    parameters.refuse_repeated(&SINGLE_PARAMETERS)?;
+    app.require_fresh_registry()?;
+    let client = &authenticate(app, request, &parameters, app.now())?.client;
+    let answer = answer(app, request, client, &parameters).map_err(|failure| failure.about(&client.client_id, None))?;
+    let mut response = answers::json(200, &answer);
+    response.note.client_id = Some(client.client_id.to_string());
+    Ok(response)
+}
+
+fn answer(app: &App, request: &Request, client: &Client, parameters: &Parameters) -> Result<Value, Failure> {
+    if !client.allows_grant(&GrantType::DeviceCode) {
+        return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::UnregisteredGrantType).into());
+    }
+    let snapshot = app.registry.snapshot();
+    let asked = DeviceAuthorizationRequest::from_form(parameters, client, &snapshot.catalogue, app.issuer())?;
+    let throttled = |reason, retry_after| Failure::Throttled { reason, retry_after };
+    let asking = (client.client_id.clone(), Source::of(request.source));
+    let counted = app.device_authorizations.count(asking, app.now());
+    counted.map_err(|wait| throttled(Reason::TooManyDeviceAuthorizations, wait))?;
+    let device_code = SecretText::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::bytes::<32>())));
+    for _ in 0..DRAWINGS {
+        let Some(user_code) = UserCode::draw(&random::bytes::<32>()) else { continue };
+        let new = NewDevice {
+            device_code_hash: app.vault.device_codes.tag(&[device_code.expose().as_bytes()]),
+            user_code_hash: app.vault.user_codes.tag(&[user_code.letters().as_bytes()]),
+            client_id: &client.client_id,
+            scopes: &asked.scope,
+            resources: &asked.resources,
+            acr_values: asked.acr_values.as_deref(),
+            interval: client.device_interval,
+            lifetime: client.lifetimes.device_code,
+            most_pending: app.config.limits.device_pending,
+        };
+        match device_authorizations::insert(&app.store, &new)? {
+            Entered::Waiting => {}
+            Entered::CodeTaken => continue,
+            Entered::TooManyPending => return Err(throttled(Reason::TooManyPendingDevices, CROWDED)),
+        }
+        let page = format!("{}/device", app.issuer().trim_end_matches('/'));
+        return Ok(json!({
+            "device_code": device_code.expose(),
+            "user_code": user_code.to_string(),
+            "verification_uri": page,
+            "verification_uri_complete": format!("{page}?user_code={user_code}"),
+            "expires_in": client.lifetimes.device_code.as_secs(),
+            "interval": client.device_interval.as_secs(),
+        }));
+    }
+    Err(Failure::Internal(String::from("no free user code was found")))
 }

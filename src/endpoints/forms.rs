@@ -3,10 +3,8 @@
 use crate::app::failure::Failure;
 use crate::http::Request;
 use crate::protocol::token::token_request::known_parameter_in_query;
-use crate::protocol::words::errors::TokenErrorCode;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::secret::SecretText;
 
 /// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
@@ -38,6 +36,6 @@ pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure>
 /// whatever stands in it, it is merely not sent twice.
 pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
     parameters.single("token_type_hint")?;
-    let token = parameters.bounded("token", lengths::HANDLE)?;
+    let token = parameters.bounded("token", parameters::HANDLE)?;
     Ok(token.map(SecretText::new).ok_or(Reason::MissingToken)?)
 }

@@ -9,11 +9,9 @@ use super::answers::{self, Presentation, WayBack};
 use super::cookies;
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::authorize::consent;
-use crate::endpoints::authorize::form_tokens::{self, Form};
+use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
-use crate::endpoints::authorize::visit::{Next, Visit};
+use crate::endpoints::authorize::visit::{self, Next, Visit};
 use crate::endpoints::login::password::{Attempt, Outcome, attempt, record_failure};
 use crate::endpoints::login::sign_in::Proof;
 use crate::endpoints::upstream::{self, Purpose};
@@ -28,8 +26,7 @@ use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::choices::{WayOut, way_out};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 
@@ -49,10 +46,10 @@ pub struct LoginPage<'a> {
 
 /// Shows the page, or takes its form.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let opened = sealed_address::open(app, request)?;
+    let opened = visit::open(app, request)?;
     // An address alone does not lead past the page that asks for the code.
     if request.method != Method::Post && matches!(opened.request.purpose, SealedPurpose::Device(_)) {
-        return Ok(answers::see_other(sealed_address::page(app, "/device", &opened.sealed)));
+        return Ok(answers::see_other(visit::page_address(app, "/device", &opened.sealed)));
     }
     let visit = &Visit::resume(app, opened)?;
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
@@ -111,10 +108,10 @@ impl<'a> LoginPage<'a> {
     /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and password.
     fn take(self) -> Result<Response, Failure> {
         let LoginPage { app, request, visit, .. } = self;
-        let form = form_tokens::read_post(app, request)?;
+        let form = consent::read_post(app, request)?;
         let decision = form.single("decision")?;
         let page = LoginPage { someone_else: form.single(SOMEONE_ELSE)?.is_some(), ..self };
-        let is_of = |kind, browser| form_tokens::matches(app, kind, &visit.sealed, browser, &form);
+        let is_of = |kind, browser| consent::matches(app, kind, &visit.sealed, browser, &form);
         let of_chooser = is_of(Form::SelectAccount, self.present.map(|present| &present.handle.random));
         let of_login = is_of(Form::Login, cookies::pre_session(&app.config, request).as_ref());
         match (decision, self.present) {
@@ -140,7 +137,7 @@ impl<'a> LoginPage<'a> {
             (None, _) if of_login => page.sign_in(&form),
             (Some(_) | None, _) if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
             (Some(_) | None, _) => {
-                let username = form.bounded("username", lengths::USERNAME).ok().flatten().unwrap_or_default();
+                let username = form.bounded("username", parameters::USERNAME).ok().flatten().unwrap_or_default();
                 Ok(page.again(username, LoginProblem::PageExpired, Reason::PageExpired))
             }
         }
@@ -156,9 +153,9 @@ impl<'a> LoginPage<'a> {
         if !visit.choices().password {
             return Err(Failure::bad_request(Reason::UnknownPageAction));
         }
-        let username = form.bounded("username", lengths::USERNAME)?;
+        let username = form.bounded("username", parameters::USERNAME)?;
         let password = form.single("password")?;
-        if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
+        if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
             return Err(Failure::bad_request(Reason::OverlongParameter));
         }
         let (username, password) = match (username, password) {
@@ -242,11 +239,11 @@ impl<'a> LoginPage<'a> {
         let known = cookies::pre_session(&app.config, request);
         let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
         let form_token = match offered {
-            Some(present) => form_tokens::issue(app, Form::SelectAccount, &visit.sealed, &present.handle.random),
-            None => form_tokens::issue(app, Form::Login, &visit.sealed, &browser),
+            Some(present) => consent::issue(app, Form::SelectAccount, &visit.sealed, &present.handle.random),
+            None => consent::issue(app, Form::Login, &visit.sealed, &browser),
         };
         let presentation = Presentation { config: &app.config, request };
-        let action = sealed_address::page(app, "/login", &visit.sealed);
+        let action = visit::page_address(app, "/login", &visit.sealed);
         let action = presentation.in_language_of(action, visit.ui_locales());
         let (chrome, form) =
             (presentation.chrome(visit.ui_locales()), PageForm { action: &action, token: &form_token });

@@ -8,7 +8,7 @@ use super::{cookies, static_files};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
-use crate::endpoints::authorize::form_tokens::{self, Form};
+use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
@@ -30,8 +30,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 fn take(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSession) -> Result<Response, Failure> {
-    let form = form_tokens::read_post(app, request)?;
-    if !form_tokens::matches(app, Form::Logout, &sign_out.sealed, Some(&present.handle.random), &form) {
+    let form = consent::read_post(app, request)?;
+    if !consent::matches(app, Form::Logout, &sign_out.sealed, Some(&present.handle.random), &form) {
         return Ok(draw(app, request, sign_out, present, true));
     }
     match form.single("decision")? {
@@ -46,7 +46,7 @@ fn take(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSessi
 }
 
 fn draw(app: &App, request: &Request, sign_out: &SignOut, present: &PresentSession, drawn_again: bool) -> Response {
-    let token = form_tokens::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
+    let token = consent::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_its_language(sign_out.page(app));
     let (chrome, form) = (presentation.chrome(sign_out.ui_locales()), PageForm { action: &action, token: &token });

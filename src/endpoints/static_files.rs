@@ -13,11 +13,9 @@ use crate::config::Config;
 use crate::http::{Body, Response};
 use crate::pages::brand::brand_css;
 use crate::pages::frame::BRAND_LOGO;
-use crate::protocol::words::errors::TokenErrorCode;
-use crate::protocol::words::hex;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::lengths;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::identifiers::{self, ClientId};
+use crate::protocol::words::parameters;
+use crate::protocol::words::reason::{Reason, TokenErrorCode};
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -63,7 +61,7 @@ pub fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let digest = FILES.iter().fold(Sha256::new(), |digest, (_, _, bytes)| digest.chain_update(bytes)).finalize();
-        hex::encode(&digest).chars().take(8).collect()
+        identifiers::encode(&digest).chars().take(8).collect()
     })
 }
 
@@ -71,7 +69,7 @@ pub fn version() -> &'static str {
 /// who sign in tell nobody else.
 pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
     let name = percent_decode_str(encoded_client_id).decode_utf8().map_err(|_| not_found())?;
-    if name.contains('\0') || name.chars().nth(lengths::CLIENT_ID).is_some() {
+    if name.contains('\0') || name.chars().nth(parameters::CLIENT_ID).is_some() {
         return Err(not_found());
     }
     let client = app.registry.client(&ClientId::new(name))?.ok_or_else(not_found)?;

@@ -4,7 +4,6 @@ pub mod assertions;
 pub mod client_authentication;
 pub mod grants;
 pub mod introspection;
-pub mod revocation;
 pub mod userinfo;
 
 use super::answers;
@@ -14,8 +13,8 @@ use crate::app::failure::Failure;
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
+use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::{self, TokenRequest};
-use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::parameters::Parameters;
 
 /// Answers a token request.

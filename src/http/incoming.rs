@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use super::{Headers, Method, Request};
 use crate::protocol::words::forwarded::{Cidr, source};
-use crate::protocol::words::lengths;
+use crate::protocol::words::parameters;
 
 /// In bytes, as all of these but the count.
 pub const PATH_LIMIT: usize = 8 * 1_024;
-pub const QUERY_LIMIT: usize = lengths::QUERY_BYTES;
+pub const QUERY_LIMIT: usize = parameters::QUERY_BYTES;
 pub const HEADER_COUNT_LIMIT: usize = 100;
 pub const HEADERS_LIMIT: usize = 48 * 1_024;
 

@@ -14,7 +14,7 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::{DecodePrivateKey, EncodePrivateKey, PrivateKeyInfoRef};
 use rsa::traits::PublicKeyParts;
 
-use crate::protocol::keys::jwks::PublicKey;
+use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 

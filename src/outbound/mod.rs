@@ -4,21 +4,18 @@
 
 mod places;
 mod request;
-mod resolver;
-mod trust;
 
 use std::path::Path;
 use std::time::Duration;
 
+use places::{Places, Taker};
+pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 
+use crate::outbound::request::CheckedResolver;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::web_url::WebUrl;
-
-use places::{Places, Taker};
-pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
-use resolver::CheckedResolver;
 
 /// How long finding the address, and then connecting, may take: each.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -36,7 +33,7 @@ impl Outbound {
     /// (PEM) in `ca_file`, and lets `at_once` workers wait at the same time. The error says what is wrong with the file.
     pub fn new(allow: &[Cidr], ca_file: Option<&Path>, at_once: usize) -> Result<Outbound, String> {
         let config = Agent::config_builder()
-            .tls_config(trust::tls_config(ca_file)?)
+            .tls_config(request::tls_config(ca_file)?)
             .proxy(None)
             .max_redirects(0)
             .max_redirects_will_error(false)

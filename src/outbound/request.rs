@@ -1,14 +1,24 @@
 //! A request of ours, and what became of it.
 
-use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant as Monotonic};
+use std::{fmt, thread};
 
 use rustls::CertificateError;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
-use ureq::http::{Method, Request, Response};
-use ureq::{Agent, AsSendBody, Body, Error};
+use ureq::config::Config;
+use ureq::http::{Method, Request, Response, Uri};
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+use ureq::{Agent, AsSendBody, Body, Error, Timeout};
 
-use super::resolver::AddressRefused;
+use crate::protocol::upstream::outbound_address::may_be_dialled;
+use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
 
 /// From the first packet to the last byte of the answer.
@@ -216,3 +226,83 @@ impl fmt::Display for OutboundError {
 }
 
 impl std::error::Error for OutboundError {}
+
+/// As many as `ResolvedSocketAddrs` holds.
+const MOST_ADDRESSES: usize = 16;
+
+/// With the blocks that are allowed beside the open internet.
+#[derive(Debug)]
+pub(super) struct CheckedResolver(pub(super) Vec<Cidr>);
+
+#[derive(Debug)]
+pub(super) struct AddressRefused;
+
+impl fmt::Display for AddressRefused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("address refused")
+    }
+}
+
+impl std::error::Error for AddressRefused {}
+
+impl Resolver for CheckedResolver {
+    fn resolve(&self, uri: &Uri, _: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let https = uri.scheme_str() == Some("https");
+        let host = uri.host().ok_or(Error::HostNotFound)?;
+        let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let found = match bare.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)],
+            Err(_) => look_up(bare.to_owned(), port, *timeout.after)?,
+        };
+        if found.is_empty() {
+            return Err(Error::HostNotFound);
+        }
+        let mut checked = self.empty();
+        let allowed = found.into_iter().filter(|address| may_be_dialled(address.ip(), https, &self.0));
+        allowed.take(MOST_ADDRESSES).for_each(|address| checked.push(address));
+        if checked.is_empty() { Err(Error::Other(Box::new(AddressRefused))) } else { Ok(checked) }
+    }
+}
+
+/// The system's look-up cannot be told when to stop, so it is waited for from outside.
+fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>, Error> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let started = thread::Builder::new().name(String::from("look-up")).spawn(move || {
+        let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter).unwrap_or_default();
+        // Whoever asked may have given up.
+        let _ = sender.send(found);
+    });
+    started.map_err(Error::Io)?;
+    receiver.recv_timeout(within).map_err(|_| Error::Timeout(Timeout::Resolve))
+}
+
+/// TLS 1.2 and 1.3 on aws-lc-rs, always verifying chain and name.
+pub(super) fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
+    let mut authorities = rustls_native_certs::load_native_certs().certs;
+    if let Some(path) = ca_file {
+        authorities.extend(certificates(path)?);
+    }
+    if authorities.is_empty() {
+        log::warn!("the system's store holds no CA certificate: requests of our own over https will fail");
+    }
+    let authorities: Vec<_> = authorities.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    Ok(TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .root_certs(RootCerts::new_with_certs(&authorities))
+        .build())
+}
+
+/// At least one, all of them readable: a file that is half understood would fail later and elsewhere.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let unfit = |problem: &str| format!("GATEPOST_CA_FILE: {problem} {}", path.display());
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates = read.map_err(|_| unfit("cannot read"))?;
+    if certificates.is_empty() {
+        return Err(unfit("there is no certificate in"));
+    }
+    let mut store = rustls::RootCertStore::empty();
+    let acceptable = certificates.iter().all(|certificate| store.add(certificate.clone()).is_ok());
+    if acceptable { Ok(certificates) } else { Err(unfit("there is something else than CA certificates in")) }
+}

@@ -10,7 +10,7 @@ use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_logo, document, document_with, problem_notice,
 };
 use crate::pages::texts::{Template, Texts};
-use crate::protocol::authorize::allowance::Allowance;
+use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::account::readable;

@@ -1,7 +1,7 @@
 //! The languages the pages speak, and the choice among them.
 
 use crate::pages::texts::Texts;
-use crate::protocol::words::localized_text::LocalizedText;
+use crate::protocol::words::scope::LocalizedText;
 
 /// How many language ranges of one request are looked at; a browser sends fewer than ten.
 const MOST_RANGES: usize = 20;

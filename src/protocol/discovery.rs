@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use crate::protocol::authorize::pkce::CodeChallengeMethod;
 use crate::protocol::words::acr_values;
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
-use crate::protocol::words::response_mode::ResponseMode;
-use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::{Catalogue, ScopeKind};
 
 /// Below the base URL's own path.

@@ -2,8 +2,6 @@
 //! database is asked for its version; an entry counts only while it was read at the current one, so a change is in force
 //! everywhere a second after its commit.
 
-mod client_cache;
-mod key_ring;
 mod loading;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,8 +12,8 @@ use std::time::{Duration, Instant as Monotonic};
 use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::sealing::Sealer;
-use crate::protocol::registration::defaults::ClientDefaults;
-use crate::protocol::registration::weak_settings::WeakUse;
+use crate::protocol::registration::client_rules::ClientDefaults;
+use crate::protocol::registration::references::WeakUse;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
@@ -23,12 +21,11 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::origin_of;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
+use crate::registry::loading::ClientCache;
+pub use crate::registry::loading::KeyRing;
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys};
-
-use client_cache::ClientCache;
-pub use key_ring::KeyRing;
 
 /// A client with what it proves itself with.
 #[derive(Clone, Debug)]

@@ -16,8 +16,7 @@ use super::values::{column, read};
 use crate::clock::Clock;
 use crate::protocol::audit::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
 use crate::protocol::registration::timestamp;
-use crate::protocol::words::hex;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
+use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
 #[derive(Clone, Debug)]
@@ -144,7 +143,7 @@ impl Chain {
                 detail: detail.to_string(),
             };
             let hash = row.hash();
-            let bytes = |hash: &Hash| format!("\\x{}", hex::encode(hash));
+            let bytes = |hash: &Hash| format!("\\x{}", identifiers::encode(hash));
             // As `json_populate_recordset` reads it.
             links.rows.push(json!({
                 "day": row.day.0,
@@ -181,7 +180,7 @@ impl Chain {
     fn opening(&self) -> AuditEvent<'static> {
         let mut detail = json!({"process": process::id(), "version": env!("CARGO_PKG_VERSION")});
         if let (Some(after), Some(detail)) = (&self.head, detail.as_object_mut()) {
-            let after = json!({"chain": after.chain, "seq": after.seq, "hash": hex::encode(&after.hash), "until": after.until.0});
+            let after = json!({"chain": after.chain, "seq": after.seq, "hash": identifiers::encode(&after.hash), "until": after.until.0});
             detail.insert(String::from("after"), after);
         }
         AuditEvent { event: OPENED, detail, ..AuditEvent::default() }

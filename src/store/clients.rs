@@ -13,7 +13,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::values::{column, id, read};
-use crate::protocol::registration::weak_settings::{NAMED_CLIENTS, WeakSetting, WeakUse};
+use crate::protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretBytes;

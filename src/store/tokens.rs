@@ -14,7 +14,7 @@ use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{Values, column};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
-use crate::protocol::words::epochs::Epochs;
+use crate::protocol::words::grant::Epochs;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};

@@ -11,11 +11,10 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::sessions::others;
 use super::values::{Values, column, read, tenant, tenant_text};
-use crate::protocol::words::epochs::{Epochs, SessionEpochs};
+use crate::protocol::words::grant::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::Session;
-use crate::protocol::words::user::User;
+use crate::protocol::words::session::{Session, User};
 
 /// A user as stored, or to be: the epoch is drawn by the database.
 #[derive(Clone, Debug, PartialEq)]

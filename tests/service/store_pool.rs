@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use gatepost::protocol::registration::extension_grant::ExtensionGrant;
+use gatepost::protocol::registration::catalogue::ExtensionGrant;
 use gatepost::protocol::words::identifiers::Subject;
 use gatepost::store::{DatabaseSettings, Store, StoreError, catalogue, installation, users};
 use serde_json::{Map, json};

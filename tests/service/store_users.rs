@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use gatepost::keys::random;
 use gatepost::protocol::token::access_token::{AccessToken, Jti, StandsOn};
-use gatepost::protocol::words::epochs::SessionEpochs;
+use gatepost::protocol::words::grant::SessionEpochs;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::secret::SecretText;
 use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::sessions;
 use gatepost::store::sign_in_failures::{self, FailureBucket};
-use gatepost::store::tokens;
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, consents};
+use gatepost::store::{Store, StoreError, consents, sessions, tokens};
 use serde_json::{Map, json};
 
 use crate::support::postgres::TestDatabase;

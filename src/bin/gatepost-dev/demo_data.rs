@@ -87,7 +87,7 @@ impl DemoClient {
 mod tests {
     use std::collections::BTreeSet;
 
-    use gatepost::protocol::registration::defaults::ClientDefaults;
+    use gatepost::protocol::registration::client_rules::ClientDefaults;
     use gatepost::protocol::registration::document::Document;
     use gatepost::protocol::registration::references::Stored;
 

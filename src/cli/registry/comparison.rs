@@ -20,7 +20,7 @@ use crate::protocol::registration::plan::{
     Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, UserEntry};
-use crate::protocol::registration::{self, Kind, Problem, extension_grant};
+use crate::protocol::registration::{self, Kind, Problem, catalogue};
 use crate::protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
@@ -56,7 +56,7 @@ pub(super) fn read(
 fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
-        let Ok(grant) = registration::stored(&entry.document, "", extension_grant::read) else { continue };
+        let Ok(grant) = registration::stored(&entry.document, "", catalogue::read_extension_grant) else { continue };
         let name = format!("{}.{}", grant.schema, grant.function);
         let rule = match look_up_function(store, &grant)? {
             FoundFunction::Callable => continue,

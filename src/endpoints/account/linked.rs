@@ -7,10 +7,9 @@ use super::{Change, draw};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::form_tokens::{self, Form};
+use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
-use crate::endpoints::authorize::visit::Visit;
+use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies;
 use crate::endpoints::upstream::{self, Purpose};
 use crate::http::{Request, Response};
@@ -22,8 +21,7 @@ use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::account::{self, LinkOffer, OfferProblem};
 use crate::protocol::upstream::choices::{Choices, Place, provider_of};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
@@ -83,7 +81,7 @@ pub(super) fn linkable<'a>(
 /// Goes upstream; or to a sign-in first, where the last one is too long ago.
 pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, request, present, visit, .. } = change;
-    let name = change.parameter("provider", lengths::OTHER)?;
+    let name = change.parameter("provider", parameters::OTHER)?;
     let snapshot = app.registry.snapshot();
     let own = identities(app, &snapshot, present)?;
     if !linkable(&snapshot, present, &own).iter().any(|provider| provider.name == name) {
@@ -97,7 +95,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
             anew: true,
             by_password: present.user.password_hash.is_some(),
         };
-        let visit = Visit::resume(app, sealed_address::seal(app, purpose))?;
+        let visit = Visit::resume(app, visit::seal(app, purpose))?;
         return Ok(answers::see_other(visit.page(app, "/login")));
     }
     match upstream::depart(app, request, Purpose::Link(present), name)? {
@@ -155,8 +153,8 @@ pub fn arrived(
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
     };
-    let sealed = sealed_address::seal(app, SealedPurpose::Link(offer)).sealed;
-    let token = form_tokens::issue(app, Form::Link, &sealed, &present.handle.random);
+    let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
+    let token = consent::issue(app, Form::Link, &sealed, &present.handle.random);
     let account = format!("{}/account", app.config.base_url.path());
     let (presentation, form) =
         (Presentation { config: &app.config, request }, PageForm { action: &account, token: &token });
@@ -168,13 +166,13 @@ pub fn arrived(
 /// The person said yes: links what the form holds under seal, if it is this session's and all still stands.
 pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
-    let sealed = change.form.bounded("offer", lengths::HANDLE)?.unwrap_or_default();
-    if !form_tokens::matches(app, Form::Link, sealed, Some(&present.handle.random), change.form) {
+    let sealed = change.form.bounded("offer", parameters::HANDLE)?.unwrap_or_default();
+    if !consent::matches(app, Form::Link, sealed, Some(&present.handle.random), change.form) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);
     let Some(SealedRequest { received_at, purpose: SealedPurpose::Link(offer) }) = opened else {
-        return Err(sealed_address::invalid());
+        return Err(visit::invalid());
     };
     if let Err(problem) = offer.judge(&present.row.sid, received_at, app.now()) {
         let (problem, reason) = match problem {
@@ -204,13 +202,13 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
 pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentity) -> String {
     let provider = provider_name(&snapshot.catalogue, identity).to_owned();
     let LinkedIdentity { sub, issuer, upstream_subject, .. } = identity.clone();
-    sealed_address::seal(app, SealedPurpose::Unlink { sub, issuer, upstream_subject, provider }).sealed
+    visit::seal(app, SealedPurpose::Unlink { sub, issuer, upstream_subject, provider }).sealed
 }
 
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
 pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, present, .. } = change;
-    let sealed = change.parameter("identity", lengths::HANDLE)?;
+    let sealed = change.parameter("identity", parameters::HANDLE)?;
     let sub = &present.user.sub;
     let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
     let is_theirs =

@@ -1,14 +1,18 @@
 //! Who is signed in with the browser that sent a request.
 
+use serde_json::{Map, Value};
+
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::Request;
 use crate::pages::frame::Account;
+use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, SignIn};
+use crate::registry::Snapshot;
 use crate::store::sessions::{self, FoundSession};
 use crate::store::users::UserRow;
 
@@ -74,4 +78,15 @@ impl PresentSession {
         let given = claim("name").or(self.user.username.as_deref());
         given.or_else(|| claim("preferred_username")).or_else(|| claim("email")).unwrap_or(self.user.sub.as_str())
     }
+}
+
+/// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for any other text.
+pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<Map<String, Value>> {
+    let jws = UnverifiedJws::parse(hint.expose())?;
+    let is_ours = jws.typ.as_deref() == Some(ID_TOKEN_TYP) && snapshot.keys.verifies(&jws);
+    // Verified just above, so the claims are what we signed.
+    let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
+    // An access token may share the typ of an id_token: what has a `client_id` is one.
+    let is_id_token = !claims.contains_key("client_id");
+    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer())).then_some(claims)
 }

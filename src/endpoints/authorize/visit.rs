@@ -5,14 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::granted::Granted;
-use super::id_token_hint;
-use super::present_session::PresentSession;
-use super::sealed_address::{self, Opened};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::answers;
-use crate::endpoints::device;
+use crate::endpoints::authorize::granted::Granted;
+use crate::endpoints::authorize::present_session::{self, PresentSession};
+use crate::endpoints::{answers, device};
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRequest, Ending, Refusal};
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
@@ -21,12 +18,10 @@ use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_al
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::protocol::words::acr_values::{AcrValues, named_tenant};
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::errors::AuthorizeErrorCode;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::session::LOCAL;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::consents::{self, ConsentRow};
@@ -65,9 +60,9 @@ impl Visit {
     /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
         let known = SealedPurpose::Authorize(authorize_request::known(parameters));
-        let Opened { request, sealed } = sealed_address::seal(app, known);
+        let Opened { request, sealed } = seal(app, known);
         let visit = Visit::of_client(app, parameters, request.received_at, sealed)?;
-        if visit.sealed.len() > lengths::SEALED_REQUEST {
+        if visit.sealed.len() > parameters::SEALED_REQUEST {
             return Err(visit.too_long());
         }
         if let (Some(name), Some(client_id)) = (&visit.request.acr_values.dropped_identity_provider, visit.client_id())
@@ -81,7 +76,7 @@ impl Visit {
 
     /// Takes in the code of a device. `None` when none waits under it that may still have what it asked for.
     pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
-        let Opened { request, sealed } = sealed_address::seal(app, SealedPurpose::Device(user_code.clone()));
+        let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
         Visit::of_device(app, user_code, request.received_at, sealed)
     }
 
@@ -106,7 +101,7 @@ impl Visit {
             SealedPurpose::Link(_)
             | SealedPurpose::Unlink { .. }
             | SealedPurpose::Logout(_)
-            | SealedPurpose::SignedOut(_) => Err(sealed_address::invalid()),
+            | SealedPurpose::SignedOut(_) => Err(invalid()),
         }
     }
 
@@ -255,7 +250,7 @@ impl Visit {
     /// The address of one of our pages for this request. The language stands in it, so that whatever becomes of the request
     /// there is told in that language.
     pub fn page(&self, app: &App, page: &str) -> String {
-        answers::speaking(sealed_address::page(app, page, &self.sealed), self.ui_locales())
+        answers::speaking(page_address(app, page, &self.sealed), self.ui_locales())
     }
 
     /// The response, with what its log line must say about the request.
@@ -299,9 +294,49 @@ impl Visit {
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
     fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
         let Some(hint) = &self.request.unverified_id_token_hint else { return Ok(None) };
-        let claims = id_token_hint::claims(app, &self.snapshot, hint);
+        let claims = present_session::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
         let refusal = || Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::InvalidIdTokenHint);
         subject.map(Some).ok_or_else(|| self.refuse(refusal()))
     }
+}
+
+/// A request that was sealed, and the seal it came under.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// What lay under the seal.
+    pub request: SealedRequest,
+    /// The page's `r`.
+    pub sealed: String,
+}
+
+/// Seals a request that came in now for the addresses of its pages.
+pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
+    let request = SealedRequest { received_at: app.now(), purpose };
+    Opened { sealed: app.vault.authorize_requests.seal_text("", &request), request }
+}
+
+/// Opens the request in the address of one of our pages; refuses what is not ours and what has expired.
+pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
+    let query = Parameters::parse(request.query.as_bytes())?;
+    open_text(app, query.bounded("r", parameters::HANDLE)?.unwrap_or_default())
+}
+
+/// Opens a request that came another way than in an address.
+pub fn open_text(app: &App, sealed: &str) -> Result<Opened, Failure> {
+    let opened: SealedRequest = app.vault.authorize_requests.open_text("", sealed).ok_or_else(invalid)?;
+    if app.now() >= opened.received_at.plus(app.config.authorization_request_lifetime) {
+        return Err(Failure::bad_request(Reason::PageExpired));
+    }
+    Ok(Opened { request: opened, sealed: sealed.to_owned() })
+}
+
+/// The address of one of our pages with a request in it.
+pub fn page_address(app: &App, page: &str, sealed: &str) -> String {
+    format!("{}{page}?r={sealed}", app.config.base_url.path())
+}
+
+/// The address of this page does not hold what it should.
+pub fn invalid() -> Failure {
+    Failure::bad_request(Reason::SealedRequestInvalid)
 }

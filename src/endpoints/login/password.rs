@@ -9,10 +9,10 @@ use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
+use crate::protocol::login::password::{Admission, Counters, Failures, PasswordLimits, admit};
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::throttle::{Admission, Counters, Failures, PasswordLimits, admit};
 use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser};
 

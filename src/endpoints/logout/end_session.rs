@@ -7,9 +7,8 @@ use std::sync::Arc;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::authorize::id_token_hint;
-use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address::{self, Opened};
+use crate::endpoints::authorize::present_session::{self, PresentSession};
+use crate::endpoints::authorize::visit::{self, Opened};
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
 use crate::endpoints::upstream::logout::UpstreamSignOut;
@@ -21,15 +20,13 @@ use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::logout::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::origin_of;
 use crate::protocol::words::session::Session;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
-use crate::store::session_clients;
-use crate::store::sessions;
+use crate::store::{session_clients, sessions};
 
 /// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or disabled.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -59,9 +56,9 @@ pub struct SignOut {
 impl SignOut {
     fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
         let snapshot = app.registry.snapshot();
-        let request = EndSessionRequest::read(parameters, |hint| id_token_hint::claims(app, &snapshot, hint))?;
-        let sealed = sealed_address::seal(app, SealedPurpose::Logout(request.clone())).sealed;
-        if sealed.len() > lengths::SEALED_REQUEST {
+        let request = EndSessionRequest::read(parameters, |hint| present_session::claims(app, &snapshot, hint))?;
+        let sealed = visit::seal(app, SealedPurpose::Logout(request.clone())).sealed;
+        if sealed.len() > parameters::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
         }
         SignOut::of(app, request, sealed)
@@ -73,8 +70,8 @@ impl SignOut {
         if query.single("r")?.is_none() {
             return SignOut::of(app, EndSessionRequest::default(), String::new());
         }
-        let Opened { request, sealed } = sealed_address::open(app, request)?;
-        let SealedPurpose::Logout(request) = request.purpose else { return Err(sealed_address::invalid()) };
+        let Opened { request, sealed } = visit::open(app, request)?;
+        let SealedPurpose::Logout(request) = request.purpose else { return Err(visit::invalid()) };
         SignOut::of(app, request, sealed)
     }
 
@@ -98,7 +95,7 @@ impl SignOut {
         if self.sealed.is_empty() {
             return format!("{}/logout", app.config.base_url.path());
         }
-        sealed_address::page(app, "/logout", &self.sealed)
+        visit::page_address(app, "/logout", &self.sealed)
     }
 
     pub fn ui_locales(&self) -> &str {

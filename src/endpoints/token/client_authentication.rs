@@ -11,8 +11,7 @@ use crate::app::guesses::Source;
 use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::protocol::keys::jwt::UnverifiedJws;
-use crate::protocol::token::assertion::Expected;
-use crate::protocol::token::client_assertion;
+use crate::protocol::token::assertion::{self, Expected};
 use crate::protocol::token::client_authentication::{AuthenticationFailure, ClientVerdict, PresentedClient};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
@@ -202,7 +201,7 @@ fn by_assertion(
     let name = client.client_id.as_str();
     let expected = Expected { issuer: name, subject: Some(name), audiences: &app.assertion_audiences() };
     let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
-    Ok(spent.map(drop).map_err(|problem| presented.failure(client_assertion::reason_for(problem))))
+    Ok(spent.map(drop).map_err(|problem| presented.failure(assertion::reason_for(problem))))
 }
 
 impl Unproven {

@@ -2,21 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::client_authentication::{Introspector, authenticate_introspector};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{presented_token, refuse_presented_token_in_query, require_form};
-use crate::endpoints::token::grants::presented_token::{PresentedToken, open, standing};
+use crate::endpoints::token::client_authentication::{Introspector, authenticate, authenticate_introspector};
+use crate::endpoints::token::grants::issue::ACCESS_TOKEN_PREFIX;
 use crate::http::{Request, Response};
+use crate::protocol::keys::jwt::{ACCESS_TOKEN_TYP, ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::token::access_token::AccessToken;
+use crate::protocol::token::delegation::Delegation;
 use crate::protocol::token::introspection::{Caller, access_token_response, refresh_token_response, seen_by};
-use crate::protocol::token::refresh_token::{RefreshHandle, ends_at, stands};
+use crate::protocol::token::refresh_token::{self, RefreshHandle, ends_at, stands};
+use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::liveness;
 use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::User;
 use crate::registry::RegisteredClient;
+use crate::store::audit_events::AuditEvent;
 use crate::store::users::UserRow;
-use crate::store::{grants, tokens};
+use crate::store::{StoreError, grants, tokens};
 
 /// Answers about a token.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -64,4 +70,116 @@ fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle)
     let usable = stands(&grant, handle, client, &app.registry.snapshot().catalogue, now)
         && liveness::stands(&whole, user.as_ref(), &standing.facts, now);
     Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
+}
+
+/// Revokes a token of the client that asks.
+pub fn revoke_presented(app: &App, request: &Request) -> Result<Response, Failure> {
+    require_form(request, 415)?;
+    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    refuse_presented_token_in_query(request)?;
+    let client = authenticate(app, request, &parameters, app.now())?;
+    let client_id = &client.client.client_id;
+    revoke(app, request, client_id, &parameters).map_err(|failure| failure.about(client_id, None))?;
+    let mut response = Response::empty(200).header("Cache-Control", "no-store").header("Pragma", "no-cache");
+    response.note.client_id = Some(client_id.to_string());
+    Ok(response)
+}
+
+fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Parameters) -> Result<(), Failure> {
+    let revoked = match open(app, &presented_token(parameters)?) {
+        Some(PresentedToken::Refresh(handle)) => revoke_grant(app, request, client_id, handle),
+        Some(PresentedToken::Access(token)) if token.client_id == *client_id => revoke_token(app, request, &token),
+        Some(PresentedToken::Access(_)) | None => Ok(()),
+    };
+    revoked.map_err(Failure::NotRevoked)
+}
+
+/// Any generation stands for the grant, and its access tokens go with it.
+fn revoke_grant(app: &App, request: &Request, client_id: &ClientId, handle: RefreshHandle) -> Result<(), StoreError> {
+    let Some(grant) = grants::find(&app.store, handle.grant, Some(client_id))? else { return Ok(()) };
+    let event = AuditEvent {
+        event: "grant_revoked",
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        ..AuditEvent::of(&grant)
+    };
+    grants::revoke(&app.store, handle.grant, Some(client_id), &event).map(drop)
+}
+
+/// This token alone. One that has run out is dead already, and the partition of its day may be gone.
+fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(), StoreError> {
+    if token.is_expired(app.now()) {
+        return Ok(());
+    }
+    let user = token.user.as_ref();
+    let event = AuditEvent {
+        event: "access_token_revoked",
+        client_id: Some(&token.client_id),
+        sub: user.map(|user| &user.subject),
+        sid: user.and_then(|user| user.sid.as_ref()),
+        ..event(request)
+    };
+    tokens::revoke(&app.store, token.expires_at.day(), &token.jti.encode(), &event)
+}
+
+fn event(request: &Request) -> AuditEvent<'_> {
+    AuditEvent { source: Some(request.source), request_id: Some(&request.id), ..AuditEvent::default() }
+}
+
+/// A token of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PresentedToken {
+    /// An access token.
+    Access(Box<AccessToken>),
+    /// A refresh token, of whichever generation.
+    Refresh(RefreshHandle),
+}
+
+/// Reads a token of either kind; what kind it is, it says itself.
+pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
+    if token.expose().starts_with(refresh_token::PREFIX) {
+        return refresh_handle(app, token).map(PresentedToken::Refresh);
+    }
+    access_token(app, token).map(Box::new).map(PresentedToken::Access)
+}
+
+/// Reads an access token.
+pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
+    if token.expose().starts_with(ACCESS_TOKEN_PREFIX) {
+        return app.vault.access_tokens.open_text(ACCESS_TOKEN_PREFIX, token.expose());
+    }
+    let jws = UnverifiedJws::parse(token.expose())?;
+    // An id_token may share the typ of an access token: it has no `client_id`, and ends at the claims.
+    let is_ours = [Some(ACCESS_TOKEN_TYP), Some(ID_TOKEN_TYP)].contains(&jws.typ.as_deref())
+        && app.registry.snapshot().keys.verifies(&jws);
+    // Verified just above, so the claims are what we signed.
+    let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
+    AccessToken::from_verified_claims(&claims, app.issuer())
+}
+
+/// Reads a refresh token; a forged one ends here, before any query.
+pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
+    let (handle, tag) = RefreshHandle::parse(token.expose())?;
+    app.vault.refresh_tokens.verify(&[&handle.encode()], &tag).then_some(handle)
+}
+
+/// Whether a token and everything it stands on live, the tokens that it was exchanged from included; and its user.
+pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
+    let found = tokens::find(&app.store, token)?;
+    let user = found.user.as_ref().map(UserRow::to_core);
+    let stands = liveness::stands(token, user.as_ref(), &found.facts, app.now()) && origins_stand(app, token)?;
+    Ok((stands, user))
+}
+
+/// Whether the tokens live that this one was exchanged from; of one that was not: yes.
+pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
+    let origins = token.delegation.as_ref().map(|delegation: &Delegation| delegation.origins_of(token));
+    for origin in origins.into_iter().flatten() {
+        let found = tokens::find(&app.store, &origin)?;
+        let user = found.user.as_ref().map(UserRow::to_core);
+        if !liveness::stands(&origin, user.as_ref(), &found.facts, app.now()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -4,10 +4,9 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::require_form;
-use crate::endpoints::token::grants::presented_token;
+use crate::endpoints::token::introspection;
 use crate::http::{Method, Request, Response};
-use crate::protocol::token::userinfo::{UserInfoVerdict, judge, response};
-use crate::protocol::words::bearer::{self, BearerFailure};
+use crate::protocol::token::userinfo::{self, BearerFailure, UserInfoVerdict, judge, response};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::store::tokens;
@@ -18,10 +17,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         Ok(token) => token,
         Err(failure) => return Ok(refused(failure)),
     };
-    let Some(token) = presented_token::access_token(app, &token) else {
+    let Some(token) = introspection::access_token(app, &token) else {
         return Ok(refused(BearerFailure::InvalidToken));
     };
-    if !presented_token::origins_stand(app, &token)? {
+    if !introspection::origins_stand(app, &token)? {
         return Ok(refused(BearerFailure::InvalidToken));
     }
     let standing = tokens::find(&app.store, &token)?;
@@ -47,7 +46,7 @@ fn presented(request: &Request) -> Result<Result<SecretText, BearerFailure>, Fai
         None
     };
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    Ok(bearer::access_token(&headers, &query, form.as_ref()))
+    Ok(userinfo::access_token(&headers, &query, form.as_ref()))
 }
 
 fn refused(failure: BearerFailure) -> Response {

@@ -8,16 +8,14 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::FAILED;
 use super::departure::{self, Flow};
-use super::provider;
+use super::{FAILED, provider};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
 use crate::endpoints::answers::{self, Presentation, WayBack};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
-use crate::endpoints::authorize::visit::Visit;
+use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::login::sign_in::{self, Proof};
 use crate::endpoints::login::{self, LoginPage};
 use crate::http::{Method, Request, Response};
@@ -28,8 +26,7 @@ use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, Claims
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
 use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
@@ -49,7 +46,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         return Ok(answers::nothing_to_show());
     }
     let parameters = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-    let state = parameters.bounded("state", lengths::HANDLE).ok().flatten().unwrap_or_default();
+    let state = parameters.bounded("state", parameters::HANDLE).ok().flatten().unwrap_or_default();
     let trip: Option<RoundTrip> = app.vault.upstream_states.open_text("", state);
     let underway = trip.filter(|trip| trip.provider == provider && trip.is_underway(app.now()));
     let Some(trip) = underway else { return Ok(over(app, request, Reason::RoundTripOver)) };
@@ -114,7 +111,7 @@ fn go_on(
             Err(problem) => linked::not_arrived(app, request, &present, &trip.provider, &problem),
         };
     }
-    let visit = &Visit::resume(app, sealed_address::open_text(app, sealed)?)?;
+    let visit = &Visit::resume(app, visit::open_text(app, sealed)?)?;
     let arrived = identity(&|provider| visit.choices().offers(&provider.name));
     // Read after that wait: a session that was revoked meanwhile is not to go on.
     let present = PresentSession::find(app, request).map_err(|failure| visit.silent(failure))?;
@@ -160,7 +157,7 @@ impl Entry<'_> {
         let now = app.now().max(asked_at);
         // Kept only where signing out here signs out there; what is too long to be shown there is of no use.
         let id_token = identity.id_token.as_ref().map(SecretText::expose).filter(|_| provider.sign_out);
-        let id_token = id_token.filter(|token| token.len() <= lengths::ID_TOKEN_HINT);
+        let id_token = id_token.filter(|token| token.len() <= parameters::ID_TOKEN_HINT);
         let proof = Proof {
             identity_provider: provider.name.clone(),
             amr: facts.amr.clone(),

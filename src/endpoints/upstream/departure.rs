@@ -17,7 +17,7 @@ use crate::keys::random;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::round_trip::{Ask, COOKIE, LIFETIME, PromptValues, RoundTrip, STATE};
 use crate::protocol::upstream::{UpstreamProblem, external_url};
-use crate::protocol::words::hex;
+use crate::protocol::words::identifiers;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
@@ -41,7 +41,7 @@ impl Flow {
     }
 
     pub(super) fn cookie_name(self, config: &Config) -> String {
-        let random = hex::encode(&self.random);
+        let random = identifiers::encode(&self.random);
         cookies::name(config, &format!("flow-{:012x}{random}", self.begun_millis))
     }
 

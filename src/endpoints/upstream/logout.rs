@@ -12,7 +12,7 @@ use crate::app::fetched::Provenance;
 use crate::app::guesses::Source;
 use crate::endpoints::answers;
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::sealed_address;
+use crate::endpoints::authorize::visit;
 use crate::endpoints::forms::require_form;
 use crate::endpoints::logout::end_session::SignOut;
 use crate::http::{Method, Request, Response};
@@ -24,10 +24,8 @@ use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
 use crate::protocol::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::upstream::id_token::{LogoutNotice, TokenProblem, check_typ, judge_logout};
 use crate::protocol::upstream::{UpstreamProblem, external_url};
-use crate::protocol::words::errors::TokenErrorCode;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::AuditEvent;
 use crate::store::upstream_sessions;
@@ -43,7 +41,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     }
     // Before anything else, so that what is no form is answered alike wherever it is sent.
     let form = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
-    let token = form.bounded("logout_token", lengths::ASSERTION).map_err(Failure::bad_request)?;
+    let token = form.bounded("logout_token", parameters::ASSERTION).map_err(Failure::bad_request)?;
     let token = token.ok_or_else(|| refused(app, request, None, "no logout_token"))?;
     let snapshot = app.registry.snapshot();
     let registered = snapshot.catalogue.identity_providers.get(provider).filter(|provider| provider.enabled);
@@ -147,7 +145,7 @@ impl UpstreamSignOut {
     pub fn onward(&self, app: &App, request: &EndSessionRequest) -> Option<(String, String)> {
         let provider = &self.provider;
         let returns = UpstreamReturn { provider: provider.name.clone(), request: request.clone() };
-        let state = sealed_address::seal(app, SealedPurpose::SignedOut(returns)).sealed;
+        let state = visit::seal(app, SealedPurpose::SignedOut(returns)).sealed;
         let back = external_url(app.issuer(), &provider.name, "signed-out");
         let metadata = Connection::open(app, provider).ok()?.metadata;
         let endpoint = metadata.end_session_endpoint.as_deref()?;
@@ -167,8 +165,8 @@ impl UpstreamSignOut {
 /// the question whether to sign out.
 pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
-    let state = query.bounded("state", lengths::HANDLE).map_err(Failure::bad_request)?;
-    let opened = state.and_then(|state| sealed_address::open_text(app, state).ok());
+    let state = query.bounded("state", parameters::HANDLE).map_err(Failure::bad_request)?;
+    let opened = state.and_then(|state| visit::open_text(app, state).ok());
     let returns = opened.and_then(|opened| {
         if let SealedPurpose::SignedOut(returns) = opened.request.purpose { Some(returns) } else { None }
     });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::words::hex;
+use crate::protocol::words::identifiers;
 use crate::protocol::words::instant::{Day, Instant};
 
 pub type Hash = [u8; 32];
@@ -151,7 +151,7 @@ pub fn untold(ends: Vec<(Head, Instant)>, this_process: &str) -> Vec<Head> {
 }
 
 pub fn from_hex(text: &str) -> Option<Hash> {
-    hex::decode(text)?.try_into().ok()
+    identifiers::decode(text)?.try_into().ok()
 }
 
 pub const HEADS: &str = "audit heads:";
@@ -167,7 +167,7 @@ pub fn heads_lines(heads: &[Head]) -> impl Iterator<Item = String> {
     heads.chunks(HEADS_OF_A_LINE).map(|heads| {
         let mut line = String::from(HEADS);
         for Head { chain, seq, hash, until } in heads {
-            line.push_str(&format!(" {chain}:{seq}:{}:{}", until.0, hex::encode(hash)));
+            line.push_str(&format!(" {chain}:{seq}:{}:{}", until.0, identifiers::encode(hash)));
         }
         line
     })
@@ -306,7 +306,7 @@ mod tests {
     /// What is stored was hashed by earlier versions: this may never change.
     #[test]
     fn the_hash_of_a_known_row_stays() {
-        assert_eq!(hex::encode(&full().hash()), KNOWN);
+        assert_eq!(identifiers::encode(&full().hash()), KNOWN);
     }
 
     const KNOWN: &str = "1ddbdad1e727c789fcfbbb6a9e8a1f12eb7ad46081a81c7efdfac4478ce73c49";
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_stands_within_a_message_tells_no_heads() {
-        let hash = hex::encode(&full().hash());
+        let hash = identifiers::encode(&full().hash());
         let forged = format!("audit heads: 20778/p/1:7:0:{hash}");
         let header = "Nov 22 00:59:15 host gatepost[12]: ";
         let request = "id=1 method=GET path=/connect/authorize status=400 ms=1 source=192.0.2.1";

@@ -2,3 +2,4 @@
 
 pub mod audit_chain;
 pub mod audit_verification;
+pub mod failed_attempts;

@@ -5,10 +5,9 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::protocol::words::errors::AuthorizeErrorCode;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::response_mode::ResponseMode;
+use crate::protocol::words::response_type::ResponseMode;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 

@@ -1,6 +1,5 @@
 //! The authorization endpoint: what is asked, what comes next, what is answered.
 
-pub mod allowance;
 pub mod authorization_code;
 pub mod authorize_request;
 pub mod authorize_response;

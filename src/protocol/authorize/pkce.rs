@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::words::lengths;
 use crate::protocol::words::named::named;
+use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 
@@ -97,7 +97,7 @@ fn sha256(text: &str) -> [u8; 32] {
 
 fn is_verifier(text: &str) -> bool {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    (lengths::CODE_VERIFIER_LEAST..=lengths::CODE_VERIFIER).contains(&text.len()) && text.bytes().all(unreserved)
+    (parameters::CODE_VERIFIER_LEAST..=parameters::CODE_VERIFIER).contains(&text.len()) && text.bytes().all(unreserved)
 }
 
 fn is_base64url(byte: u8) -> bool {

@@ -1,4 +1,3 @@
 //! The device authorization grant (RFC 8628).
 
-pub mod device_authorization_request;
 pub mod device_code;

@@ -4,7 +4,7 @@
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde_json::{Map, Value};
 
-use super::jwks::PublicKey;
+use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::words::client::SigningAlgorithm;
 
 /// Whoever has more has made a mistake.

@@ -1,6 +1,5 @@
 //! Signing keys and what is signed with them.
 
-pub mod jwks;
 pub mod jwt;
 pub mod key_schedule;
 pub mod key_set;

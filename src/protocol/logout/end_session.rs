@@ -1,14 +1,19 @@
 //! RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 §2 and §3): what a client may ask for when it sends somebody
 //! here to sign out, when that needs no question, and where they go afterwards.
 
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::protocol::authorize::authorize_response::with_query;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::secret::SecretText;
@@ -54,9 +59,9 @@ impl EndSessionRequest {
         verified: impl FnOnce(&SecretText) -> Option<Map<String, Value>>,
     ) -> Result<EndSessionRequest, Reason> {
         let text = |name, most| parameters.bounded(name, most).map(|value| value.map(str::to_owned));
-        let sent_client = text("client_id", lengths::CLIENT_ID)?.map(ClientId::new);
-        text("logout_hint", lengths::OTHER)?;
-        let hint = parameters.bounded("id_token_hint", lengths::ID_TOKEN_HINT)?.map(SecretText::new);
+        let sent_client = text("client_id", parameters::CLIENT_ID)?.map(ClientId::new);
+        text("logout_hint", parameters::OTHER)?;
+        let hint = parameters.bounded("id_token_hint", parameters::ID_TOKEN_HINT)?.map(SecretText::new);
         let hint = hint.map(|hint| verified(&hint).and_then(|claims| read_claims(&claims)));
         let (client_id, hinted) = match (hint, sent_client) {
             (Some(None), _) => return Err(Reason::InvalidIdTokenHint),
@@ -67,9 +72,9 @@ impl EndSessionRequest {
         Ok(EndSessionRequest {
             client_id,
             hinted,
-            unmatched_redirect_uri: text("post_logout_redirect_uri", lengths::REDIRECT_URI)?,
-            state: text("state", lengths::STATE)?,
-            ui_locales: text("ui_locales", lengths::OTHER)?,
+            unmatched_redirect_uri: text("post_logout_redirect_uri", parameters::REDIRECT_URI)?,
+            state: text("state", parameters::STATE)?,
+            ui_locales: text("ui_locales", parameters::OTHER)?,
         })
     }
 
@@ -109,6 +114,33 @@ fn read_claims(claims: &Map<String, Value>) -> Option<(ClientId, HintedSignIn)> 
 /// The address that a client's frame loads (OpenID Connect Front-Channel Logout 1.0 §3).
 pub fn front_channel_address(registered: &str, issuer: &str, sid: &Sid) -> String {
     with_query(registered, &[("iss", issuer.to_owned()), ("sid", sid.as_str().to_owned())])
+}
+
+/// The one event there is.
+pub const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
+/// Long enough for clocks that differ, short enough to be worth nothing later.
+const LIFETIME: Duration = Duration::from_secs(120);
+
+/// The claims to sign. There is no `nonce`, so that nobody takes it for an ID token.
+pub fn claims(
+    issuer: &str,
+    client_id: &ClientId,
+    (sub, sid): (&Subject, &Sid),
+    jti: &str,
+    issued_at: Instant,
+) -> Value {
+    let (iat, exp) = (issued_at.seconds(), issued_at.plus(LIFETIME).seconds());
+    json!({
+        "iss": issuer, "sub": sub, "aud": client_id, "iat": iat, "exp": exp, "jti": jti, "sid": sid, "events": { EVENT: {} }
+    })
+}
+
+/// SHA-256, in hex, of client, origin of the redirect URI, the browser's state and a salt, with a space between; then a
+/// dot and the salt.
+pub fn session_state(client_id: &str, origin: &str, browser_state: &str, salt: [u8; 16]) -> String {
+    let salt = URL_SAFE_NO_PAD.encode(salt);
+    let digest = Sha256::digest(format!("{client_id} {origin} {browser_state} {salt}"));
+    format!("{}.{salt}", identifiers::encode(&digest))
 }
 
 #[cfg(test)]
@@ -220,5 +252,16 @@ mod tests {
             assert_eq!(back(other, Some("s")), None, "{other}");
         }
         assert_eq!(EndSessionRequest::default().way_back(&client()), None);
+    }
+
+    mod session_state {
+        use super::super::*;
+
+        #[test]
+        fn it_is_a_salted_hash_of_client_origin_and_browser() {
+            // printf 'web https://rp.example abc AAAAAAAAAAAAAAAAAAAAAA' | sha256sum
+            let expected = "b4fb79dbeaf0267e7b380b879001ce48a79e0e6867ebf864cfe58faa23d12728.AAAAAAAAAAAAAAAAAAAAAA";
+            assert_eq!(session_state("web", "https://rp.example", "abc", [0; 16]), expected);
+        }
     }
 }

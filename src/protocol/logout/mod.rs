@@ -1,5 +1,3 @@
 //! The way out: RP-initiated, front-channel and back-channel logout.
 
 pub mod end_session;
-pub mod logout_token;
-pub mod session_state;

@@ -1,13 +1,19 @@
 //! Tenants, scopes and resources of a document.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::protocol::words::scope::{RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind};
-
-use super::names::{BUILT_IN_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name};
-use super::walker::{Check, Walker, expected};
+use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::registration::client_rules::jwks;
+use crate::protocol::registration::names::{
+    BUILT_IN_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name,
+};
+use crate::protocol::registration::provider::{issuer, protected_url};
+use crate::protocol::registration::walker::{Check, Walker, expected};
+use crate::protocol::words::client::{GrantType, SigningAlgorithm};
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::scope::{RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
 
 /// One of `tenants`, as every reading here stored or of a document.
 pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
@@ -75,4 +81,104 @@ fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> (Vec<String>, B
 fn description(text: &str) -> Result<(), &'static str> {
     let acceptable = text.chars().count() <= 1_000 && !text.chars().any(is_invisible);
     if acceptable { Ok(()) } else { Err("must be at most 1000 characters, without control characters") }
+}
+
+/// A grant type answered by a SQL function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionGrant {
+    pub name: String,
+    pub schema: String,
+    pub function: String,
+}
+
+pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> ExtensionGrant {
+    let name = walker.required("name", grant_name);
+    let function = walker.required("function", qualified_function);
+    let (schema, function) = function.split_once('.').unwrap_or_default();
+    ExtensionGrant { name, schema: schema.to_owned(), function: function.to_owned() }
+}
+
+fn grant_name(name: &str) -> Result<(), &'static str> {
+    match GrantType::from_name(name) {
+        GrantType::Extension(_) => token_name(name),
+        GrantType::AuthorizationCode
+        | GrantType::Implicit
+        | GrantType::RefreshToken
+        | GrantType::ClientCredentials
+        | GrantType::Password
+        | GrantType::DeviceCode
+        | GrantType::TokenExchange
+        | GrantType::JwtBearer => Err("is the name of a built-in grant"),
+    }
+}
+
+fn qualified_function(text: &str) -> Result<(), &'static str> {
+    let identifier = |part: &str| {
+        let begins_well = part.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        begins_well && part.len() <= 63 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let parts: Vec<&str> = text.split('.').collect();
+    let fits = parts.len() == 2 && parts.into_iter().all(identifier);
+    if fits { Ok(()) } else { Err("must be a schema and a function, as legacy.redeem_key") }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssertionIssuer {
+    pub issuer: String,
+    pub jwks: Option<Value>,
+    pub jwks_uri: Option<String>,
+    pub algs: BTreeSet<SigningAlgorithm>,
+    pub clients: BTreeSet<String>,
+    /// `scope`: the most such a grant can carry; absent means all of the client's.
+    pub scope: Option<ScopeSet>,
+    pub tenant: Option<TenantName>,
+    /// `subject`: how `sub` finds a user.
+    pub subject: AssertionSubject,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssertionSubject {
+    /// `link`: among the identities linked to that issuer.
+    Link,
+    Username,
+}
+
+pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
+    let issuer = walker.required("issuer", issuer);
+    if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
+        walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
+    }
+    if walker.value("clients").is_none() {
+        walker.problem("clients", "is required: the client_ids that may redeem its assertions");
+    }
+    let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
+    walker.not_empty("algs", "must not be empty");
+    let algs = walker.strings_of("algs", algorithm, &known);
+    let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
+    let algs: BTreeSet<SigningAlgorithm> = algs.iter().filter_map(|name| SigningAlgorithm::from_name(name)).collect();
+    let jwks = walker.nested("jwks", jwks);
+    let keys = jwks.as_ref().filter(|_| walker.values_hold).and_then(KeySet::parse);
+    if keys.is_some_and(|keys| !algs.iter().any(|alg| keys.has_key_for(*alg))) {
+        walker.problem("jwks", "has no key that fits algs");
+    }
+    let scope = walker.checked("scope", scope_names);
+    let subject = [("link", AssertionSubject::Link), ("username", AssertionSubject::Username)];
+    AssertionIssuer {
+        issuer,
+        jwks,
+        jwks_uri: walker.checked("jwks_uri", protected_url),
+        algs,
+        clients: walker.strings("clients", token_name).map(BTreeSet::from_iter).unwrap_or_default(),
+        scope: scope.as_deref().and_then(ScopeSet::parse),
+        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
+        subject: walker.one_of("subject", &subject).unwrap_or(AssertionSubject::Link),
+    }
+}
+
+fn algorithm(name: &str) -> Result<(), &'static str> {
+    SigningAlgorithm::from_name(name).map(|_| ()).ok_or("must be one of RS256, ES256, EdDSA")
+}
+
+pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
+    ScopeSet::parse(text).map(|_| ()).ok_or("must be scope names separated by spaces")
 }

@@ -5,25 +5,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::client_rules;
+use super::names::{display_text, own_claim, plain_name, token_name};
+use super::problem::Problem;
+use super::provider::protected_url;
+use super::walker::{Check, Walker};
+use crate::protocol::registration::catalogue::scope_names;
+use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::redirect_uri;
-use crate::protocol::words::response_mode::ResponseMode;
-use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::web_url::WebUrl;
-
-use super::assertion_issuer::scope_names;
-use super::client_rules;
-use super::defaults::ClientDefaults;
-use super::keys::jwks;
-use super::names::{display_text, own_claim, plain_name, token_name};
-use super::problem::Problem;
-use super::provider::protected_url;
-use super::walker::{Check, Walker};
 
 /// Ten years: nothing that ends lives longer.
 pub const LONGEST_LIFETIME: u64 = 315_360_000;

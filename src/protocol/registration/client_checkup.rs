@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::protocol::authorize::interaction::always_asks;
+use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
 };
-use crate::protocol::words::finding::Finding;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::session::LOCAL;
@@ -161,9 +161,9 @@ mod tests {
 
     use super::*;
     use crate::protocol::registration;
-    use crate::protocol::registration::defaults::ClientDefaults;
+    use crate::protocol::registration::client_rules::ClientDefaults;
+    use crate::protocol::registration::problem::Verdict;
     use crate::protocol::token::client_secret::DigestAlgorithm;
-    use crate::protocol::words::finding::Verdict;
     use crate::protocol::words::samples::NOW;
     use crate::protocol::words::secret::SecretBytes;
 

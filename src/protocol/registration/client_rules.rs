@@ -1,13 +1,17 @@
 //! Registrations that contradict themselves, each refused with the reason.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::protocol::keys::key_set::KeySet;
-use crate::protocol::words::client::{Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage};
-use crate::protocol::words::response_mode::ResponseMode;
-use crate::protocol::words::response_type::ResponseType;
+use serde_json::Value;
 
-use super::walker::Walker;
+use crate::protocol::keys::key_set::{KeySet, read};
+use crate::protocol::registration::problem::Problem;
+use crate::protocol::registration::walker::Walker;
+use crate::protocol::words::client::{
+    AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
+};
+use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::LOCAL;
 
@@ -102,4 +106,62 @@ pub(super) fn grant_types_behind(response_types: &BTreeSet<ResponseType>) -> BTr
     let code = response_types.iter().any(|response_type| response_type.code).then_some(GrantType::AuthorizationCode);
     let tokens = response_types.iter().any(|response_type| response_type.returns_tokens());
     code.into_iter().chain(tokens.then_some(GrantType::Implicit)).collect()
+}
+
+/// What an installation gives clients that do not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientDefaults {
+    pub authorization_code_lifetime: Duration,
+    pub id_token_lifetime: Duration,
+    pub access_token_lifetime: Duration,
+    pub refresh_token_lifetime: Duration,
+    pub refresh_token_idle_lifetime: Duration,
+    pub refresh_token_retry_window: Duration,
+    pub refresh_token_retry_window_public: Duration,
+    pub device_code_lifetime: Duration,
+    pub device_interval: Duration,
+    pub access_token_typ: AccessTokenTyp,
+}
+
+impl Default for ClientDefaults {
+    fn default() -> ClientDefaults {
+        ClientDefaults {
+            authorization_code_lifetime: Duration::from_secs(60),
+            id_token_lifetime: Duration::from_secs(300),
+            access_token_lifetime: Duration::from_secs(3_600),
+            refresh_token_lifetime: Duration::from_secs(2_592_000),
+            refresh_token_idle_lifetime: Duration::from_secs(1_296_000),
+            refresh_token_retry_window: Duration::from_secs(30),
+            refresh_token_retry_window_public: Duration::from_secs(10),
+            device_code_lifetime: Duration::from_secs(600),
+            device_interval: Duration::from_secs(5),
+            access_token_typ: AccessTokenTyp::AtJwt,
+        }
+    }
+}
+
+/// Reads a JWK set of public keys. Keys for something else than signatures may be in it.
+pub(super) fn jwks(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<Value> {
+    Walker::object(value, path, problems, |walker| {
+        let keys = walker.list("keys", |key, place, _| Some((place.to_owned(), read(key)))).unwrap_or_default();
+        if keys.is_empty() {
+            walker.problem("keys", "must be an array of at least one key");
+        }
+        let mut seen = BTreeSet::new();
+        for (place, key) in keys {
+            match key {
+                Err(rule) => walker.note(place, rule),
+                Ok(Some(named)) if !seen.insert(named.key.thumbprint()) => {
+                    walker.note(place, "is a key that stands in the set before");
+                }
+                Ok(Some(_) | None) => {}
+            }
+        }
+        match KeySet::parse(value) {
+            Some(set) if set.has_ambiguous_names() => walker.problem("keys", "must give each key a kid of its own"),
+            Some(_) => {}
+            None => walker.problem("keys", "must not be more than 100"),
+        }
+        value.clone()
+    })
 }

@@ -4,14 +4,13 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use crate::protocol::words::hex;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::secret::{SecretBytes, SecretText};
-
 use super::names::display_text;
 use super::problem::Problem;
 use super::timestamp;
 use super::walker::{Check, Walker};
+use crate::protocol::words::identifiers;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredSecret {
@@ -90,7 +89,7 @@ fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
 fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Option<SecretBytes> {
     let text = walker.string(key)?;
     let bytes = if text.len() == length * 2 {
-        hex::decode(text)
+        identifiers::decode(text)
     } else {
         BASE64_STANDARD.decode(text).or_else(|_| BASE64_URL_SAFE_NO_PAD.decode(text)).ok()
     };

@@ -1,19 +1,19 @@
 //! The whole document.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::catalogue;
-use super::client::{self, CONFIDENTIAL};
-use super::client_secret::{self, RegisteredSecret, SecretSource};
-use super::defaults::ClientDefaults;
-use super::kind::Kind;
-use super::problem::Problem;
-use super::references::{self, Stored};
-use super::user::{self, UserEntry};
-use super::walker::Walker;
-use super::{assertion_issuer, extension_grant, provider};
+use crate::protocol::registration::client::{self, CONFIDENTIAL};
+use crate::protocol::registration::client_rules::ClientDefaults;
+use crate::protocol::registration::client_secret::{self, RegisteredSecret, SecretSource};
+use crate::protocol::registration::plan::Registered;
+use crate::protocol::registration::problem::Problem;
+use crate::protocol::registration::references::{self, Stored};
+use crate::protocol::registration::user::{self, UserEntry};
+use crate::protocol::registration::walker::Walker;
+use crate::protocol::registration::{catalogue, provider};
+use crate::protocol::words::identifiers::{Subject, TenantName};
 
 /// A document in which everything is in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,8 +82,8 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
             client_secret = walker.nested("client_secret", client_secret::parse_source);
             drop(provider::read(walker));
         }
-        Kind::AssertionIssuer => drop(assertion_issuer::read(walker)),
-        Kind::ExtensionGrant => drop(extension_grant::read(walker)),
+        Kind::AssertionIssuer => drop(catalogue::read_assertion_issuer(walker)),
+        Kind::ExtensionGrant => drop(catalogue::read_extension_grant(walker)),
         Kind::Client => confidential = Some(client::read(walker, defaults).is_confidential()),
         Kind::User => drop(user::read(walker)),
     }
@@ -134,4 +134,135 @@ fn place_order(problem: &Problem) -> (usize, usize) {
     let list = problem.path.split(['[', '.']).next().unwrap_or_default();
     let index = problem.path.split(['[', ']']).nth(1).and_then(|index| index.parse().ok());
     (Kind::ALL.iter().position(|kind| kind.list() == list).map_or(0, |position| position + 1), index.unwrap_or(0))
+}
+
+/// What stands in one of the lists of a document. In the order in which `--prune` removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Client,
+    IdentityScope,
+    ResourceScope,
+    Resource,
+    Tenant,
+    IdentityProvider,
+    AssertionIssuer,
+    ExtensionGrant,
+    User,
+}
+
+/// A member that names other objects: its place, and what it names.
+type Naming = (&'static str, &'static str);
+
+/// A name that stands in a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mention<'v> {
+    /// The member, as `token_exchange.from_clients`.
+    pub member: &'static str,
+    /// Where in it, when it is an array.
+    pub index: Option<usize>,
+    /// What is meant, as in [`Kind::called`].
+    pub called: &'static str,
+    pub name: &'v str,
+}
+
+impl Kind {
+    /// Every kind, in the order of a document's lists.
+    pub const ALL: [Kind; 9] = [
+        Kind::Tenant,
+        Kind::IdentityScope,
+        Kind::ResourceScope,
+        Kind::Resource,
+        Kind::IdentityProvider,
+        Kind::AssertionIssuer,
+        Kind::ExtensionGrant,
+        Kind::Client,
+        Kind::User,
+    ];
+
+    /// The word for one, its list, the member that names it, what others name it as, and whom it names.
+    #[rustfmt::skip]
+    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
+        match self {
+            Kind::Tenant => ("tenant", "tenants", "name", "tenant", &[]),
+            Kind::IdentityScope => ("identity_scope", "identity_scopes", "name", "scope", &[]),
+            Kind::ResourceScope => ("resource_scope", "resource_scopes", "name", "scope", &[("resources", "resource")]),
+            Kind::Resource => ("resource", "resources", "name", "resource", &[]),
+            Kind::IdentityProvider => (
+                "identity_provider", "identity_providers", "name", "identity provider", &[("tenant", "tenant")],
+            ),
+            Kind::AssertionIssuer => (
+                "assertion_issuer", "assertion_issuers", "issuer", "assertion issuer",
+                &[("tenant", "tenant"), ("scope", "scope"), ("clients", "client")],
+            ),
+            Kind::ExtensionGrant => ("extension_grant", "extension_grants", "name", "grant type", &[]),
+            Kind::Client => (
+                "client", "clients", "client_id", "client",
+                &[
+                    ("scope", "scope"), ("tenants", "tenant"), ("identity_providers", "identity provider"),
+                    ("grant_types", "grant type"), ("token_exchange.from_clients", "client"),
+                    ("token_exchange.as_resources", "resource"), ("token_exchange.to_resources", "resource"),
+                ],
+            ),
+            Kind::User => ("user", "users", "username", "user", &[("tenant", "tenant")]),
+        }
+    }
+
+    /// One of it, as people and the database read it.
+    pub const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    pub const fn list(self) -> &'static str {
+        self.row().1
+    }
+
+    pub const fn name_key(self) -> &'static str {
+        self.row().2
+    }
+
+    /// What others name it as: both kinds of scopes are scopes.
+    pub const fn called(self) -> &'static str {
+        self.row().3
+    }
+
+    /// Everything that a registration of this kind names. Members that are not what they should be name nothing.
+    pub fn mentions(self, document: &Value) -> Vec<Mention<'_>> {
+        let mut found = Vec::new();
+        for (member, called) in self.row().4.iter().copied() {
+            match member.split('.').try_fold(document, |value, key| value.get(key)) {
+                Some(Value::String(text)) => {
+                    let names = text.split(' ').filter(|name| !name.is_empty());
+                    found.extend(names.map(|name| Mention { member, index: None, called, name }));
+                }
+                Some(Value::Array(items)) => {
+                    let names = items.iter().enumerate().filter_map(|(index, item)| Some((index, item.as_str()?)));
+                    found.extend(names.map(|(index, name)| Mention { member, index: Some(index), called, name }));
+                }
+                Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {}
+            }
+        }
+        found
+    }
+}
+
+/// The document. Applied to the installation it came from, it changes nothing.
+pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -> Value {
+    let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL.into_iter().map(|kind| (kind.list(), Vec::new())).collect();
+    for ((kind, _), object) in &registered.objects {
+        let is_client = *kind == Kind::Client;
+        let document = if is_client { client::exported(&object.document) } else { object.document.clone() };
+        lists.entry(kind.list()).or_default().push(document);
+    }
+    lists.insert(Kind::User.list(), users.values().map(user).collect());
+    json!(lists)
+}
+
+fn user(user: &UserEntry) -> Value {
+    json!({
+        "sub": user.subject.as_ref().map(Subject::as_str),
+        "username": user.username,
+        "tenant": user.tenant.as_ref().map(TenantName::as_str),
+        "enabled": user.enabled,
+        "claims": user.claims,
+    })
 }

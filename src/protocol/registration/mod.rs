@@ -5,21 +5,12 @@
 //! `walker` the reading of one JSON object, `references` what only holds between objects.
 
 pub mod client_checkup;
-pub mod raster_image;
-pub mod weak_settings;
 
-pub mod assertion_issuer;
 pub mod catalogue;
 pub mod client;
-mod client_rules;
+pub mod client_rules;
 pub mod client_secret;
-pub mod defaults;
 pub mod document;
-pub mod export;
-pub mod extension_grant;
-pub mod json;
-mod keys;
-pub mod kind;
 pub mod names;
 pub mod plan;
 pub mod problem;
@@ -29,12 +20,11 @@ pub mod timestamp;
 pub mod user;
 pub mod walker;
 
-use serde_json::Value;
-
-pub use kind::Kind;
 pub use problem::Problem;
-
+use serde_json::Value;
 use walker::Walker;
+
+pub use crate::protocol::registration::document::Kind;
 
 /// Reads what is stored, as the reading of its kind has it; `path` stands before the places in problems. What a document
 /// would be refused for is refused here, too.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::protocol::words::named::named;
+
 /// One mistake: where, and which rule it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -28,4 +30,39 @@ impl fmt::Display for Problem {
 pub fn shown(name: &str) -> String {
     let start: String = name.chars().take(80).collect();
     format!("\"{}\"", start.escape_debug())
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub verdict: Verdict,
+    pub text: String,
+}
+
+named! {
+    pub enum Verdict {
+        /// As it should be.
+        Fine = "ok",
+        /// It works; there is something better.
+        Weak = "weak",
+        /// It does not work.
+        Broken = "fails",
+    }
+}
+
+impl Finding {
+    fn new(verdict: Verdict, text: impl Into<String>) -> Finding {
+        Finding { verdict, text: text.into() }
+    }
+
+    pub fn fine(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Fine, text)
+    }
+
+    pub fn weak(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Weak, text)
+    }
+
+    pub fn broken(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Broken, text)
+    }
 }

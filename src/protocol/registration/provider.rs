@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::protocol::discovery::CONFIGURATION_PATH;
-use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::web_url::WebUrl;
-
-use super::assertion_issuer::scope_names;
 use super::names::{display_text, own_claim, plain_name};
 use super::problem::Problem;
 use super::walker::{Walker, expected};
+use crate::protocol::discovery::CONFIGURATION_PATH;
+use crate::protocol::registration::catalogue::scope_names;
+use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::LOCAL;
+use crate::protocol::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityProvider {

@@ -3,11 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::protocol::login::password;
+use crate::protocol::registration::names::{is_invisible, own_claim, plain_name};
+use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
-
-use super::names::{is_invisible, own_claim, plain_name};
-use super::walker::Walker;
 
 /// One user, of a document or registered: then with a subject, and a hash where there is a password.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,4 +114,41 @@ fn phc_string(text: &str) -> Result<(), &'static str> {
     let fits =
         known && complete && tail_is_full && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
     if fits { Ok(()) } else { Err("must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$...") }
+}
+
+const MAGIC: [(&[u8], &str); 4] = [
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+];
+
+/// The media type of a picture; `None` for anything else.
+pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    let told = MAGIC.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, media_type)| media_type);
+    told.or(is_webp.then_some("image/webp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_else_is_one() {
+        for bytes in [
+            &b""[..],
+            b"\x89PN",
+            b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+            b"<?xml version='1.0'?><svg/>",
+            b"<!doctype html><script>alert(1)</script>",
+            b"GIF90a",
+            b"RIFF\0\0\0\0WAVE",
+            b"RIFF",
+            b" \x89PNG\r\n\x1a\n",
+            b"BM",
+        ] {
+            assert_eq!(media_type(bytes), None, "{bytes:?}");
+        }
+    }
 }

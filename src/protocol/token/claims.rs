@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::protocol::words::claim_shape::{self, PROFILE};
 use crate::protocol::words::client::Client;
-use crate::protocol::words::localized_text::LocalizedText;
-use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet};
-use crate::protocol::words::user::User;
+use crate::protocol::words::scope::{
+    Catalogue, LocalizedText, OFFLINE_ACCESS, OPENID, RegisteredScope, ScopeKind, ScopeSet,
+};
+use crate::protocol::words::session::User;
 
 /// Claims asked for one by one (OpenID Connect Core §5.5), already held against the registration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,17 +2,15 @@
 //! and wrong secret answer alike and in like time. An assertion (`private_key_jwt`) is judged here only as far as it
 //! is the client's registered way; the caller, who has the keys, verifies it.
 
-use super::basic_credentials::{self, BasicCredentials};
-use super::client_assertion;
 use super::client_secret::{SecretDigest, matches_any};
 use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::token::assertion;
+use crate::protocol::token::client_secret::{self, BasicCredentials};
 use crate::protocol::words::client::{Client, ClientAuthenticationMethod};
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::secret::SecretText;
 
 /// RFC 7617 §2
@@ -72,13 +70,13 @@ impl PresentedClient {
         let several = || contradiction(Reason::SeveralAuthenticationMethods);
         let unreadable =
             |reason| if reason == Reason::RepeatedParameter { contradiction(reason) } else { invalid_client(reason) };
-        let client_id = parameters.bounded("client_id", lengths::CLIENT_ID).map_err(unreadable)?;
-        let secret = parameters.bounded("client_secret", lengths::CLIENT_SECRET).map_err(unreadable)?;
-        if client_assertion::is_sent(parameters) {
+        let client_id = parameters.bounded("client_id", parameters::CLIENT_ID).map_err(unreadable)?;
+        let secret = parameters.bounded("client_secret", parameters::CLIENT_SECRET).map_err(unreadable)?;
+        if assertion::is_sent(parameters) {
             if !authorization.is_empty() || secret.is_some() {
                 return Err(several());
             }
-            let (client_id, jws) = client_assertion::read(parameters, client_id).map_err(unreadable)?;
+            let (client_id, jws) = assertion::read(parameters, client_id).map_err(unreadable)?;
             let assertion = Some(Box::new(jws));
             return Ok(PresentedClient { client_id, secret: None, assertion, header_used: false, raw: None });
         }
@@ -91,7 +89,7 @@ impl PresentedClient {
             [header] => header,
             [_, _, ..] => return Err(several()),
         };
-        let readings = basic_credentials::readings(header);
+        let readings = client_secret::readings(header);
         let readings = readings.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
         if secret.is_some() {
             return Err(several());

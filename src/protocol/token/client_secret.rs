@@ -1,9 +1,13 @@
 //! Client secrets: only their digests are kept, and comparing takes the same time whichever matches, if any.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256, Sha512};
 
+use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +82,50 @@ impl ShownDigests {
     }
 }
 
+/// Room for both halves at their longest, form-encoded and in base64.
+const MOST_HEADER_BYTES: usize = 16_384;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BasicCredentials {
+    /// Never empty.
+    pub client_id: ClientId,
+    pub secret: SecretText,
+}
+
+/// The form-decoded reading first, then the raw one where it differs. `None` when it has no reading.
+pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
+    // The scheme's case does not matter (RFC 7617 §2).
+    let (scheme, encoded) = header.trim_matches(' ').split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("Basic") || encoded.len() > MOST_HEADER_BYTES {
+        return None;
+    }
+    let user_pass = String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
+    let (client_id, secret) = user_pass.split_once(':')?;
+    let decoded = form_decoded(client_id).zip(form_decoded(secret));
+    let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
+    let raw = credentials(client_id, secret).filter(|raw| decoded.as_ref() != Some(raw));
+    let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
+    (!readings.is_empty()).then_some(readings)
+}
+
+/// `None` when the text is not a form value (RFC 6749 §2.3.1).
+fn form_decoded(text: &str) -> Option<String> {
+    // Behind a name and with separators masked, the strict form parser reads the one value.
+    let masked = text.replace('&', "%26").replace('=', "%3D");
+    let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
+    parameters.all("value").next().map(str::to_owned)
+}
+
+/// `None` when a half is too long, the name is empty, or there is a NUL.
+fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
+    let too_long = |text: &str, most: usize| text.chars().nth(most).is_some();
+    let overlong = too_long(client_id, parameters::CLIENT_ID) || too_long(secret, parameters::CLIENT_SECRET);
+    if overlong || client_id.is_empty() || client_id.contains('\0') || secret.contains('\0') {
+        return None;
+    }
+    Some(BasicCredentials { client_id: ClientId::new(client_id), secret: SecretText::new(secret) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,5 +163,87 @@ mod tests {
             assert_eq!(matches_any(shown.map(SecretText::new).as_ref(), &registered, now), counts, "{shown:?}");
         }
         assert!(!matches_any(Some(&SecretText::new("old")), &[], NOW));
+    }
+
+    mod basic_credentials {
+        use proptest::prelude::*;
+
+        use super::super::*;
+
+        fn basic(user_pass: &str) -> String {
+            format!("Basic {}", STANDARD.encode(user_pass))
+        }
+
+        fn read(header: &str) -> Vec<(String, String)> {
+            let readings = readings(header).unwrap_or_default();
+            readings.iter().map(|pair| (pair.client_id.to_string(), pair.secret.expose().to_owned())).collect()
+        }
+
+        fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+            pairs.iter().map(|(client_id, secret)| (client_id.to_string(), secret.to_string())).collect()
+        }
+
+        #[test]
+        fn both_halves_are_form_decoded_and_the_raw_pair_is_kept_where_it_differs() {
+            // RFC 6749 Appendix B: " %&+£€" in form encoding.
+            let encoded = "+%25%26%2B%C2%A3%E2%82%AC";
+            let readings = read(&basic(&format!("we%3Ab:{encoded}")));
+            assert_eq!(readings, owned(&[("we:b", " %&+\u{a3}\u{20ac}"), ("we%3Ab", encoded)]));
+        }
+
+        #[test]
+        fn what_is_no_credential_has_no_reading() {
+            let long_id = basic(&format!("{}:x", "i".repeat(201)));
+            let long_secret = basic(&format!("i:{}", "s".repeat(257)));
+            let huge = basic(&"x:".repeat(32_768));
+            for header in [
+                "",
+                "Basic",
+                "Basic ",
+                "Basic!",
+                "Bearer d2ViOng=",
+                "Digest username=web",
+                "Basic d2ViOng",    // padding left out
+                "Basic d2ViOng=\n", // more than base64
+                "Basic d2Vi Ong=",
+                "Basic ####",
+                "Basic d2Vi",     // "web": no colon
+                "Basic Ong=",     // ":x": no client_id
+                "Basic d2ViOv8=", // not UTF-8
+                "Basic d2ViOgA=", // NUL
+                &long_id,
+                &long_secret,
+                &huge,
+            ] {
+                assert_eq!(readings(header), None, "{header:.40}");
+            }
+        }
+
+        #[test]
+        fn the_longest_halves_are_read() {
+            let (client_id, secret) = ("\u{10ffff}".repeat(200), "\u{10ffff}".repeat(256));
+            let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let header = basic(&format!("{}:{}", encode(&client_id), encode(&secret)));
+            assert_eq!(read(&header), owned(&[(&client_id, &secret)]));
+        }
+
+        proptest! {
+            #[test]
+            fn encoded_credentials_are_read_back(client_id in "[^\0]{1,40}", secret in "[^\0]{0,40}") {
+                let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+                let header = basic(&format!("{}:{}", encode(&client_id), encode(&secret)));
+                prop_assert_eq!(read(&header).into_iter().next(), Some((client_id, secret)));
+            }
+
+            #[test]
+            fn no_header_makes_it_panic(header in ".{0,60}") {
+                let _ = readings(&header);
+            }
+
+            #[test]
+            fn no_bytes_behind_base64_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+                let _ = readings(&format!("Basic {}", STANDARD.encode(bytes)));
+            }
+        }
     }
 }

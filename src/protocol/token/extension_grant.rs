@@ -10,13 +10,11 @@ use super::delegation::Exchanged;
 use crate::protocol::upstream::choices::Place;
 use crate::protocol::words::claim_shape;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
+use crate::protocol::words::grant::Epochs;
 use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
-use crate::protocol::words::session::LOCAL;
-use crate::protocol::words::user::User;
+use crate::protocol::words::session::{LOCAL, User};
 
 /// Claims and further members together, as compact JSON, in bytes.
 pub const LONGEST_ADDITIONS: usize = 2_048;
@@ -202,7 +200,7 @@ mod tests {
     use super::*;
     use crate::protocol::words::client::GrantType;
     use crate::protocol::words::samples::{self, alice, catalogue, scope};
-    use crate::protocol::words::user_scope::requested_scope;
+    use crate::protocol::words::scope::requested_scope;
 
     fn client() -> Client {
         let mut client = samples::client();

@@ -11,9 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::extension_grant::{Answer, Description, Proposal, Refusal};
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
 use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
 
 const MEMBERS: [&str; 6] = ["subject", "scope", "claims", "parameters", "error", "error_description"];

@@ -10,7 +10,7 @@ use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
-use crate::protocol::words::user::User;
+use crate::protocol::words::session::User;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

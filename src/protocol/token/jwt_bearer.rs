@@ -3,12 +3,11 @@
 use super::assertion::{AssertionProblem, is_grant_assertion_typ};
 use super::token_request::ExtensionRequest;
 use crate::protocol::keys::jwt::UnverifiedJws;
-use crate::protocol::registration::assertion_issuer::AssertionIssuer;
+use crate::protocol::registration::catalogue::AssertionIssuer;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::lengths;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
 
 /// Takes the assertion apart and finds its issuer, if this client may redeem assertions of it. Nothing is proven yet.
@@ -41,7 +40,7 @@ pub fn reach(issuer: &AssertionIssuer, client: &Client, requested: Option<&Scope
 
 /// What is longer, or holds what no name can, is nobody's.
 pub fn is_possible_subject(subject: &str) -> bool {
-    subject.chars().nth(lengths::USERNAME).is_none() && !subject.contains(char::is_control)
+    subject.chars().nth(parameters::USERNAME).is_none() && !subject.contains(char::is_control)
 }
 
 /// Whatever is wrong; the reason is for the log.
@@ -69,7 +68,7 @@ mod tests {
     use super::super::token_request::TokenRequest;
     use super::*;
     use crate::protocol::keys::jwt::{assemble, signing_input};
-    use crate::protocol::registration::assertion_issuer::AssertionSubject;
+    use crate::protocol::registration::catalogue::AssertionSubject;
     use crate::protocol::words::client::{GrantType, SigningAlgorithm};
     use crate::protocol::words::parameters::Parameters;
     use crate::protocol::words::samples::{client, scope};

@@ -3,11 +3,8 @@
 pub mod access_token;
 pub mod assertion;
 pub mod audience;
-pub mod basic_credentials;
 pub mod claims;
-pub mod client_assertion;
 pub mod client_authentication;
-pub mod client_credentials;
 pub mod client_secret;
 pub mod delegation;
 pub mod extension_grant;
@@ -18,5 +15,4 @@ pub mod jwt_bearer;
 pub mod refresh_token;
 pub mod token_exchange;
 pub mod token_request;
-pub mod token_response;
 pub mod userinfo;

@@ -8,11 +8,10 @@ use super::audience::{Narrowed, narrow_granted};
 use super::token_request::RefreshTokenRequest;
 use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::GrantId;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 

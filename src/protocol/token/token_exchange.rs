@@ -11,8 +11,7 @@ use super::extension_grant::MAY_ACT;
 use super::token_request::ExtensionRequest;
 use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID};
 use crate::protocol::words::secret::SecretText;
 

@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::access_token::AccessToken;
-use super::claims;
-use crate::protocol::words::bearer::BearerFailure;
+use crate::protocol::token::access_token::AccessToken;
+use crate::protocol::token::claims;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::liveness::{self, LivenessFacts};
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::Reason;
 use crate::protocol::words::scope::{Catalogue, OPENID};
-use crate::protocol::words::user::User;
+use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::session::User;
 
 /// Whether a token opens the UserInfo endpoint.
 #[must_use]
@@ -42,6 +44,104 @@ pub fn response(token: &AccessToken, user: &User, catalogue: &Catalogue) -> Map<
     let mut members = claims::mapped(user, &sources);
     members.insert(String::from("sub"), json!(user.subject.as_str()));
     members
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BearerFailure {
+    /// No token at all: 401 with a bare challenge, no error.
+    Missing,
+    InvalidRequest(Reason),
+    InvalidToken,
+    InsufficientScope,
+}
+
+/// The one access token of a request: in a header `Authorization`, or as `access_token` of a POST's form.
+pub fn access_token(
+    authorization: &[&str],
+    query: &Parameters,
+    form: Option<&Parameters>,
+) -> Result<SecretText, BearerFailure> {
+    if query.was_sent("access_token") {
+        return Err(BearerFailure::InvalidRequest(Reason::AccessTokenInQuery));
+    }
+    let in_header = header_token(authorization)?;
+    let in_form = form.map_or(Ok(None), |form| form.single("access_token")).map_err(BearerFailure::InvalidRequest)?;
+    match (in_header, in_form) {
+        (Some(_), Some(_)) => Err(BearerFailure::InvalidRequest(Reason::SeveralAccessTokens)),
+        (Some(token), None) | (None, Some(token)) if is_too_long(token) => Err(BearerFailure::InvalidToken),
+        (Some(token), None) | (None, Some(token)) => Ok(SecretText::new(token)),
+        (None, None) => Err(BearerFailure::Missing),
+    }
+}
+
+impl BearerFailure {
+    pub fn reason(self) -> Reason {
+        match self {
+            BearerFailure::Missing => Reason::NoAccessToken,
+            BearerFailure::InvalidRequest(reason) => reason,
+            BearerFailure::InvalidToken => Reason::InvalidAccessToken,
+            BearerFailure::InsufficientScope => Reason::InsufficientScope,
+        }
+    }
+
+    pub fn status(self) -> u16 {
+        match self {
+            BearerFailure::InvalidRequest(_) => 400,
+            BearerFailure::Missing | BearerFailure::InvalidToken => 401,
+            BearerFailure::InsufficientScope => 403,
+        }
+    }
+
+    pub fn error(self) -> Option<&'static str> {
+        match self {
+            BearerFailure::Missing => None,
+            BearerFailure::InvalidRequest(_) => Some("invalid_request"),
+            BearerFailure::InvalidToken => Some("invalid_token"),
+            BearerFailure::InsufficientScope => Some("insufficient_scope"),
+        }
+    }
+
+    /// The value of `WWW-Authenticate`.
+    pub fn challenge(self) -> String {
+        let mut challenge = String::from("Bearer realm=\"gatepost\"");
+        if let Some(error) = self.error() {
+            let description = self.reason().description();
+            challenge.push_str(&format!(", error=\"{error}\", error_description=\"{description}\""));
+        }
+        if self == BearerFailure::InsufficientScope {
+            challenge.push_str(", scope=\"openid\"");
+        }
+        challenge
+    }
+}
+
+/// Another scheme's credentials are no access token; they are for somebody else.
+fn header_token<'a>(authorization: &[&'a str]) -> Result<Option<&'a str>, BearerFailure> {
+    let header = match authorization {
+        [] => return Ok(None),
+        [header] => header.trim_matches(' '),
+        [_, _, ..] => return Err(BearerFailure::InvalidRequest(Reason::SeveralAccessTokens)),
+    };
+    let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
+    let token = token.trim_start_matches(' ');
+    if !scheme.eq_ignore_ascii_case("Bearer") || token.is_empty() {
+        return Ok(None);
+    }
+    if !is_b64token(token) {
+        return Err(BearerFailure::InvalidRequest(Reason::MalformedBearer));
+    }
+    Ok(Some(token))
+}
+
+/// RFC 6750 §2.1.
+fn is_b64token(token: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/');
+    let unpadded = token.trim_end_matches('=');
+    !unpadded.is_empty() && unpadded.bytes().all(allowed)
+}
+
+fn is_too_long(token: &str) -> bool {
+    token.chars().nth(parameters::HANDLE).is_some()
 }
 
 #[cfg(test)]
@@ -136,5 +236,54 @@ mod tests {
         assert_eq!(answer["updated_at"], json!(1_795_132_800));
         assert_eq!((&answer["email_verified"], &answer["phone_number_verified"]), (&json!(true), &json!(false)));
         assert_eq!((&answer["address"], &answer["role"]), (&json!({ "formatted": "Street 1" }), &json!(["admin"])));
+    }
+
+    mod bearer {
+        use proptest::prelude::*;
+
+        use super::super::*;
+
+        fn found(authorization: &[&str], query: &str, form: Option<&str>) -> Result<String, BearerFailure> {
+            let parse = |raw: &str| Parameters::parse(raw.as_bytes()).unwrap();
+            let form = form.map(parse);
+            access_token(authorization, &parse(query), form.as_ref()).map(|token| token.expose().to_owned())
+        }
+
+        #[test]
+        fn a_token_in_the_url_or_two_of_them_are_invalid_requests() {
+            let invalid = |reason| Err(BearerFailure::InvalidRequest(reason));
+            for query in ["access_token=gpa_x", "access_token=", "a=b&access%5Ftoken=x"] {
+                assert_eq!(found(&["Bearer gpa_x"], query, None), invalid(Reason::AccessTokenInQuery), "{query}");
+                assert_eq!(found(&[], query, None), invalid(Reason::AccessTokenInQuery), "{query}");
+            }
+            let twice = ["Bearer gpa_x", "Bearer gpa_x"];
+            assert_eq!(found(&twice, "", None), invalid(Reason::SeveralAccessTokens));
+            assert_eq!(found(&["Bearer gpa_x"], "", Some("access_token=gpa_x")), invalid(Reason::SeveralAccessTokens));
+            let repeated = found(&[], "", Some("access_token=gpa_x&access_token=gpa_x"));
+            assert_eq!(repeated, invalid(Reason::RepeatedParameter));
+        }
+
+        #[test]
+        fn a_malformed_header_is_an_invalid_request() {
+            for token in ["a b", "a,b", "\"a\"", "a=b", "=", "gpa_\u{e9}", "a\tb", "a%20b"] {
+                let failure = found(&[&format!("Bearer {token}")], "", None);
+                assert_eq!(failure, Err(BearerFailure::InvalidRequest(Reason::MalformedBearer)), "{token}");
+            }
+        }
+
+        #[test]
+        fn an_overlong_token_is_an_invalid_one() {
+            let (fits, long) = ("a".repeat(8_192), "a".repeat(8_193));
+            assert_eq!(found(&[&format!("Bearer {fits}")], "", None), Ok(fits));
+            assert_eq!(found(&[&format!("Bearer {long}")], "", None), Err(BearerFailure::InvalidToken));
+            assert_eq!(found(&[], "", Some(&format!("access_token={long}"))), Err(BearerFailure::InvalidToken));
+        }
+
+        proptest! {
+            #[test]
+            fn no_header_makes_it_panic(header in ".{0,40}") {
+                let _ = access_token(&[&header], &Parameters::default(), None);
+            }
+        }
     }
 }

@@ -12,8 +12,7 @@ use super::super::registration::provider::IdentityProvider;
 use super::super::registration::user::is_possible_claim;
 use crate::protocol::words::identifiers::{Sid, TenantName};
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::{LOCAL, Session};
-use crate::protocol::words::user::User;
+use crate::protocol::words::session::{LOCAL, Session, User};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 
 use super::super::registration::provider::IdentityProvider;
 use super::{UpstreamProblem, shown};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::secret::SecretText;
 
 /// What is read of it; everything but `state`, which finds the round trip.
@@ -29,14 +28,14 @@ pub fn code(parameters: &Parameters, issuer: Option<&str>, announces_iss: bool) 
     }
     // Before anything else (RFC 9207 §2.4): an answer of another provider must not even be able to fail as this one's.
     if let Some(issuer) = issuer {
-        match bounded("iss", lengths::REDIRECT_URI)? {
+        match bounded("iss", parameters::REDIRECT_URI)? {
             Some(sent) if sent == issuer => {}
             Some(other) => return not_believed(&format!("the answer is of another issuer (iss): {}", shown(other))),
             None if announces_iss => return not_believed("the answer does not name its issuer (iss), as announced"),
             None => {}
         }
     }
-    match (bounded("code", lengths::HANDLE)?, bounded("error", lengths::OTHER)?) {
+    match (bounded("code", parameters::HANDLE)?, bounded("error", parameters::OTHER)?) {
         (Some(code), None) => Ok(SecretText::new(code)),
         (None, Some("access_denied")) => Err(UpstreamProblem::Cancelled),
         (None, Some("login_required" | "interaction_required" | "account_selection_required" | "consent_required")) => {
@@ -81,7 +80,7 @@ pub fn tokens(status: u16, content_type: Option<&str>, body: &[u8]) -> Result<Up
     }
     // RFC 6750 §2.1, and no more than fits a header.
     let is_bearer =
-        |token: &&str| token.len() <= lengths::ASSERTION && token.bytes().all(|byte| byte.is_ascii_graphic());
+        |token: &&str| token.len() <= parameters::ASSERTION && token.bytes().all(|byte| byte.is_ascii_graphic());
     let access_token = text("access_token").filter(is_bearer).ok_or_else(|| unfit("answer has no access_token"))?;
     Ok(UpstreamTokens { access_token: SecretText::new(access_token), id_token: text("id_token").map(SecretText::new) })
 }
@@ -221,7 +220,7 @@ mod tests {
             refused_code(query, ISSUER, false);
             refused_code(query, None, false);
         }
-        for (query, most) in [("code=", lengths::HANDLE), ("error=", lengths::OTHER), ("code=a&iss=", 2_000)] {
+        for (query, most) in [("code=", parameters::HANDLE), ("error=", parameters::OTHER), ("code=a&iss=", 2_000)] {
             assert!(refused_code(&format!("{query}{}", "x".repeat(most + 1)), ISSUER, false).contains("too long"));
         }
     }

@@ -8,8 +8,8 @@ use super::super::registration::provider::IdentityProvider;
 use super::UpstreamProblem;
 use crate::protocol::authorize::authorize_request::Refusal;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::errors::AuthorizeErrorCode;
 use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::reason::AuthorizeErrorCode;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::session::{LOCAL, Session};
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{OLDEST, SKEW, identifier};
 use crate::protocol::keys::jwt::half_hash;
-use crate::protocol::logout::logout_token::EVENT;
+use crate::protocol::logout::end_session::EVENT;
 use crate::protocol::token::assertion::{is_type, numeric_date};
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;

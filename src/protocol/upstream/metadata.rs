@@ -10,8 +10,8 @@ use super::super::registration::provider::IdentityProvider;
 use super::round_trip::PromptValues;
 use super::shown;
 use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::finding::Finding;
 use crate::protocol::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::identifiers::{ClientId, TenantName};
-use super::localized_text::LocalizedText;
 use super::named::named;
-use super::response_mode::ResponseMode;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
 use crate::protocol::keys::jwt;
+use crate::protocol::words::response_type::ResponseMode;
+use crate::protocol::words::scope::LocalizedText;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {

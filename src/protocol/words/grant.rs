@@ -6,14 +6,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::client::Client;
-use super::epochs::Epochs;
-use super::identifiers::{ClientId, GrantId};
-use super::instant::Instant;
-use super::scope::{OFFLINE_ACCESS, ScopeSet};
-use super::session::SignIn;
 use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn, json_text};
 use crate::protocol::token::claims::ClaimNames;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::protocol::words::session::SignIn;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
@@ -95,5 +94,29 @@ impl Grant {
             issued_at: self.issued_at,
             expires_at: self.expires_at,
         }
+    }
+}
+
+/// What a code, a grant or a token of a user carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Epochs {
+    pub installation: i64,
+    pub client: i64,
+    pub user: i64,
+    /// Of the user's consent to the client: 0 until it is withdrawn or lapses for the first time.
+    pub consent: i64,
+}
+
+/// What a browser session carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionEpochs {
+    pub installation: i64,
+    pub user: i64,
+}
+
+impl SessionEpochs {
+    /// With those of the client, and of the user's consent to it.
+    pub fn at_client(self, client: i64, consent: i64) -> Epochs {
+        Epochs { installation: self.installation, client, user: self.user, consent }
     }
 }

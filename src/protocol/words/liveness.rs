@@ -1,10 +1,10 @@
 //! Whether what was issued still stands: the one rule for userinfo, introspection and every later use of a token. What a
 //! token names and the database does not have is dead.
 
-use super::epochs::Epochs;
 use super::instant::Instant;
-use super::user::User;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::session::User;
 
 /// What the database says about everything a token stands on; one read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::reason::Reason;
+use crate::protocol::words::reason::Reason;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters(Vec<(String, String)>);
@@ -76,6 +76,43 @@ fn percent_encoding_is_whole(raw: &[u8]) -> bool {
         .all(|rest| rest.iter().take(2).filter(|byte| byte.is_ascii_hexdigit()).count() == 2)
 }
 
+/// Judges the headers `Origin` and `Sec-Fetch-Site` against our own origin. `null` is never ours.
+pub fn check_sender(own_origin: &str, origin: Option<&str>, sec_fetch_site: Option<&str>) -> Result<(), Reason> {
+    let foreign_origin = origin.is_some_and(|origin| origin != own_origin);
+    let foreign_site = sec_fetch_site.is_some_and(|site| site != "same-origin" && site != "none");
+    if foreign_origin || foreign_site { Err(Reason::ForeignFormPost) } else { Ok(()) }
+}
+
+pub const CLIENT_ID: usize = 200;
+pub const CLIENT_SECRET: usize = 256;
+/// `scope` as sent; a defaulted scope has no limit.
+pub const SCOPE: usize = 2000;
+pub const REDIRECT_URI: usize = 2000;
+pub const STATE: usize = 4096;
+pub const NONCE: usize = 1024;
+/// `username`, and `login_hint`, which fills it in.
+pub const USERNAME: usize = 256;
+/// Hashing costs by the byte.
+pub const PASSWORD_BYTES: usize = 1024;
+/// RFC 7636 §4.1, as [`CODE_VERIFIER`].
+pub const CODE_VERIFIER_LEAST: usize = 43;
+pub const CODE_VERIFIER: usize = 128;
+pub const CLAIMS: usize = 4096;
+pub const RESOURCE: usize = 2000;
+/// How often `resource` (and `audience` in token exchange) may be sent.
+pub const RESOURCES: usize = 10;
+/// Codes, tokens and other handles of ours.
+pub const HANDLE: usize = 8192;
+pub const ID_TOKEN_HINT: usize = 16 * 1024;
+/// Also of `client_assertion` and `request`.
+pub const ASSERTION: usize = 16 * 1024;
+/// Every parameter without a row of its own.
+pub const OTHER: usize = 300;
+pub const QUERY_BYTES: usize = 32 * 1024;
+/// A sealed authorization request; a longer one is refused when it comes in.
+pub const SEALED_REQUEST: usize = 7000;
+pub const AUTHORIZATION_CODE: usize = 2000;
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -130,6 +167,41 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(raw in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = Parameters::parse(&raw);
+        }
+    }
+
+    mod forms {
+        use super::super::*;
+
+        const OURS: &str = "https://login.example";
+
+        #[test]
+        fn our_own_pages_and_silent_browsers_pass() {
+            #[rustfmt::skip]
+            let rows = [
+                (None, None), (Some(OURS), None), (Some(OURS), Some("same-origin")), (None, Some("same-origin")),
+                (None, Some("none")), (Some(OURS), Some("none")),
+            ];
+            for (origin, site) in rows {
+                assert_eq!(check_sender(OURS, origin, site), Ok(()), "{origin:?} {site:?}");
+            }
+        }
+
+        #[test]
+        fn everyone_else_is_refused() {
+            #[rustfmt::skip]
+            let rows = [
+                (Some("https://evil.example"), None), (Some("https://login.example.evil.example"), None),
+                (Some("https://login.example:8443"), None), (Some("https://login.example/"), None),
+                (Some("http://login.example"), None), (Some("HTTPS://LOGIN.EXAMPLE"), None), (Some("null"), None),
+                (Some(""), None), (Some("null"), Some("same-origin")),
+                (Some("https://evil.example"), Some("same-origin")), (Some(OURS), Some("cross-site")),
+                (Some(OURS), Some("same-site")), (None, Some("cross-site")), (None, Some("same-site")), (None, Some("")),
+                (None, Some("SAME-ORIGIN")),
+            ];
+            for (origin, site) in rows {
+                assert_eq!(check_sender(OURS, origin, site), Err(Reason::ForeignFormPost), "{origin:?} {site:?}");
+            }
         }
     }
 }

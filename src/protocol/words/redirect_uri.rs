@@ -8,7 +8,7 @@ mod tests;
 use std::net::Ipv6Addr;
 
 use super::client::Client;
-use super::lengths;
+use crate::protocol::words::parameters;
 
 /// Schemes that run something, read something or leave the browser's web: never a redirect target.
 const FORBIDDEN_SCHEMES: [&str; 16] = [
@@ -163,7 +163,7 @@ fn is_port(port: &str) -> bool {
 }
 
 fn check_characters(uri: &str) -> Result<(), &'static str> {
-    if uri.len() > lengths::REDIRECT_URI {
+    if uri.len() > parameters::REDIRECT_URI {
         return Err("must be at most 2000 characters long");
     }
     if uri.contains('#') {

@@ -1,6 +1,5 @@
 //! One registered client, user and catalogue that the tests of the core vary.
 
-use crate::protocol::words::grant::Grant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,20 +10,20 @@ use super::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, RefreshTokenUsage, SigningAlgorithm,
 };
-use super::epochs::{Epochs, SessionEpochs};
 use super::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use super::instant::{Day, Instant};
 use super::response_type::ResponseType;
 use super::scope::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant, ScopeKind, ScopeSet};
 use super::secret::SecretText;
 use super::session::{Session, SignIn};
-use super::user::User;
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
 use crate::protocol::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
-use crate::protocol::keys::jwks::PublicKey;
+use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn};
 use crate::protocol::token::claims::{ClaimNames, built_in_scopes};
 use crate::protocol::upstream::round_trip::RoundTrip;
+use crate::protocol::words::grant::{Epochs, Grant, SessionEpochs};
+use crate::protocol::words::session::User;
 
 /// 2026-11-20T00:00:00Z
 pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);

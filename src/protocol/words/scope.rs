@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::localized_text::LocalizedText;
-use crate::protocol::registration::assertion_issuer::AssertionIssuer;
-use crate::protocol::registration::extension_grant::ExtensionGrant;
+use crate::protocol::registration::catalogue::{AssertionIssuer, ExtensionGrant};
 use crate::protocol::registration::provider::IdentityProvider;
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 
 /// Asks for an ID token and makes the request an OpenID one (OpenID Connect Core §3.1.2.1).
 pub const OPENID: &str = "openid";
@@ -130,6 +130,55 @@ impl Catalogue {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalizedText {
+    /// For every language that has none of its own.
+    pub plain: String,
+    /// By BCP 47 language tag, in lower case.
+    pub by_language: BTreeMap<String, String>,
+}
+
+impl From<&str> for LocalizedText {
+    fn from(plain: &str) -> LocalizedText {
+        LocalizedText { plain: plain.to_owned(), by_language: BTreeMap::new() }
+    }
+}
+
+/// A well-formed BCP 47 tag, as far as a misspelt one can be told (RFC 5646 §2.1).
+pub fn is_language_tag(tag: &str) -> bool {
+    let mut subtags = tag.split('-');
+    let is_language = |subtag: &str| (2..=3).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_subtag = |subtag: &str| (1..=8).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphanumeric());
+    tag.len() <= 35 && subtags.next().is_some_and(is_language) && subtags.all(is_subtag)
+}
+
+/// What it asks for, all of it or nothing (`invalid_scope`); where it leaves the choice to us, all of the client's
+/// scope that is registered. `offline_access` only where the client may refresh.
+pub fn requested_scope(
+    requested: Option<&ScopeSet>,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<ScopeSet, TokenError> {
+    let may_refresh = client.allows_grant(&GrantType::RefreshToken);
+    let allowed = |name: &str| {
+        client.scope.contains(name) && catalogue.kind(name).is_some() && (may_refresh || name != OFFLINE_ACCESS)
+    };
+    match requested {
+        Some(scope) => match scope.iter().find(|name| !allowed(name)) {
+            Some(refused) => Err(TokenError::about_scope(Reason::UnknownScope, refused)),
+            None => Ok(scope.clone()),
+        },
+        None => {
+            let scope = client.scope.retain(allowed);
+            if scope.is_empty() { Err(invalid_scope(Reason::NoScopeLeft)) } else { Ok(scope) }
+        }
+    }
+}
+
+fn invalid_scope(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidScope, reason)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +202,44 @@ mod tests {
         assert!(ScopeSet::parse("c a").unwrap().is_within(&wide));
         assert!(!ScopeSet::parse("c d").unwrap().is_within(&wide));
         assert_eq!(wide.retain(|name| name != "b").to_string(), "a c");
+    }
+
+    mod user_scope {
+        use super::super::super::samples::{self, catalogue, scope};
+        use super::super::*;
+
+        fn asked(requested: Option<&str>, allowed: &str, may_refresh: bool) -> Result<String, Reason> {
+            let mut client = Client { scope: scope(allowed), ..samples::client() };
+            if may_refresh {
+                client.grant_types.insert(GrantType::RefreshToken);
+            }
+            let answer = requested_scope(requested.map(scope).as_ref(), &client, &catalogue());
+            answer.map(|scope| scope.to_string()).map_err(|error| error.reason)
+        }
+
+        #[test]
+        fn without_scope_everything_allowed_is_meant() {
+            let all = "openid stock gone offline_access profile";
+            assert_eq!(asked(None, all, true), Ok(String::from("openid stock offline_access profile")));
+            assert_eq!(asked(None, all, false), Ok(String::from("openid stock profile")));
+            assert_eq!(asked(Some("stock openid"), all, false), Ok(String::from("stock openid")));
+            assert_eq!(asked(Some("offline_access"), all, true), Ok(String::from("offline_access")));
+        }
+
+        #[test]
+        fn everything_else_is_an_invalid_scope() {
+            #[rustfmt::skip]
+            let rows = [
+                (None, "", Reason::NoScopeLeft), (None, "gone", Reason::NoScopeLeft),
+                (None, "offline_access", Reason::NoScopeLeft), (Some("stock orders.read"), "stock", Reason::UnknownScope),
+                (Some("gone"), "gone", Reason::UnknownScope),
+                (Some("openid offline_access"), "openid", Reason::UnknownScope),
+                (Some("openid offline_access"), "openid offline_access", Reason::UnknownScope),
+                (Some("Stock"), "stock", Reason::UnknownScope),
+            ];
+            for (requested, allowed, reason) in rows {
+                assert_eq!(asked(requested, allowed, false), Err(reason), "{requested:?} of {allowed}");
+            }
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! A browser session as decisions see it. Whoever loads one leaves out sessions that were ended and users that are gone.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use super::acr_values::SIGNED_IN;
-use super::epochs::SessionEpochs;
-use super::identifiers::{Sid, Subject, TenantName};
-use super::instant::{Day, Instant};
-use super::user::User;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::protocol::words::acr_values::SIGNED_IN;
+use crate::protocol::words::grant::SessionEpochs;
+use crate::protocol::words::identifiers::{Sid, Subject, TenantName};
+use crate::protocol::words::instant::{Day, Instant};
 
 /// The identity provider's name of the password login.
 pub const LOCAL: &str = "local";
@@ -87,6 +89,20 @@ impl Session {
     pub fn stands(&self, epochs_now: Option<SessionEpochs>, now: Instant) -> bool {
         self.ended_at.is_none() && self.is_alive(now) && epochs_now == Some(self.epochs)
     }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct User {
+    pub subject: Subject,
+    /// None where only an identity provider knows them.
+    pub username: Option<String>,
+    pub tenant: Option<TenantName>,
+    /// Whether they may sign in, and what they gave stands.
+    pub enabled: bool,
+    /// As registered or as an identity provider sent them.
+    pub claims: BTreeMap<String, Value>,
+    /// What stands on this user carries it.
+    pub epoch: i64,
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use gatepost::protocol::words::hex;
+use gatepost::protocol::words::identifiers;
 use sha2::{Digest, Sha256};
 
 use super::super::project::{Project, let_others_pass, trouble_with};
@@ -160,7 +160,7 @@ impl Cluster {
 /// that another user made first is refused.
 fn elsewhere(project: &Project) -> Result<PathBuf, Trouble> {
     let digest = Sha256::digest(project.directory.as_os_str().as_encoded_bytes());
-    let fingerprint: String = hex::encode(&digest).chars().take(16).collect();
+    let fingerprint: String = identifiers::encode(&digest).chars().take(16).collect();
     let name = project.directory.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let readable: String = name.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
     let base = ["/var/tmp", "/tmp"].into_iter().map(Path::new).find(|path| path.is_dir()).unwrap_or(Path::new("/tmp"));

@@ -4,12 +4,10 @@ use super::GrantContext;
 use super::issue::{self, Additions, Issue};
 use crate::app::failure::Failure;
 use crate::protocol::token::access_token::StandsOn;
-use crate::protocol::token::audience::narrow;
-use crate::protocol::token::client_credentials::granted_scope;
+use crate::protocol::token::audience::{granted_scope, narrow};
+use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::ClientCredentialsRequest;
-use crate::protocol::token::token_response::TokenResponse;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 
 /// Issues an access token without user, ID token or refresh token.
 pub fn handle(context: GrantContext<'_>, request: &ClientCredentialsRequest) -> Result<TokenResponse, Failure> {

@@ -5,31 +5,28 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::issue::{self, Additions, Issue, IssueUser};
-use super::{GrantContext, invalid_grant, jwt_bearer, sql_function, token_exchange};
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
+use crate::endpoints::token::grants::issue::{self, Additions, Issue, IssueUser};
+use crate::endpoints::token::grants::{GrantContext, invalid_grant, jwt_bearer, token_exchange};
 use crate::keys::random;
 use crate::protocol::token::access_token::StandsOn;
 use crate::protocol::token::audience::{Narrowed, narrow};
 use crate::protocol::token::extension_grant::{Answer, Circumstances, Granted, Refusal, Verdict, judge};
+use crate::protocol::token::function_answer::{client_metadata, read};
+use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::refresh_token;
 use crate::protocol::token::token_request::ExtensionRequest;
-use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::acr_values::settle_tenant;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::errors::TokenErrorCode;
-use crate::protocol::words::grant::Grant;
+use crate::protocol::words::grant::{Epochs, Grant};
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::session::SignIn;
-use crate::protocol::words::user::User;
-use crate::protocol::words::user_scope::requested_scope;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::protocol::words::scope::requested_scope;
+use crate::protocol::words::session::{SignIn, User};
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
-use crate::store::grants;
-use crate::store::users;
+use crate::store::{Objection, catalogue, grants, users};
 
 /// Extension grants of the standards, in the one table.
 const BUILT_IN: [ExtensionGrant; 2] = [
@@ -84,7 +81,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
 fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHandler {
     let compiled_in = context.app.extensions.table.iter();
     let found = BUILT_IN.iter().chain(compiled_in).find(|grant| grant.name == request.grant_type);
-    found.map_or(sql_function::handle, |grant| grant.handle)
+    found.map_or(call_function, |grant| grant.handle)
 }
 
 fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
@@ -154,4 +151,30 @@ fn issue_granted(
     let issue = Issue { client, scope: &granted.scope, user, stands_on, now };
     let additions = Additions { claims: granted.claims, members: granted.parameters, ..Additions::default() };
     issue::tokens(app, snapshot, narrowed, &issue, additions)
+}
+
+/// Calls the function. What goes wrong with it is the service's trouble, not the client's: 503, and a line in the log.
+pub fn call_function(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
+    let GrantContext { app, client, .. } = context;
+    let snapshot = app.registry.snapshot();
+    let Some(grant) = snapshot.catalogue.extension_grants.get(&request.grant_type) else {
+        return Err(TokenError::new(TokenErrorCode::UnsupportedGrantType, Reason::UnsupportedGrantType).into());
+    };
+    let parameters = request.to_json();
+    let metadata = client_metadata(&client.client);
+    let answer =
+        catalogue::call_function(&app.extensions.functions, grant, &parameters, &metadata).map_err(|error| {
+            log::error!("request {}: function {}.{}: {error}", context.request.id, grant.schema, grant.function);
+            Failure::Busy
+        })?;
+    match answer {
+        Ok(None) => Ok(Answer::Refuse(Refusal::invalid_grant(""))),
+        Ok(Some(answer)) => read(&answer).map_err(|fault| {
+            Failure::Internal(format!("function {}.{} answered {fault}", grant.schema, grant.function))
+        }),
+        Err(Objection::Raised(message)) => Ok(Answer::Refuse(Refusal::invalid_grant(&message))),
+        Err(Objection::Unreadable) => {
+            Ok(Answer::Refuse(Refusal::of(TokenError::new(TokenErrorCode::InvalidRequest, Reason::ExtensionInput))))
+        }
+    }
 }

@@ -13,24 +13,22 @@ use crate::keys::random;
 use crate::protocol::authorize::authorization_code::AuthorizationCode;
 use crate::protocol::authorize::authorize_response::{FrontChannelAccessToken, Issued};
 use crate::protocol::keys::jwt::{self, ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
-use crate::protocol::logout::logout_token;
+use crate::protocol::logout::end_session;
 use crate::protocol::token::access_token::{AccessToken, Jti, JwtForm, StandsOn, expiry};
 use crate::protocol::token::audience::Narrowed;
 use crate::protocol::token::claims::{self, ClaimNames};
 use crate::protocol::token::delegation::Delegation;
-use crate::protocol::token::id_token::IdToken;
+use crate::protocol::token::id_token::{IdToken, TokenResponse};
 use crate::protocol::token::refresh_token::{self, RefreshHandle};
-use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::lengths;
+use crate::protocol::words::parameters;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::SignIn;
-use crate::protocol::words::user::User;
+use crate::protocol::words::session::{SignIn, User};
 use crate::registry::Snapshot;
 use crate::store::StoreError;
 use crate::store::users::UserRow;
@@ -270,12 +268,12 @@ pub fn logout_token(
     signed_in: (&Subject, &Sid),
 ) -> Result<SecretText, Failure> {
     let (jti, now) = (URL_SAFE_NO_PAD.encode(random::bytes::<16>()), app.now());
-    let claims = logout_token::claims(app.issuer(), &client.client_id, signed_in, &jti, now);
+    let claims = end_session::claims(app.issuer(), &client.client_id, signed_in, &jti, now);
     sign(snapshot, now, (client.id_token_signed_response_alg, LOGOUT_TOKEN_TYP), &claims)
 }
 
 /// Seals an authorization code. `None` when it would be longer than a code may be.
 pub fn authorization_code(app: &App, code: &AuthorizationCode) -> Option<SecretText> {
     let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, code);
-    (sealed.len() <= lengths::AUTHORIZATION_CODE).then(|| SecretText::new(sealed))
+    (sealed.len() <= parameters::AUTHORIZATION_CODE).then(|| SecretText::new(sealed))
 }

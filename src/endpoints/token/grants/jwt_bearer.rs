@@ -5,7 +5,7 @@
 use super::GrantContext;
 use crate::app::failure::Failure;
 use crate::endpoints::token::assertions::KeySource;
-use crate::protocol::registration::assertion_issuer::{AssertionIssuer, AssertionSubject};
+use crate::protocol::registration::catalogue::{AssertionIssuer, AssertionSubject};
 use crate::protocol::token::assertion::{AssertionProblem, Expected};
 use crate::protocol::token::extension_grant::{Answer, Proposal, Refusal};
 use crate::protocol::token::jwt_bearer::{invalid_grant, is_possible_subject, reach, read, refused};

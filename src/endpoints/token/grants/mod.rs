@@ -9,18 +9,14 @@ pub mod extension;
 pub mod issue;
 pub mod jwt_bearer;
 pub mod password;
-pub mod presented_token;
 pub mod refresh_token;
-pub mod sql_function;
 pub mod token_exchange;
 
-use crate::app::failure::Failure;
-use crate::protocol::token::token_request::TokenRequest;
-use crate::protocol::token::token_response::TokenResponse;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
-use crate::protocol::words::reason::Reason;
-
 pub use crate::app::extension_grant::GrantContext;
+use crate::app::failure::Failure;
+use crate::protocol::token::id_token::TokenResponse;
+use crate::protocol::token::token_request::TokenRequest;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 
 fn invalid_grant(reason: Reason) -> Failure {
     TokenError::new(TokenErrorCode::InvalidGrant, reason).into()

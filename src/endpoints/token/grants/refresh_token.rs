@@ -1,12 +1,13 @@
 //! `grant_type=refresh_token` (RFC 6749 §6): the grant is read, the request judged against it, and the grant moved on by
 //! one statement, which also tells a repeated request from a replay.
 
-use super::{GrantContext, invalid_grant, issue, presented_token};
+use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
+use crate::endpoints::token::introspection;
 use crate::keys::random;
+use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
 use crate::protocol::token::token_request::RefreshTokenRequest;
-use crate::protocol::token::token_response::TokenResponse;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
 use crate::store::grants::{self, NewRefresh, Refreshed};
@@ -15,7 +16,7 @@ use crate::store::grants::{self, NewRefresh, Refreshed};
 pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Result<TokenResponse, Failure> {
     let GrantContext { app, client, now, .. } = context;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
-    let handle = presented_token::refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
+    let handle = introspection::refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
     let mut grant = grants::find(&app.store, handle.grant, Some(&client.client.client_id))?.ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
     let narrowed = match judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now) {

@@ -4,17 +4,16 @@ use serde_json::{Map, json};
 
 use super::GrantContext;
 use super::issue::{self, Additions, Issue, IssueUser};
-use super::presented_token::{access_token, standing};
 use crate::app::failure::Failure;
+use crate::endpoints::token::introspection::{access_token, standing};
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
 use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::delegation::Exchanged;
 use crate::protocol::token::extension_grant::{Answer, Refusal};
+use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_exchange::{ACCESS_TOKEN_TYPE, Circumstances, ShownToken, check_client, judge, read};
 use crate::protocol::token::token_request::ExtensionRequest;
-use crate::protocol::token::token_response::TokenResponse;
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::registry::Snapshot;
 use crate::store::users;
 

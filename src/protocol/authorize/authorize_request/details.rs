@@ -4,10 +4,8 @@ use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::super::requested_claims::RequestedClaims;
 use super::{RESOURCE, Refusal, Registered, invalid_request, is_reachable, owned, single};
 use crate::protocol::words::client::{Client, CodeBinding};
-use crate::protocol::words::errors::AuthorizeErrorCode;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::redirect_uri::is_absolute_uri;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{Catalogue, OPENID, RegisteredScope, ScopeSet};
@@ -93,12 +91,12 @@ pub(crate) fn claims(
 
 /// `resource` (RFC 8707 §2), as sent; each once.
 pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<&str>, Refusal> {
-    if parameters.all(RESOURCE).nth(lengths::RESOURCES).is_some() {
+    if parameters.all(RESOURCE).nth(parameters::RESOURCES).is_some() {
         return Err(invalid_request(Reason::RepeatedParameter));
     }
     let mut resources: Vec<&str> = Vec::new();
     for sent in parameters.all(RESOURCE).filter(|sent| !sent.is_empty()) {
-        if sent.chars().nth(lengths::RESOURCE).is_some() {
+        if sent.chars().nth(parameters::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
         if !resources.contains(&sent) {

@@ -16,14 +16,14 @@ use super::requested_claims::RequestedClaims;
 use crate::protocol::device::device_code::UserCode;
 use crate::protocol::words::acr_values::{self, AcrValues};
 use crate::protocol::words::client::Client;
-use crate::protocol::words::errors::AuthorizeErrorCode;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::lengths;
+use crate::protocol::words::parameters;
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::prompt::Prompts;
+use crate::protocol::words::reason::AuthorizeErrorCode;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::response_type::Prompts;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
@@ -31,24 +31,24 @@ pub use return_path::ReturnPath;
 
 /// Every parameter that means something here, with its length limit. Others are ignored, also when repeated.
 const KNOWN: [(&str, usize); 18] = [
-    ("client_id", lengths::CLIENT_ID),
-    ("redirect_uri", lengths::REDIRECT_URI),
-    ("response_type", lengths::OTHER),
-    ("response_mode", lengths::OTHER),
-    ("scope", lengths::SCOPE),
-    ("state", lengths::STATE),
-    ("nonce", lengths::NONCE),
-    ("code_challenge", lengths::CODE_VERIFIER),
-    ("code_challenge_method", lengths::OTHER),
-    ("prompt", lengths::OTHER),
-    ("max_age", lengths::OTHER),
-    ("login_hint", lengths::USERNAME),
-    ("ui_locales", lengths::OTHER),
-    ("acr_values", lengths::OTHER),
-    ("id_token_hint", lengths::ID_TOKEN_HINT),
-    ("claims", lengths::CLAIMS),
-    ("display", lengths::OTHER),
-    ("claims_locales", lengths::OTHER),
+    ("client_id", parameters::CLIENT_ID),
+    ("redirect_uri", parameters::REDIRECT_URI),
+    ("response_type", parameters::OTHER),
+    ("response_mode", parameters::OTHER),
+    ("scope", parameters::SCOPE),
+    ("state", parameters::STATE),
+    ("nonce", parameters::NONCE),
+    ("code_challenge", parameters::CODE_VERIFIER),
+    ("code_challenge_method", parameters::OTHER),
+    ("prompt", parameters::OTHER),
+    ("max_age", parameters::OTHER),
+    ("login_hint", parameters::USERNAME),
+    ("ui_locales", parameters::OTHER),
+    ("acr_values", parameters::OTHER),
+    ("id_token_hint", parameters::ID_TOKEN_HINT),
+    ("claims", parameters::CLAIMS),
+    ("display", parameters::OTHER),
+    ("claims_locales", parameters::OTHER),
 ];
 
 /// May be sent several times (RFC 8707 §2).
@@ -170,7 +170,7 @@ impl AuthorizeRequest {
 
 /// `client_id` alone, for whoever loads the client. Every error is a page.
 pub fn client_id(parameters: &Parameters) -> Result<ClientId, AuthorizeError> {
-    let sent = parameters.bounded("client_id", lengths::CLIENT_ID).map_err(page)?;
+    let sent = parameters.bounded("client_id", parameters::CLIENT_ID).map_err(page)?;
     sent.map(ClientId::new).ok_or_else(|| page(Reason::MissingClientId))
 }
 
@@ -213,7 +213,7 @@ fn redirect_target(parameters: &Parameters, client: &Client) -> Result<RedirectT
     if !client.enabled {
         return Err(page(Reason::DisabledClient, None));
     }
-    let sent = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(|reason| page(reason, None))?;
+    let sent = parameters.bounded("redirect_uri", parameters::REDIRECT_URI).map_err(|reason| page(reason, None))?;
     let sent = sent.ok_or_else(|| page(Reason::MissingRedirectUri, None))?;
     RedirectTarget::match_registered(sent, client).ok_or_else(|| {
         let both = format!("received {sent}; registered {}", client.redirect_uris.join(" "));

@@ -6,10 +6,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::Refusal;
-use crate::protocol::words::errors::AuthorizeErrorCode;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 
 /// What a refused request object says about the way back. Nothing in it was verified.
 #[derive(Default)]
@@ -31,12 +29,12 @@ pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
 
 /// Reads `state` and `response_mode` from a `request` that is a JWS in shape; nothing when it is not.
 pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
-    let request = parameters.single("request").ok().flatten().filter(|request| request.len() <= lengths::ASSERTION);
+    let request = parameters.single("request").ok().flatten().filter(|request| request.len() <= parameters::ASSERTION);
     let payload = request.and_then(payload).unwrap_or_default();
     let text =
         |name: &str| payload.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     // What a query could not have carried does not come in by this door either.
-    let sendable = |state: &String| !state.contains('\0') && state.chars().count() <= lengths::STATE;
+    let sendable = |state: &String| !state.contains('\0') && state.chars().count() <= parameters::STATE;
     UnverifiedWayBack { state: text("state").filter(sendable), response_mode: text("response_mode") }
 }
 

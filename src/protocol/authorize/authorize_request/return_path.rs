@@ -4,12 +4,10 @@
 use super::request_object::{self, UnverifiedWayBack};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::response_mode::ResponseMode;
-use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 
 /// How an answer travels to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +60,7 @@ fn reaches(mode: ResponseMode, to: &RedirectTarget) -> bool {
 
 /// A state that is repeated or too long is not given back at all.
 fn state(parameters: &Parameters, unverified: UnverifiedWayBack) -> Option<String> {
-    match parameters.bounded("state", lengths::STATE) {
+    match parameters.bounded("state", parameters::STATE) {
         Ok(Some(state)) => Some(state.to_owned()),
         Ok(None) => unverified.state,
         Err(_) => None,
@@ -104,7 +102,7 @@ mod tests {
     use super::super::{AuthorizeError, Ending};
     use super::ResponseMode::*;
     use super::*;
-    use crate::protocol::words::errors::AuthorizeErrorCode as Code;
+    use crate::protocol::words::reason::AuthorizeErrorCode as Code;
 
     type Answer = (Code, Reason, ResponseMode, Option<String>);
 

@@ -1,8 +1,7 @@
 //! Which scopes a request may ask for: registered, allowed to the client, and of the kind the response type takes.
 
 use super::{Refusal, Registered};
-use crate::protocol::words::errors::AuthorizeErrorCode;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 

@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::*;
-use crate::protocol::words::response_mode::ResponseMode;
-use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 
 fn page_reason(result: Result<AuthorizeRequest, AuthorizeError>) -> Reason {
     match result {

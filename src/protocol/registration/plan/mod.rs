@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::document::{Document, Entry};
-use super::kind::Kind;
 use super::problem::Problem;
 use super::references::Stored;
 use super::user::UserEntry;
+use crate::protocol::registration::document::Kind;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::secret::SecretText;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::provider::{self, IdentityProvider, ProviderKind};
 use super::{Comparison, RegisteredObject};
+use crate::protocol::registration::document::Kind;
 
 pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
     let Comparison { document, given, registered, .. } = comparison;

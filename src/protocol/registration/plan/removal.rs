@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::kind::{Kind, Mention};
 use super::super::problem::{Problem, shown};
 use super::{Change, Comparison, SecretChanges, Step, Verb};
+use crate::protocol::registration::document::{Kind, Mention};
 use crate::protocol::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::protocol::registration::defaults::ClientDefaults;
+use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::user::Credential;
 use crate::protocol::words::identifiers::TenantName;
 

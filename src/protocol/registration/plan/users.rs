@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::super::kind::Kind;
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
 use super::{Change, Comparison, SecretChanges, Step, Verb};
+use crate::protocol::registration::document::Kind;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are

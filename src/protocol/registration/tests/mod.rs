@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::words::client::*;
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::samples::{self, changed};
-
 use super::client::from_json as client_from_json;
 use super::client_secret::SecretMaterial;
-use super::defaults::ClientDefaults;
 use super::document::Document;
 use super::references::Stored;
 use super::{Kind, Problem};
+use crate::protocol::registration::client_rules::ClientDefaults;
+use crate::protocol::words::client::*;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::samples::{self, changed};
 
 fn read(value: &Value) -> Result<Document, Vec<Problem>> {
     Document::from_json(value, &ClientDefaults::default(), &Stored::default())

@@ -7,10 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{invalid_request, resources, scope, targets};
 use crate::protocol::words::client::GrantType;
-use crate::protocol::words::errors::TokenError;
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::scope::ScopeSet;
 
 /// What proves the client is nobody else's business.
@@ -73,7 +71,7 @@ pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<Ex
             own.insert(name.to_owned(), value.to_owned());
         }
     }
-    if own.keys().any(|name| name.chars().nth(lengths::OTHER).is_some()) {
+    if own.keys().any(|name| name.chars().nth(parameters::OTHER).is_some()) {
         return Err(invalid_request(Reason::OverlongParameter));
     }
     Ok(ExtensionRequest {
@@ -87,10 +85,10 @@ pub(crate) fn read(parameters: &Parameters, grant_type: &GrantType) -> Result<Ex
 
 fn longest(name: &str) -> usize {
     match name {
-        "scope" => lengths::SCOPE,
-        "assertion" | "client_assertion" => lengths::ASSERTION,
-        "subject_token" | "actor_token" => lengths::HANDLE,
-        _ => lengths::OTHER,
+        "scope" => parameters::SCOPE,
+        "assertion" | "client_assertion" => parameters::ASSERTION,
+        "subject_token" | "actor_token" => parameters::HANDLE,
+        _ => parameters::OTHER,
     }
 }
 

@@ -2,16 +2,14 @@
 
 mod extension;
 
+pub use extension::ExtensionRequest;
+
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::errors::{TokenError, TokenErrorCode};
-use crate::protocol::words::lengths;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::LOCAL;
-
-pub use extension::ExtensionRequest;
 
 /// Every parameter that some grant reads: none of them may stand in the URL.
 pub const PARAMETERS: [&str; 22] = [
@@ -148,7 +146,7 @@ pub fn known_parameter_in_query(query: &Parameters, known: &[&str]) -> bool {
 }
 
 fn served_grant_type(parameters: &Parameters, is_extension: impl Fn(&str) -> bool) -> Result<GrantType, TokenError> {
-    let name = parameters.bounded("grant_type", lengths::OTHER).map_err(invalid_request)?;
+    let name = parameters.bounded("grant_type", parameters::OTHER).map_err(invalid_request)?;
     let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
     let grant_type = GrantType::from_name(name);
     let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
@@ -157,7 +155,7 @@ fn served_grant_type(parameters: &Parameters, is_extension: impl Fn(&str) -> boo
 
 fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
     let code = handle(parameters, "code", Reason::UnknownCode)?;
-    let redirect_uri = parameters.bounded("redirect_uri", lengths::REDIRECT_URI).map_err(invalid_request)?;
+    let redirect_uri = parameters.bounded("redirect_uri", parameters::REDIRECT_URI).map_err(invalid_request)?;
     Ok(AuthorizationCodeRequest {
         code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
         redirect_uri: redirect_uri.ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?.to_owned(),
@@ -177,7 +175,7 @@ fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenEr
 
 /// Longer than any that we hand out, it is none of ours.
 fn handle<'a>(parameters: &'a Parameters, name: &str, unknown: Reason) -> Result<Option<&'a str>, TokenError> {
-    parameters.bounded(name, lengths::HANDLE).map_err(|reason| {
+    parameters.bounded(name, parameters::HANDLE).map_err(|reason| {
         let overlong = reason == Reason::OverlongParameter;
         if overlong { TokenError::new(TokenErrorCode::InvalidGrant, unknown) } else { invalid_request(reason) }
     })
@@ -203,12 +201,12 @@ fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest,
     if !client.allows_identity_provider(LOCAL) {
         return Err(TokenError::new(TokenErrorCode::UnauthorizedClient, Reason::NoPasswordSignIn));
     }
-    let username = parameters.bounded("username", lengths::USERNAME).map_err(invalid_request)?;
+    let username = parameters.bounded("username", parameters::USERNAME).map_err(invalid_request)?;
     let password = parameters.single("password").map_err(invalid_request)?;
-    if password.is_some_and(|password| password.len() > lengths::PASSWORD_BYTES) {
+    if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
         return Err(invalid_request(Reason::OverlongParameter));
     }
-    let acr_values = parameters.bounded("acr_values", lengths::OTHER).map_err(invalid_request)?;
+    let acr_values = parameters.bounded("acr_values", parameters::OTHER).map_err(invalid_request)?;
     Ok(PasswordRequest {
         username: username.ok_or_else(|| invalid_request(Reason::MissingUsername))?.to_owned(),
         password: SecretText::new(password.ok_or_else(|| invalid_request(Reason::MissingPassword))?),
@@ -228,7 +226,7 @@ fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError>
 
 /// `None` when the request leaves the choice to us.
 pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenError> {
-    let Some(text) = parameters.bounded("scope", lengths::SCOPE).map_err(invalid_request)? else {
+    let Some(text) = parameters.bounded("scope", parameters::SCOPE).map_err(invalid_request)? else {
         return Ok(None);
     };
     let scope = ScopeSet::parse(text).filter(|scope| !scope.is_empty());
@@ -245,7 +243,7 @@ pub(crate) fn resources(parameters: &Parameters) -> Result<Vec<String>, TokenErr
 fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenError> {
     let mut targets: Vec<String> = Vec::new();
     for (sent, target) in parameters.all(name).filter(|target| !target.is_empty()).enumerate() {
-        if sent == lengths::RESOURCES || target.chars().nth(lengths::RESOURCE).is_some() {
+        if sent == parameters::RESOURCES || target.chars().nth(parameters::RESOURCE).is_some() {
             return Err(invalid_request(Reason::OverlongParameter));
         }
         if !targets.iter().any(|known| known == target) {

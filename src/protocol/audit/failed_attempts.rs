@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::identifiers::ClientId;
-use super::instant::Instant;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
 
 /// One by one, from one source in one minute.
 pub const TOLD_PER_MINUTE: u32 = 10;
