@@ -148,14 +148,6 @@ mod tests {
     }
 
     #[test]
-    fn challenge_and_verifier_come_together_or_not_at_all() {
-        assert_eq!(verify(None, None), Ok(()));
-        assert_eq!(verify(None, Some(VERIFIER)), Err(Reason::CodeVerifierUnexpected));
-        assert_eq!(verify(None, Some("")), Err(Reason::CodeVerifierUnexpected));
-        assert_eq!(verify(Some(&s256(CHALLENGE)), None), Err(Reason::CodeVerifierMissing));
-    }
-
-    #[test]
     fn methods_are_the_two_of_the_standard() {
         assert_eq!(CodeChallengeMethod::parse(None), Ok(CodeChallengeMethod::Plain));
         for method in [CodeChallengeMethod::Plain, CodeChallengeMethod::S256] {

@@ -149,41 +149,6 @@ mod tests {
     }
 
     #[test]
-    fn names_within_the_clients_identity_scopes_are_honoured() {
-        let claims = read(
-            r#"{"userinfo": {"name": {"essential": true}, "email": null}, "id_token": {"given_name": {}, "auth_time": null}, "x": 5}"#,
-        );
-        let claims = claims.unwrap();
-        assert_eq!(claims.userinfo, names(&["name", "email"]));
-        assert_eq!(claims.id_token, names(&["given_name"]));
-        assert_eq!(claims.names(), names(&["name", "email", "given_name"]));
-    }
-
-    #[test]
-    fn claims_of_resource_scopes_and_of_scopes_beyond_the_client_are_not() {
-        // `role` is behind a resource scope, `address` behind an identity scope that the client may not ask for.
-        let claims = read(r#"{"userinfo": {"role": null, "address": null, "iss": null, "sub": null, "password": null, "NAME": null}}"#).unwrap();
-        assert_eq!(claims, RequestedClaims::default());
-    }
-
-    #[test]
-    fn a_subject_value_binds() {
-        let alice = Subject::new("alice");
-        for text in [
-            r#"{"id_token": {"sub": {"value": "alice"}}}"#,
-            r#"{"userinfo": {"sub": {"values": ["alice", "bob"]}}, "id_token": {"sub": {"value": "alice"}}}"#,
-        ] {
-            let claims = read(text).unwrap();
-            assert!(claims.allows_subject(&alice), "{text}");
-            assert!(
-                !claims.allows_subject(&Subject::new("bob")) && !claims.allows_subject(&Subject::new("Alice")),
-                "{text}"
-            );
-        }
-        assert!(read(r#"{"id_token": {"sub": {"essential": true}}}"#).unwrap().allows_subject(&alice));
-    }
-
-    #[test]
     fn only_an_essential_acr_with_values_binds() {
         let essential = read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
         assert!(essential.is_met_by("1") && !essential.is_met_by("0") && !essential.is_met_by("loa3"));

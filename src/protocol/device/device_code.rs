@@ -201,33 +201,4 @@ mod tests {
             let _ = UserCode::parse(&text);
         }
     }
-
-    mod device_authorization_request {
-        use super::super::*;
-        use crate::protocol::words::samples::{self, catalogue};
-
-        fn asked(pairs: &[(&str, &str)]) -> Result<DeviceAuthorizationRequest, (&'static str, Reason)> {
-            let parameters = Parameters::from_pairs(pairs.iter().copied());
-            let request = DeviceAuthorizationRequest::from_form(
-                &parameters,
-                &samples::client(),
-                &catalogue(),
-                "https://op.example/idp",
-            );
-            request.map_err(|error| (error.code.as_str(), error.reason))
-        }
-
-        #[test]
-        fn what_cannot_be_had_is_refused_at_once() {
-            let long = "a".repeat(301);
-            for (pair, expected) in [
-                (("scope", "openid nope"), ("invalid_scope", Reason::UnknownScope)),
-                (("scope", "\""), ("invalid_scope", Reason::UnknownScope)),
-                (("resource", "https://other.example/"), ("invalid_target", Reason::InvalidTarget)),
-                (("acr_values", &long), ("invalid_request", Reason::OverlongParameter)),
-            ] {
-                assert_eq!(asked(&[pair]), Err(expected), "{pair:?}");
-            }
-        }
-    }
 }

@@ -147,26 +147,6 @@ mod tests {
     }
 
     #[test]
-    fn without_resource_the_scopes_decide() {
-        for (text, audience) in [
-            ("openid", &["https://op.example/idp/resources"][..]),
-            ("ping", &["https://op.example/idp/resources"]),
-            ("openid orders.read orders.write", &[ORDERS]),
-            ("stock orders.read", &["stock", ORDERS]),
-        ] {
-            assert_eq!(narrowed(text, &[], &[]), expected(text, audience), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_resource_leaves_out_the_scopes_of_others() {
-        let all = "openid orders.read stock ping";
-        assert_eq!(narrowed(all, &[ORDERS], &[]), expected("openid orders.read ping", &[ORDERS]));
-        assert_eq!(narrowed(all, &[], &[ORDERS]), expected("openid orders.read ping", &[ORDERS]));
-        assert_eq!(narrowed(all, &[ORDERS], &[ORDERS]), expected("openid orders.read ping", &[ORDERS]));
-    }
-
-    #[test]
     fn resources_outside_are_invalid_targets() {
         let other = "https://other.example.com/";
         for (text, requested, authorized) in [
@@ -213,39 +193,5 @@ mod tests {
         assert_eq!(narrowed("openid stock", &[], &[]), expected("openid stock", &["stock"]));
         assert_eq!(narrowed("stock", &[], &[ORDERS]), Err(INVALID));
         assert_eq!(narrowed("openid", &[ORDERS], &[ORDERS]), Err(INVALID));
-    }
-
-    mod client_credentials {
-        use super::super::*;
-        use crate::protocol::words::samples::{self, catalogue, scope};
-
-        fn granted(requested: Option<&str>, allowed: &str) -> Result<String, (TokenErrorCode, Reason)> {
-            let client = Client { scope: scope(allowed), ..samples::client() };
-            let granted = granted_scope(requested.map(scope).as_ref(), &client, &catalogue());
-            granted.map(|scope| scope.to_string()).map_err(|error| (error.code, error.reason))
-        }
-
-        #[test]
-        fn without_scope_a_client_gets_every_resource_scope_it_may_have() {
-            assert_eq!(granted(None, "openid stock profile orders.read gone"), Ok(String::from("stock orders.read")));
-            assert_eq!(granted(Some("stock"), "openid stock orders.read"), Ok(String::from("stock")));
-        }
-
-        #[test]
-        fn everything_else_is_an_invalid_scope() {
-            #[rustfmt::skip]
-            let rows = [
-                (None, "openid profile", Reason::NoScopeLeft), (None, "", Reason::NoScopeLeft),
-                (None, "gone", Reason::NoScopeLeft), (Some("openid"), "openid stock", Reason::IdentityScopeForClient),
-                (Some("stock offline_access"), "stock offline_access", Reason::IdentityScopeForClient),
-                (Some("stock profile"), "stock", Reason::IdentityScopeForClient),
-                (Some("orders.read"), "stock", Reason::UnknownScope), (Some("stock nope"), "stock", Reason::UnknownScope),
-                (Some("gone"), "stock gone", Reason::UnknownScope),
-            ];
-            for (requested, allowed, reason) in rows {
-                let expected = Err((TokenErrorCode::InvalidScope, reason));
-                assert_eq!(granted(requested, allowed), expected, "{requested:?} of {allowed}");
-            }
-        }
     }
 }

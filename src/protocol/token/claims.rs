@@ -214,7 +214,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples::{self, alice, catalogue, scope, user};
+    use crate::protocol::words::samples::{self, catalogue, scope, user};
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -244,32 +244,5 @@ mod tests {
         };
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
-    }
-
-    #[test]
-    fn attributes_never_speak_for_the_protocol() {
-        let attributes = json!({
-            "sub": "root", "iss": "https://evil.example", "aud": "x", "exp": 9, "iat": 9, "nbf": 9, "jti": "x", "sid": "x",
-            "auth_time": 1, "acr": "9", "amr": ["x"], "client_id": "x", "scope": "admin", "tenant": "x", "idp": "x",
-            "nonce": "x", "at_hash": "x", "c_hash": "x", "azp": "x", "cnf": {"jkt": "x"}, "act": {"sub": "x"},
-            "userinfo_claims": ["x"], "active": true, "events": {"x": {}}, "name": "Alice"
-        });
-        let user = user(attributes);
-        let members = mapped(&user, &user.claims.keys().map(|name| (name.as_str(), name.as_str())).collect());
-        assert_eq!(Value::Object(members), json!({ "name": "Alice" }));
-    }
-
-    #[test]
-    fn static_claims_of_a_client_overwrite_nothing() {
-        let mut client = samples::client();
-        client.claims =
-            serde_json::from_value(json!({ "role": "client", "region": "eu", "sub": "x", "auth_time": 1 })).unwrap();
-        let audience = names("https://orders.example.com/");
-        let of = |user: Option<&User>| {
-            Value::Object(for_access_token(user, &client, &scope("openid email orders.read"), &audience, &catalogue()))
-        };
-        let for_user = json!({ "role": ["admin"], "email": "alice@example.com", "region": "eu" });
-        assert_eq!(of(Some(&alice())), for_user);
-        assert_eq!(of(None), json!({ "role": ["client"], "region": "eu" }));
     }
 }

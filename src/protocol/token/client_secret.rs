@@ -128,42 +128,6 @@ fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::protocol::words::samples::NOW;
-
-    fn sha256(secret: &str, expires_at: Option<Instant>) -> SecretDigest {
-        let digest = SecretBytes::new(Sha256::digest(secret.as_bytes()).to_vec());
-        SecretDigest { algorithm: DigestAlgorithm::Sha256, digest, expires_at }
-    }
-
-    fn sha512(secret: &str) -> SecretDigest {
-        let digest = SecretBytes::new(Sha512::digest(secret.as_bytes()).to_vec());
-        SecretDigest { algorithm: DigestAlgorithm::Sha512, digest, expires_at: None }
-    }
-
-    #[test]
-    fn any_registered_secret_counts_until_it_expires_and_nothing_else_does() {
-        let cut = SecretDigest { digest: SecretBytes::new(Sha256::digest(b"cut").to_vec()), ..sha512("cut") };
-        let empty = SecretDigest { digest: SecretBytes::new([]), ..sha512("cut") };
-        let registered = [sha256("old", None), sha512("new"), sha256("", None), sha256("ends", Some(NOW)), cut, empty];
-        let before = Instant::from_micros(NOW.micros() - 1);
-        for (shown, now, counts) in [
-            (Some("old"), NOW, true),
-            (Some("new"), NOW, true),
-            (Some("ends"), before, true),
-            (Some("ends"), NOW, false),
-            (Some("cut"), NOW, false),
-            (Some(""), NOW, false),
-            (Some("olD"), NOW, false),
-            (Some("old "), NOW, false),
-            (Some("oldnew"), NOW, false),
-            (Some("\0"), NOW, false),
-            (None, NOW, false),
-        ] {
-            assert_eq!(matches_any(shown.map(SecretText::new).as_ref(), &registered, now), counts, "{shown:?}");
-        }
-        assert!(!matches_any(Some(&SecretText::new("old")), &[], NOW));
-    }
 
     mod basic_credentials {
         use proptest::prelude::*;

@@ -142,12 +142,6 @@ mod tests {
     }
 
     #[test]
-    fn act_nests_from_the_present_actor_to_the_first() {
-        let expected = json!({"sub": "orders", "client_id": "orders", "act": {"sub": "bob"}});
-        assert_eq!(delegation().act(), expected);
-    }
-
-    #[test]
     fn what_was_written_reads_back_and_nothing_deeper_does() {
         let delegation = delegation();
         assert_eq!(Delegation::from_claims(&delegation.act(), &delegation.exchanged_from()), Some(delegation.clone()));

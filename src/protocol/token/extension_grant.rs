@@ -231,52 +231,6 @@ mod tests {
         judge(proposal, &circumstances)
     }
 
-    fn granted(proposal: &Proposal, requested: Option<&str>) -> Result<String, Reason> {
-        match judged(proposal, requested, |_, _| {}) {
-            Verdict::Issue(granted) => Ok(granted.scope.to_string()),
-            Verdict::Refuse(error) => Err(error.reason),
-            Verdict::Faulty(fault) => panic!("{fault}"),
-        }
-    }
-
-    #[test]
-    fn scopes_are_what_was_asked_and_is_allowed_and_proposed() {
-        let nobody = Proposal::default();
-        let all = "openid profile email offline_access orders.read orders.write stock";
-        assert_eq!(granted(&for_alice(), None), Ok(all.to_owned()));
-        assert_eq!(granted(&nobody, None), Ok(String::from("orders.read orders.write stock")));
-        assert_eq!(granted(&for_alice(), Some("stock openid")), Ok(String::from("stock openid")));
-        let narrow = Proposal { scope: Some(scope("stock roles nope openid")), ..for_alice() };
-        assert_eq!(granted(&narrow, None), Ok(String::from("openid stock")));
-        assert_eq!(granted(&narrow, Some("stock orders.read")), Ok(String::from("stock")));
-        for (proposal, requested, reason) in [
-            (&narrow, Some("orders.read"), Reason::NoScopeLeft),
-            (&nobody, Some("openid stock"), Reason::IdentityScopeForClient),
-            (&nobody, Some("offline_access"), Reason::IdentityScopeForClient),
-            (&nobody, Some("stock nope"), Reason::UnknownScope),
-            (&nobody, Some("roles"), Reason::UnknownScope),
-            (&Proposal { scope: Some(ScopeSet::default()), ..for_alice() }, None, Reason::NoScopeLeft),
-        ] {
-            assert_eq!(granted(proposal, requested), Err(reason), "{requested:?}");
-        }
-    }
-
-    #[test]
-    fn the_subject_is_a_user_whom_the_client_may_have() {
-        let refused = Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
-        let somebody = Proposal { subject: Some(Subject::new("nobody")), ..Proposal::default() };
-        assert_eq!(judged(&somebody, None, |_, _| {}), refused);
-        assert_eq!(judged(&for_alice(), None, |_, user| user.enabled = false), refused);
-        let in_tenant = |_: &mut Client, user: &mut User| user.tenant = Some(TenantName::new("acme"));
-        assert_eq!(judged(&for_alice(), None, in_tenant), refused);
-        let not_local =
-            |client: &mut Client, _: &mut User| client.identity_providers = Some([String::from("corp")].into());
-        assert_eq!(judged(&for_alice(), None, not_local), refused);
-        let of_corp = Proposal { identity_provider: Some(String::from("corp")), ..for_alice() };
-        assert_eq!(judged(&of_corp, None, |_, _| {}), refused, "no such provider");
-        assert!(matches!(judged(&Proposal::default(), None, not_local), Verdict::Issue(_)));
-    }
-
     #[test]
     fn what_is_ours_to_say_is_left_out() {
         let proposal = Proposal {

@@ -93,29 +93,3 @@ fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>
     let object = value.map(|value| value.as_object().cloned().ok_or_else(|| format!("{name} that are no object")));
     Ok(object.transpose()?.unwrap_or_default())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_breaks_the_contract_is_named() {
-        for (answer, fault) in [
-            (json!([]), "something else than an object"),
-            (json!("alice"), "something else than an object"),
-            (json!({"sub": "alice"}), "an unknown member \"sub\""),
-            (json!({"subject": 7}), "a subject that is no text"),
-            (json!({"scope": ["a"]}), "a scope that is no text"),
-            (json!({"scope": "a\"b"}), "a scope that is none"),
-            (json!({"claims": []}), "claims that are no object"),
-            (json!({"parameters": "x"}), "parameters that are no object"),
-            (json!({"error": true}), "a error that is no text"),
-            (json!({"error": "invalid_client"}), "an error that no grant can have"),
-            (json!({"error": "unsupported_grant_type"}), "an error that no grant can have"),
-            (json!({"error": "invalid_grant", "subject": "alice"}), "an error and something to issue"),
-            (json!({"error_description": "x"}), "an error_description without error"),
-        ] {
-            assert_eq!(read(&answer), Err(fault.to_owned()), "{answer}");
-        }
-    }
-}

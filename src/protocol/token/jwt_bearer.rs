@@ -139,14 +139,6 @@ mod tests {
     }
 
     #[test]
-    fn an_issuer_without_a_scope_of_its_own_leaves_it_to_the_client() {
-        let without = AssertionIssuer { scope: None, ..issuer(&[]) };
-        let expected = "openid profile email orders.read orders.write stock";
-        assert_eq!(reach(&without, &client(), None).unwrap().to_string(), expected);
-        assert!(reach(&without, &client(), Some(&scope("offline_access"))).is_err());
-    }
-
-    #[test]
     fn subjects_that_no_column_can_hold_are_nobodys() {
         assert!(is_possible_subject("248289761001") && is_possible_subject("alice@example.com"));
         for subject in ["a\0b", "a\nb", "\u{7f}", &"x".repeat(257)] {

@@ -146,7 +146,6 @@ mod tests {
 
     use super::*;
     use crate::protocol::words::samples::{self, NOW, scope};
-    use crate::protocol::words::scope::ScopeKind;
 
     const ISSUER: &str = "https://op.example";
     const ORDERS: &str = "https://orders.example.com/";
@@ -178,15 +177,6 @@ mod tests {
             RefreshVerdict::Refuse(error) if error.code == TokenErrorCode::InvalidGrant => error.reason,
             RefreshVerdict::Refuse(error) => panic!("{error:?}"),
             RefreshVerdict::Refresh(_) | RefreshVerdict::OldToken(_) => panic!("not refused"),
-        }
-    }
-
-    /// Scope and audience of an answer, or the error.
-    fn narrowing(grant: &Grant, asked: &RefreshTokenRequest) -> Result<(String, Vec<String>), &'static str> {
-        match verdict(grant, 3, asked, NOW.plus(HOUR)) {
-            RefreshVerdict::Refresh(narrowing) => Ok((narrowing.scope.to_string(), narrowing.audience)),
-            RefreshVerdict::Refuse(error) => Err(error.code.as_str()),
-            RefreshVerdict::OldToken(_) => panic!("the current generation"),
         }
     }
 
@@ -266,57 +256,6 @@ mod tests {
         let mut catalogue = samples::catalogue();
         catalogue.scopes.remove("stock");
         assert_eq!(judge(&grant(), handle, &request(None, &[]), &samples::client(), (&catalogue, ISSUER), now), gone);
-    }
-
-    #[test]
-    fn a_scope_may_be_narrower_and_never_wider() {
-        for (asked, expected) in [
-            ("openid", Ok("openid")),
-            ("stock openid", Ok("stock openid")),
-            ("openid offline_access orders.read stock", Ok("openid offline_access orders.read stock")),
-            ("orders.write", Err("invalid_scope")),
-            ("openid email", Err("invalid_scope")),
-            ("OPENID", Err("invalid_scope")),
-        ] {
-            let answer = narrowing(&grant(), &request(Some(asked), &[])).map(|(scope, _)| scope);
-            assert_eq!(answer, expected.map(str::to_owned), "{asked}");
-        }
-    }
-
-    #[test]
-    fn an_authorized_resource_stays_the_only_one_however_the_scope_is_narrowed() {
-        let grant = Grant { resources: vec![ORDERS.to_owned()], ..grant() };
-        let answer = |scope: Option<&str>, resources: &[&str]| narrowing(&grant, &request(scope, resources));
-        let orders = vec![ORDERS.to_owned()];
-        assert_eq!(answer(None, &[]), Ok((String::from("openid offline_access orders.read"), orders.clone())));
-        assert_eq!(answer(Some("orders.read"), &[ORDERS]), Ok((String::from("orders.read"), orders)));
-        let own = vec![format!("{ISSUER}/resources")];
-        assert_eq!(answer(Some("openid"), &[]), Ok((String::from("openid"), own.clone())));
-        assert_eq!(answer(Some("openid stock"), &[]), Ok((String::from("openid"), own)));
-        assert_eq!(answer(Some("stock"), &[]), Err("invalid_target"));
-        assert_eq!(answer(Some("openid"), &[ORDERS]), Err("invalid_target"));
-        assert_eq!(answer(None, &["https://other.example/"]), Err("invalid_target"));
-    }
-
-    #[test]
-    fn a_refresh_token_needs_offline_access_and_the_grant_type() {
-        let mut client = samples::client();
-        client.grant_types.remove(&GrantType::RefreshToken);
-        assert!(!is_issued(&scope("openid offline_access"), &client));
-        client.grant_types.insert(GrantType::RefreshToken);
-        assert!(is_issued(&scope("openid offline_access"), &client));
-        assert!(!is_issued(&scope("openid"), &client));
-        assert_eq!(samples::catalogue().kind(OFFLINE_ACCESS), Some(ScopeKind::Identity));
-    }
-
-    #[test]
-    fn a_token_is_one_word_of_75_characters_behind_its_prefix() {
-        let handle = RefreshHandle { grant: samples::grant(), generation: i32::MAX };
-        let token = handle.to_text(&[0xff; 32]);
-        let text = token.expose();
-        assert_eq!(text.len(), PREFIX.len() + 75);
-        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{text}");
-        assert_eq!(RefreshHandle::parse(text), Some((handle, [0xff; 32])));
     }
 
     #[test]

@@ -148,10 +148,9 @@ fn is_too_long(token: &str) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::super::access_token::{Jti, StandsOn};
     use super::*;
     use crate::protocol::words::liveness::{GrantFacts, SessionFacts};
-    use crate::protocol::words::samples::{self, EPOCHS, NOW, catalogue, scope};
+    use crate::protocol::words::samples::{self, EPOCHS, NOW, scope};
 
     fn facts() -> LivenessFacts {
         let expires_at = NOW.plus(Duration::from_secs(86_400));
@@ -192,52 +191,6 @@ mod tests {
         assert_eq!(refusal(&token, None, &facts(), NOW), invalid);
     }
 
-    #[test]
-    fn without_openid_or_user_the_scope_is_insufficient() {
-        let (token, user) = (samples::access_token(), samples::alice());
-        let insufficient = Some(BearerFailure::InsufficientScope);
-        let no_openid = AccessToken { scope: scope("profile orders.read"), ..token.clone() };
-        assert_eq!(refusal(&no_openid, Some(&user), &facts(), NOW), insufficient);
-        let stands_on = StandsOn::Client { installation: 1, client: 2 };
-        let of_client = AccessToken { user: None, jti: Jti { stands_on, random: [1; 12] }, ..token };
-        assert_eq!(refusal(&of_client, None, &facts(), NOW), insufficient);
-        assert_eq!(refusal(&of_client, Some(&user), &facts(), NOW), insufficient);
-    }
-
-    #[test]
-    fn the_answer_holds_what_scopes_and_requested_names_release() {
-        let token = AccessToken { scope: scope("openid roles orders.read"), ..samples::access_token() };
-        let expected = json!({ "sub": "alice-subject", "name": "Alice Smith", "role": ["admin"] });
-        assert_eq!(Value::Object(response(&token, &samples::alice(), &catalogue())), expected);
-    }
-
-    #[test]
-    fn with_openid_alone_the_answer_is_the_subject() {
-        let bare = AccessToken { scope: scope("openid"), userinfo_claims: Vec::new(), ..samples::access_token() };
-        let impostor = samples::user(json!({ "sub": "root", "iss": "x", "name": "Alice", "role": "admin" }));
-        assert_eq!(Value::Object(response(&bare, &impostor, &catalogue())), json!({ "sub": "alice-subject" }));
-        let asking = AccessToken { userinfo_claims: vec![String::from("sub"), String::from("iss")], ..bare };
-        assert_eq!(Value::Object(response(&asking, &impostor, &catalogue())), json!({ "sub": "alice-subject" }));
-    }
-
-    #[test]
-    fn every_standard_claim_has_its_shape() {
-        let user = samples::user(json!({
-            "name": "A", "given_name": "A", "family_name": "S", "middle_name": "M", "nickname": "a", "preferred_username": "a",
-            "profile": "https://a.example/", "picture": "https://a.example/p", "website": "https://a.example/w",
-            "gender": "f", "birthdate": "1990-01-01", "zoneinfo": "Europe/Berlin", "locale": "de", "updated_at": "1795132800",
-            "email": "a@a.example", "email_verified": "true", "phone_number": "+49 1", "phone_number_verified": false,
-            "address": "Street 1", "role": "admin"
-        }));
-        let every = scope("openid profile email phone address roles");
-        let token = AccessToken { scope: every, ..samples::access_token() };
-        let answer = Value::Object(response(&token, &user, &catalogue()));
-        assert_eq!(answer.as_object().unwrap().len(), 21);
-        assert_eq!(answer["updated_at"], json!(1_795_132_800));
-        assert_eq!((&answer["email_verified"], &answer["phone_number_verified"]), (&json!(true), &json!(false)));
-        assert_eq!((&answer["address"], &answer["role"]), (&json!({ "formatted": "Street 1" }), &json!(["admin"])));
-    }
-
     mod bearer {
         use proptest::prelude::*;
 
@@ -247,20 +200,6 @@ mod tests {
             let parse = |raw: &str| Parameters::parse(raw.as_bytes()).unwrap();
             let form = form.map(parse);
             access_token(authorization, &parse(query), form.as_ref()).map(|token| token.expose().to_owned())
-        }
-
-        #[test]
-        fn a_token_in_the_url_or_two_of_them_are_invalid_requests() {
-            let invalid = |reason| Err(BearerFailure::InvalidRequest(reason));
-            for query in ["access_token=gpa_x", "access_token=", "a=b&access%5Ftoken=x"] {
-                assert_eq!(found(&["Bearer gpa_x"], query, None), invalid(Reason::AccessTokenInQuery), "{query}");
-                assert_eq!(found(&[], query, None), invalid(Reason::AccessTokenInQuery), "{query}");
-            }
-            let twice = ["Bearer gpa_x", "Bearer gpa_x"];
-            assert_eq!(found(&twice, "", None), invalid(Reason::SeveralAccessTokens));
-            assert_eq!(found(&["Bearer gpa_x"], "", Some("access_token=gpa_x")), invalid(Reason::SeveralAccessTokens));
-            let repeated = found(&[], "", Some("access_token=gpa_x&access_token=gpa_x"));
-            assert_eq!(repeated, invalid(Reason::RepeatedParameter));
         }
 
         #[test]

@@ -108,58 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::{catalogue, catalogue_with_tenants, client};
-
-    fn tenants(names: &[&str]) -> Option<BTreeSet<TenantName>> {
-        Some(names.iter().map(|name| TenantName::new(*name)).collect())
-    }
-
-    #[test]
-    fn a_known_allowed_provider_is_taken_and_any_other_dropped_and_noted() {
-        let only = |name: &str| Client { identity_providers: Some(BTreeSet::from([name.to_owned()])), ..client() };
-        for (text, client, taken, dropped) in [
-            ("idp:corp", client(), Some("corp"), None),
-            ("idp:local", client(), Some("local"), None),
-            ("idp:nope idp:corp idp:local", client(), Some("corp"), Some("nope")),
-            ("idp:local", only("corp"), None, Some("local")),
-            ("idp:corp", only("local"), None, Some("corp")),
-            ("idp:../x", client(), None, Some("../x")),
-            ("idp:https://evil", client(), None, Some("https://evil")),
-            ("idp:CORP", client(), None, Some("CORP")),
-            ("idp:former", client(), None, Some("former")),
-            ("idp:", client(), None, Some("")),
-            ("idp:corp,local", client(), None, Some("corp,local")),
-        ] {
-            let parsed = AcrValues::parse(Some(text), &client, &catalogue()).unwrap();
-            let got = (parsed.identity_provider.as_deref(), parsed.dropped_identity_provider.as_deref());
-            assert_eq!(got, (taken, dropped), "{text}");
-        }
-        assert_eq!(AcrValues::parse(Some("1  idp:corp loa2"), &client(), &catalogue()).unwrap().others, ["1", "loa2"]);
-        assert_eq!(AcrValues::parse(None, &client(), &catalogue()), Ok(AcrValues::default()));
-    }
-
-    #[test]
-    fn the_tenant_is_the_one_named_or_the_only_one_or_none() {
-        let of = |names: &[&str]| Client { tenants: tenants(names), ..client() };
-        for (text, client, expected) in [
-            ("tenant:acme", client(), Ok(Some("acme"))),
-            ("tenant:acme", of(&["acme"]), Ok(Some("acme"))),
-            ("", of(&["acme"]), Ok(Some("acme"))),
-            ("", client(), Ok(None)),
-            ("", of(&["acme", "globex"]), Ok(None)),
-            ("tenant:globex", of(&["acme"]), Err(Reason::UnknownTenant)),
-            ("tenant:<script>", client(), Err(Reason::UnknownTenant)),
-            ("tenant:", client(), Err(Reason::UnknownTenant)),
-            ("tenant:ACME", client(), Err(Reason::UnknownTenant)),
-            ("tenant:acme tenant:globex", client(), Err(Reason::UnknownTenant)),
-            ("tenant:acme tenant:acme", client(), Err(Reason::UnknownTenant)),
-        ] {
-            let parsed = AcrValues::parse(Some(text), &client, &catalogue_with_tenants());
-            assert_eq!(parsed.map(|parsed| parsed.tenant), expected.map(|name| name.map(TenantName::new)), "{text}");
-        }
-        let unregistered = AcrValues::parse(Some("tenant:acme tenant:globex"), &client(), &catalogue()).unwrap();
-        assert_eq!(unregistered, AcrValues::default());
-    }
+    use crate::protocol::authorize::authorize_request::fixtures::{catalogue_with_tenants, client};
 
     proptest! {
         #[test]

@@ -203,43 +203,4 @@ mod tests {
         assert!(!ScopeSet::parse("c d").unwrap().is_within(&wide));
         assert_eq!(wide.retain(|name| name != "b").to_string(), "a c");
     }
-
-    mod user_scope {
-        use super::super::super::samples::{self, catalogue, scope};
-        use super::super::*;
-
-        fn asked(requested: Option<&str>, allowed: &str, may_refresh: bool) -> Result<String, Reason> {
-            let mut client = Client { scope: scope(allowed), ..samples::client() };
-            if may_refresh {
-                client.grant_types.insert(GrantType::RefreshToken);
-            }
-            let answer = requested_scope(requested.map(scope).as_ref(), &client, &catalogue());
-            answer.map(|scope| scope.to_string()).map_err(|error| error.reason)
-        }
-
-        #[test]
-        fn without_scope_everything_allowed_is_meant() {
-            let all = "openid stock gone offline_access profile";
-            assert_eq!(asked(None, all, true), Ok(String::from("openid stock offline_access profile")));
-            assert_eq!(asked(None, all, false), Ok(String::from("openid stock profile")));
-            assert_eq!(asked(Some("stock openid"), all, false), Ok(String::from("stock openid")));
-            assert_eq!(asked(Some("offline_access"), all, true), Ok(String::from("offline_access")));
-        }
-
-        #[test]
-        fn everything_else_is_an_invalid_scope() {
-            #[rustfmt::skip]
-            let rows = [
-                (None, "", Reason::NoScopeLeft), (None, "gone", Reason::NoScopeLeft),
-                (None, "offline_access", Reason::NoScopeLeft), (Some("stock orders.read"), "stock", Reason::UnknownScope),
-                (Some("gone"), "gone", Reason::UnknownScope),
-                (Some("openid offline_access"), "openid", Reason::UnknownScope),
-                (Some("openid offline_access"), "openid offline_access", Reason::UnknownScope),
-                (Some("Stock"), "stock", Reason::UnknownScope),
-            ];
-            for (requested, allowed, reason) in rows {
-                assert_eq!(asked(requested, allowed, false), Err(reason), "{requested:?} of {allowed}");
-            }
-        }
-    }
 }

@@ -247,28 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tenant_is_refused_where_there_are_tenants() {
-        let judge = |text: &str| {
-            let asked = asking().with("acr_values", text).parameters();
-            super::super::validate(&asked, &client(), &catalogue_with_tenants(), RECEIVED_AT)
-        };
-        assert_eq!(judge("tenant:acme").unwrap().acr_values.tenant.unwrap().as_str(), "acme");
-        for text in ["tenant:<script>", "tenant:nope", "tenant:acme tenant:globex"] {
-            assert_eq!(fault(judge(text)), (AuthorizeErrorCode::InvalidRequest, Reason::UnknownTenant), "{text}");
-        }
-    }
-
-    #[test]
-    fn claims_are_read_for_openid_requests() {
-        let asked = asking().with("claims", r#"{"userinfo":{"name":{"essential":true}}}"#);
-        assert!(asked.judged().unwrap().claims.userinfo.contains("name"));
-        assert_eq!(asked.clone().with("scope", "orders.read").judged().unwrap().claims, RequestedClaims::default());
-        for text in ["x", "[]", r#"{"userinfo":1}"#] {
-            invalid(&asking().with("claims", text), Reason::MalformedClaims);
-        }
-    }
-
-    #[test]
     fn an_essential_acr_out_of_reach_ends_the_request() {
         let asked = |value: &str| {
             asking().with("claims", &format!(r#"{{"id_token":{{"acr":{{"essential":true,"values":[{value}]}}}}}}"#))
@@ -279,27 +257,5 @@ mod tests {
             let refused = fault(asked(value).judged());
             assert_eq!(refused.0, AuthorizeErrorCode::UnmetAuthenticationRequirements, "{value}");
         }
-    }
-
-    #[test]
-    fn resources_stand_behind_a_requested_scope() {
-        let (orders, stock) = ("https://api.example/orders", "https://api.example/stock");
-        let both = asking().with("scope", "openid orders.read stock.read");
-        let request = [orders, "", stock, orders].iter().fold(both, |asked, sent| asked.also("resource", sent));
-        assert_eq!(request.judged().unwrap().resources, [orders, stock]);
-        let narrow = asking().with("scope", "openid orders.read");
-        for resource in "https://api.example/stock https://api.example/free https://api.example/none \
-            https://api.example/gone orders https://api.example/orders#x https://api.example/orders/ \
-            HTTPS://api.example/orders x"
-            .split(' ')
-        {
-            let refused = fault(narrow.clone().also("resource", orders).also("resource", resource).judged());
-            assert_eq!(refused, (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource), "{resource}");
-        }
-        invalid(&narrow.clone().also("resource", &"r".repeat(2001)), Reason::OverlongParameter);
-        let many = (0..11).fold(narrow.clone(), |asked, _| asked.also("resource", orders));
-        invalid(&many, Reason::RepeatedParameter);
-        let ten = (0..10).fold(narrow, |asked, _| asked.also("resource", orders));
-        assert!(ten.judged().is_ok());
     }
 }

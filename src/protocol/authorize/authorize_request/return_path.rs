@@ -95,8 +95,6 @@ fn mode_of_unknown_type(asked: Option<&str>, words: &str, to: &RedirectTarget) -
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::super::fixtures::*;
     use super::super::{AuthorizeError, Ending};
@@ -188,46 +186,5 @@ mod tests {
         let prefers_forms = Client { default_response_mode: Some(FormPost), ..app };
         let judged = asked.without("response_mode").judged_for(&prefers_forms).unwrap();
         assert!(matches!(judged.ending, Ending::Client(ReturnPath { mode: Query, .. })));
-    }
-
-    fn jws(payload: &str) -> String {
-        let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
-        format!("{}.{}.", part(r#"{"alg":"none"}"#), part(payload))
-    }
-
-    #[test]
-    fn a_request_object_is_refused_where_its_sender_listens() {
-        let bare = asking().without("state");
-        let object = jws(
-            r#"{"state":"inside","response_mode":"form_post","redirect_uri":"https://evil.example/","response_type":"token"}"#,
-        );
-        let (code, _, mode, state) = answer(&bare.clone().with("request", &object));
-        assert_eq!((code, mode, state.as_deref()), (Code::RequestNotSupported, FormPost, Some("inside")));
-        // What the query says wins, and nothing but these two is read.
-        let (_, _, mode, state) = answer(&asking().with("response_mode", "fragment").with("request", &object));
-        assert_eq!((mode, state.as_deref()), (Fragment, Some("s-1")));
-        let typed = bare.without("response_type").with("request", &jws(r#"{"response_type":"token"}"#));
-        let (code, _, mode, _) = answer(&typed);
-        assert_eq!((code, mode), (Code::RequestNotSupported, Query));
-        assert_eq!(answer(&asking().also("state", "s-2").with("request", &object)).3, None);
-    }
-
-    #[test]
-    fn a_request_that_is_no_jws_says_nothing() {
-        let bare = asking().without("state");
-        let valid = jws(r#"{"state":"inside"}"#);
-        let of_state = |json: &str| jws(&format!(r#"{{"state":{json}}}"#));
-        let odd = ["x", "..", "a.b.c"].map(String::from).into_iter();
-        let around = [valid.replace('.', ""), format!("{valid}.x"), format!("{valid}!"), format!("x{valid}")];
-        let inside = [of_state("5"), of_state(r#""a\u0000b""#), of_state(&format!(r#""{}""#, "s".repeat(4097)))];
-        let large = jws(&format!(r#"{{"state":"inside","x":"{}"}}"#, "x".repeat(16 * 1024)));
-        for object in odd.chain(around).chain(inside).chain([jws("[]"), large]) {
-            let (code, _, mode, state) = answer(&bare.clone().with("request", &object));
-            assert_eq!((code, mode, state), (Code::RequestNotSupported, Query, None), "{object}");
-        }
-        // Two objects contradict each other; one that is not refused for itself is never read.
-        assert_eq!(answer(&bare.clone().with("request", &valid).also("request", "x")).3, None);
-        let (code, _, _, state) = answer(&bare.with("request_uri", "https://rp1.example/r#x"));
-        assert_eq!((code, state), (Code::RequestUriNotSupported, None));
     }
 }

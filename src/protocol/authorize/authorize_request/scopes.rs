@@ -73,7 +73,6 @@ mod tests {
     use super::super::AuthorizeError;
     use super::super::fixtures::*;
     use super::*;
-    use crate::protocol::words::client::Client;
 
     fn read(response_type: &str, scope: &str) -> Result<String, Reason> {
         match asking().with("response_type", response_type).with("scope", scope).judged() {
@@ -82,26 +81,6 @@ mod tests {
                 Err(reason)
             }
             Err(other) => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn scopes_that_fit_are_kept_in_order() {
-        for (response_type, scope, expected) in [
-            ("code", "openid", "openid"),
-            ("code", "orders.read", "orders.read"),
-            ("code", " profile openid  profile orders.read", "profile openid orders.read"),
-            ("code", "orders.read offline_access", "orders.read offline_access"),
-            ("id_token", "openid email", "openid email"),
-            ("token", "orders.read stock.read", "orders.read stock.read"),
-            ("id_token token", "openid orders.read", "openid orders.read"),
-            ("code id_token", "openid offline_access", "openid offline_access"),
-            ("code token", "orders.read openid", "orders.read openid"),
-            ("code id_token token", "openid", "openid"),
-            ("id_token", "openid offline_access", "openid"),
-            ("token", "orders.read offline_access", "orders.read"),
-        ] {
-            assert_eq!(read(response_type, scope), Ok(expected.to_owned()), "{response_type}: {scope}");
         }
     }
 
@@ -134,43 +113,5 @@ mod tests {
             assert_eq!(read(response_type, scope), Err(reason), "{response_type}: {scope}");
         }
         assert_eq!(read("code", &" ".repeat(2000)), Err(Reason::MissingScope));
-    }
-
-    #[test]
-    fn without_a_scope_the_resource_says_which() {
-        let bare = asking().without("scope").with("response_type", "code");
-        let (orders, stock) = ("https://api.example/orders", "https://api.example/stock");
-        let judged = |asked: &Asking, client: &Client| match asked.judged_for(client) {
-            Ok(request) => Ok((request.scope.to_string(), request.resources)),
-            Err(AuthorizeError::Redirect(_, refusal)) => Err((refusal.code, refusal.reason)),
-            Err(other) => panic!("{other:?}"),
-        };
-        let granted = |scope: &str, resources: &[&str]| {
-            Ok((scope.to_owned(), resources.iter().map(|name| name.to_string()).collect::<Vec<_>>()))
-        };
-        let both = bare.clone().also("resource", orders).also("resource", stock);
-        assert_eq!(judged(&both, &client()), granted("orders.read stock.read", &[orders, stock]));
-        assert_eq!(judged(&bare.clone().also("resource", stock), &client()), granted("stock.read", &[stock]));
-        let unknown = Err((AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource));
-        let narrow = Client { scope: ScopeSet::parse("openid stock.read").unwrap(), ..client() };
-        assert_eq!(judged(&both, &narrow), unknown, "one that the client may have nothing of");
-        assert_eq!(judged(&bare.clone().also("resource", "https://api.example/free"), &client()), unknown);
-        // Neither sent at all, nor sent blank.
-        for asked in [bare.clone(), bare.clone().also("resource", ""), bare.with("scope", " ").also("resource", stock)]
-        {
-            assert_eq!(judged(&asked, &client()), Err((AuthorizeErrorCode::InvalidScope, Reason::MissingScope)));
-        }
-    }
-
-    #[test]
-    fn offline_access_is_only_for_clients_that_may_have_it() {
-        let client = Client { scope: ScopeSet::parse("openid").unwrap(), ..client() };
-        for response_type in ["code", "id_token"] {
-            let asked = asking().with("response_type", response_type).with("scope", "openid offline_access");
-            let Err(AuthorizeError::Redirect(_, Refusal { code, detail, .. })) = asked.judged_for(&client) else {
-                panic!("accepted")
-            };
-            assert_eq!((code, detail.as_deref()), (AuthorizeErrorCode::InvalidScope, Some("offline_access")));
-        }
     }
 }

@@ -4,14 +4,6 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::*;
-use crate::protocol::words::response_type::{ResponseMode, ResponseType};
-
-fn page_reason(result: Result<AuthorizeRequest, AuthorizeError>) -> Reason {
-    match result {
-        Err(AuthorizeError::Page { reason, .. }) => reason,
-        other => panic!("not a page: {other:?}"),
-    }
-}
 
 fn path(request: &AuthorizeRequest) -> &ReturnPath {
     if let Ending::Client(path) = &request.ending { path } else { panic!("not a client's: {request:?}") }
@@ -22,51 +14,6 @@ fn redirect_error(result: Result<AuthorizeRequest, AuthorizeError>) -> (Authoriz
         Err(AuthorizeError::Redirect(_, refusal)) => (refusal.code, refusal.reason),
         other => panic!("not a redirect: {other:?}"),
     }
-}
-
-#[test]
-fn a_plain_request_is_read_in_full() {
-    let asked = asking().with("prompt", "login").with("login_hint", "alice@example").with("ui_locales", "de en");
-    let asked = asked.with("acr_values", "idp:corp 1").with("id_token_hint", "a.b.c").with("max_age", "60");
-    let request = asked.judged().unwrap();
-    let path = path(&request);
-    assert_eq!((path.client_id.as_str(), path.to.uri()), ("conf1", REDIRECT_URI));
-    assert_eq!((request.response_type, path.mode), (ResponseType::CODE, ResponseMode::Query));
-    assert_eq!((path.state.as_deref(), request.nonce.as_deref()), (Some("s-1"), Some("n-1")));
-    assert!(request.code_challenge.is_some() && request.prompt.login && request.is_openid());
-    assert_eq!((request.max_age, request.login_hint.as_deref()), (Some(60), Some("alice@example")));
-    assert_eq!(request.ui_locales.as_deref(), Some("de en"));
-    assert_eq!(request.acr_values.identity_provider.as_deref(), Some("corp"));
-    assert_eq!(request.unverified_id_token_hint, Some(SecretText::new("a.b.c")));
-    assert_eq!(request.received_at, RECEIVED_AT);
-}
-
-#[test]
-fn client_and_redirect_uri_are_decided_first_and_on_a_page() {
-    // Each with more wrong beside it, and modes that would post an error elsewhere.
-    let broken =
-        asking().without("response_type").with("scope", "nope").with("response_mode", "form_post").with("request", "x");
-    let at = |uri: &str| broken.clone().with("redirect_uri", uri);
-    for (asked, reason) in [
-        (broken.clone().without("client_id"), Reason::MissingClientId),
-        (broken.clone().with("client_id", ""), Reason::MissingClientId),
-        (broken.clone().also("client_id", "conf1"), Reason::RepeatedParameter),
-        (broken.clone().also("client_id", ""), Reason::RepeatedParameter),
-        (broken.clone().with("client_id", &"c".repeat(201)), Reason::OverlongParameter),
-        (broken.clone().with("client_id", "conf2"), Reason::UnknownClient),
-        (broken.clone().without("redirect_uri"), Reason::MissingRedirectUri),
-        (at(""), Reason::MissingRedirectUri),
-        (broken.clone().also("redirect_uri", "https://evil.example/"), Reason::RepeatedParameter),
-        (at("https://evil.example/").also("redirect_uri", REDIRECT_URI), Reason::RepeatedParameter),
-        (at(&"r".repeat(2001)), Reason::OverlongParameter),
-        (at("https://rp1.example/cb?x=1"), Reason::UnregisteredRedirectUri),
-        (at("https://rp1.example/cb/x"), Reason::UnregisteredRedirectUri),
-        (at("javascript:alert(1)"), Reason::UnregisteredRedirectUri),
-    ] {
-        assert_eq!(page_reason(asked.judged()), reason, "{asked:?}");
-    }
-    let disabled = Client { enabled: false, ..client() };
-    assert_eq!(page_reason(broken.judged_for(&disabled)), Reason::DisabledClient);
 }
 
 #[test]
@@ -89,29 +36,6 @@ fn every_known_parameter_is_refused_twice_or_too_long() {
         let long = asking().with(name, &"\u{e9}".repeat(most + 1)).judged();
         assert_eq!(redirect_error(long), (AuthorizeErrorCode::InvalidRequest, Reason::OverlongParameter), "{name}");
     }
-}
-
-#[test]
-fn what_is_unknown_or_only_tolerated_is_no_error() {
-    let longest_state: String = "-._~!$&'()*+,;=:@/?#[]%\"<>".chars().cycle().take(4096).collect();
-    let request = asking()
-        .also("extra", "1")
-        .also("extra", "2")
-        .also("STATE", "other")
-        .with("display", "holographic")
-        .with("ui_locales", "se")
-        .with("claims_locales", "xx-YY")
-        .with("login_hint", "\u{1f600} <b>")
-        .with("acr_values", "urn:unknown 1")
-        .with("prompt", "consent")
-        .with("nonce", &"~".repeat(1024))
-        .with("state", &longest_state)
-        .with("request", "")
-        .with("request_uri", "")
-        .judged()
-        .unwrap();
-    assert_eq!(path(&request).state, Some(longest_state));
-    assert_eq!(request.acr_values.others, ["urn:unknown", "1"]);
 }
 
 #[test]

@@ -111,18 +111,6 @@ fn a_pinned_method_refuses_the_others() {
 }
 
 #[test]
-fn unknown_and_disabled_clients_read_like_a_wrong_secret() {
-    let presented = presented(Some(&basic("web:s3cret")), &[]).unwrap();
-    assert_eq!(reason(presented.judge(None, &[], NOW)), Some(Reason::UnknownClientAtToken));
-    assert_eq!(reason(presented.judge(None, &[secret("s3cret")], NOW)), Some(Reason::UnknownClientAtToken));
-    let disabled = Client { enabled: false, ..samples::client() };
-    let verdict = presented.judge(Some(&disabled), &[secret("s3cret")], NOW);
-    assert_eq!(reason(verdict), Some(Reason::DisabledClientAtToken));
-    let unregistered = presented.judge(Some(&samples::client()), &[], NOW);
-    assert_eq!(reason(unregistered), Some(Reason::WrongClientSecret));
-}
-
-#[test]
 fn the_raw_reading_is_tried_once_and_only_where_it_differs() {
     let encoded = presented(Some(&basic("web:a%2Bb")), &[]).unwrap();
     let raw = encoded.retry().unwrap();
@@ -140,35 +128,6 @@ fn client_id_of_the_body_chooses_the_reading_it_equals() {
     assert!(decoded.client_id.as_str() == "web" && decoded.retry().is_none());
     let raw = presented(Some(&header), &[("client_id", "w%65b")]).unwrap();
     assert!(raw.client_id.as_str() == "w%65b" && raw.retry().is_none());
-}
-
-#[test]
-fn status_and_challenge_go_together() {
-    let failure = |code, header_used| AuthenticationFailure {
-        error: TokenError::new(code, Reason::WrongClientSecret),
-        header_used,
-    };
-    let (standard, always) = (InvalidClientStatus::Standard, InvalidClientStatus::Always400);
-    let header = failure(TokenErrorCode::InvalidClient, true);
-    assert_eq!((header.status(standard), header.challenge(standard)), (401, Some("Basic realm=\"gatepost\"")));
-    assert_eq!((header.status(always), header.challenge(always)), (400, None));
-    for failure in [failure(TokenErrorCode::InvalidClient, false), failure(TokenErrorCode::InvalidRequest, true)] {
-        assert_eq!((failure.status(standard), failure.challenge(standard)), (400, None));
-    }
-}
-
-#[test]
-fn only_guesses_are_counted() {
-    let wrong = presented(Some(&basic("web:x")), &[]).unwrap();
-    let failure = |verdict| match verdict {
-        ClientVerdict::Refused(failure) => failure,
-        ClientVerdict::Authenticated | ClientVerdict::ByAssertion(_) => panic!("authenticated"),
-    };
-    assert!(failure(wrong.judge(Some(&samples::client()), &[secret("s3cret")], NOW)).counts_as_guess());
-    assert!(failure(wrong.judge(None, &[], NOW)).counts_as_guess());
-    assert!(!presented(Some("Bearer x"), &[]).unwrap_err().counts_as_guess());
-    let public = registered(ClientAuthenticationMethod::None);
-    assert!(!failure(wrong.judge(Some(&public), &[], NOW)).counts_as_guess());
 }
 
 #[test]

@@ -51,21 +51,6 @@ fn exchanged(
 }
 
 #[test]
-fn what_is_registered_for_no_resource_goes_nowhere() {
-    let only_stock = |_: &mut AccessToken, client: &mut Client| {
-        client.token_exchange = Some(json!({"from_clients": ["web"], "to_resources": ["stock"]}));
-    };
-    assert_eq!(exchanged(&[], only_stock).map(|new| new.narrowed.scope.to_string()), Ok(String::from("stock")));
-    let refused = |pairs: &[(&str, &str)]| exchanged(pairs, only_stock).map(drop);
-    assert_eq!(refused(&[("scope", "orders.read")]), Err(("invalid_target", Reason::InvalidTarget)));
-    assert_eq!(refused(&[("scope", "orders.read stock")]), Err(("invalid_target", Reason::InvalidTarget)));
-    assert_eq!(refused(&[("resource", ORDERS)]), Err(("invalid_target", Reason::InvalidTarget)));
-    let nowhere =
-        |_: &mut AccessToken, client: &mut Client| client.token_exchange = Some(json!({"from_clients": ["web"]}));
-    assert_eq!(exchanged(&[], nowhere).map(drop), Err(("invalid_scope", Reason::NoScopeLeft)));
-}
-
-#[test]
 fn only_tokens_that_the_registration_names_are_taken() {
     let unfit = Err(("invalid_request", Reason::InvalidSubjectToken));
     let refused = |change: fn(&mut AccessToken, &mut Client)| exchanged(&[], change).map(drop);
@@ -114,19 +99,6 @@ fn acting(actor: &AccessToken, change: impl FnOnce(&mut AccessToken)) -> Result<
 fn of_bob() -> AccessToken {
     let bob = SignIn { subject: Subject::new("bob"), ..subject().user.unwrap() };
     AccessToken { user: Some(bob), ..subject() }
-}
-
-#[test]
-fn the_actor_is_the_actor_tokens_subject_or_the_client() {
-    let client = json!({"sub": "gateway", "client_id": "gateway"});
-    assert_eq!(exchanged(&[], |_, _| {}).map(|new| new.delegation.act()), Ok(client.clone()));
-    assert_eq!(acting(&of_bob(), |_| {}), Ok(json!({"sub": "bob"})));
-    let own = AccessToken { user: None, client_id: ClientId::new("gateway"), ..of_bob() };
-    assert_eq!(acting(&own, |_| {}), Ok(client));
-    let foreign = AccessToken { client_id: ClientId::new("other"), ..of_bob() };
-    assert_eq!(acting(&foreign, |_| {}), Err(Reason::InvalidActorToken));
-    let elsewhere = |token: &mut AccessToken| token.user.as_mut().unwrap().tenant = None;
-    assert_eq!(acting(&of_bob(), elsewhere), Err(Reason::InvalidActorToken));
 }
 
 #[test]

@@ -57,18 +57,3 @@ fn ten_resources_and_no_more() {
     assert_eq!(code_refusal(&pairs), ("invalid_request", Reason::OverlongParameter));
     assert_eq!(code_accepted(&[pairs[0], pairs[0], ("resource", "")]).resources, [names[0].clone()]);
 }
-
-#[test]
-fn a_device_code_is_a_handle_like_the_others() {
-    let mut client = samples::client();
-    client.grant_types = [GrantType::DeviceCode].into();
-    let asked = |device_code: &str| {
-        let pairs =
-            [("grant_type", GrantType::DeviceCode.as_str().to_owned()), ("device_code", device_code.to_owned())];
-        let parameters = Parameters::from_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())));
-        TokenRequest::from_form(&parameters, &client, no_extension).map_err(|error| (error.code.as_str(), error.reason))
-    };
-    assert!(asked("gpd_x").is_ok());
-    assert_eq!(asked(""), Err(("invalid_request", Reason::MissingDeviceCode)));
-    assert_eq!(asked(&"x".repeat(8_193)), Err(("invalid_grant", Reason::UnknownDeviceCode)));
-}
