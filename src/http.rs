@@ -137,9 +137,7 @@ pub struct Response {
 #[derive(Clone, Debug, Default)]
 pub struct Note {
     pub client_id: Option<String>,
-    /// At the token endpoint.
     pub grant: Option<String>,
-    /// As `GP1207`.
     pub reason: Option<&'static str>,
     /// For the log alone: what was registered against what was received.
     pub detail: Option<String>,

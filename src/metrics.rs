@@ -35,7 +35,6 @@ struct Histogram {
 /// What the server counts, from its socket to its handlers.
 #[derive(Debug, Default)]
 pub struct ServerStats {
-    /// When last counted.
     pub connections: AtomicU64,
     /// Own probes aside.
     pub received: AtomicU64,
@@ -47,7 +46,6 @@ pub struct ServerStats {
     pub awaited: AtomicU64,
     /// Have left the body lane.
     pub bodies: AtomicU64,
-    /// With an unread body.
     pub abandoned: AtomicU64,
     /// Before a handler saw them.
     pub refused: AtomicU64,

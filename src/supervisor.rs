@@ -47,9 +47,7 @@ pub struct SupervisorSettings {
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     Signal(i32),
-    /// A server process, by number, reported.
     Report(u64, Report),
-    /// A server process closed its socket.
     Hangup,
 }
 

@@ -11,9 +11,7 @@ use crate::protocol::words::instant::Instant;
 
 /// Pictures kept at once; with the longest ones 16 MiB.
 const MOST_KEPT: usize = 64;
-/// The longest picture, in bytes.
 const MOST_BYTES: usize = 256 * 1_024;
-/// How long the other server may take.
 const WITHIN: Duration = Duration::from_secs(3);
 const KEPT: Duration = Duration::from_secs(86_400);
 /// How long a failure is; also how long a picture lasts on when it cannot be fetched anew.
@@ -23,7 +21,6 @@ const FETCHING: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logo {
-    /// By its first bytes.
     pub media_type: &'static str,
     pub bytes: Arc<[u8]>,
 }

@@ -50,7 +50,6 @@ pub struct Refusal {
     pub reason: Reason,
     /// For the log alone.
     pub detail: Option<String>,
-    /// `WWW-Authenticate`, where the answer needs one.
     pub challenge: Option<&'static str>,
 }
 

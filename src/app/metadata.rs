@@ -10,7 +10,6 @@ use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::scope::Catalogue;
 
-/// The documents, and what they depend on.
 #[derive(Debug)]
 pub(super) struct Rendered {
     registry_version: i64,

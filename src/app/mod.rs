@@ -68,14 +68,12 @@ pub struct Vault {
 #[derive(Debug)]
 pub struct App {
     pub config: Arc<Config>,
-    /// Database time.
     pub clock: Arc<Clock>,
     pub store: Store,
     pub registry: Registry,
     pub vault: Vault,
     /// Failures that the audit log shall tell of.
     audit_failures: AuditFailures,
-    /// Logos of clients, kept in memory.
     pub client_logos: ClientLogos,
     pub client_failures: Guesses<(ClientId, Source)>,
     /// Attempts under names that nothing has, together: made-up names have room of their own, and push no other counter out.
@@ -107,7 +105,6 @@ pub enum Standing {
     Ready,
     /// What is registered cannot be read anew for the moment: what is published goes on, what needs the database does not.
     Degraded(Trouble),
-    /// Send requests elsewhere; why.
     NotReady(&'static str),
 }
 

@@ -141,7 +141,6 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Whether it is new.
     fn see(&mut self, event: &AuditRow) -> bool {
         self.seen.insert((event.at, event.chain.clone(), event.seq))
     }

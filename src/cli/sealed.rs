@@ -75,7 +75,6 @@ impl Sealed {
         }
     }
 
-    /// Whether it opens under some line.
     fn opens(&self, sealers: &Sealers) -> bool {
         self.sealer(sealers).open(self.sealed()).is_some()
     }

@@ -88,7 +88,6 @@ pub struct Brand {
     pub terms_url: Option<String>,
 }
 
-/// A colour; `Display` is `#rrggbb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Color {
     pub red: u8,
@@ -104,7 +103,6 @@ impl fmt::Display for Color {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyDays {
-    /// Published before it signs.
     pub announce: u32,
     pub sign: u32,
     /// Published after its last signature.
@@ -125,7 +123,6 @@ pub struct Argon2Parameters {
 pub struct Limits {
     /// Failed client authentications a minute, per (client, source).
     pub client_failures_per_minute: u32,
-    /// The window of the next two.
     pub password_window: Duration,
     /// Wrong passwords per (account, source).
     pub password_failures_per_account: u32,

@@ -123,7 +123,6 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug)]
 pub enum Default {
     Required,
-    /// Read like a given value.
     Is(&'static str),
     Described(&'static str),
 }

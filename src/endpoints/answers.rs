@@ -27,9 +27,7 @@ const PAGE_POLICY: &str =
 /// What decides how a page looks to this person: settings, language, request id.
 #[derive(Clone, Copy)]
 pub struct Presentation<'a> {
-    /// Every setting.
     pub config: &'a Config,
-    /// The request being answered.
     pub request: &'a Request,
 }
 

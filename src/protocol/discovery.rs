@@ -29,7 +29,6 @@ pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-se
 const PROTOCOL_CLAIMS: [&str; 12] =
     ["sub", "iss", "aud", "exp", "iat", "auth_time", "amr", "acr", "sid", "nonce", "at_hash", "c_hash"];
 
-/// In the order of the metadata.
 const PROMPT_VALUES: [&str; 4] = ["none", "login", "consent", "select_account"];
 
 const CONFIDENTIAL_METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "private_key_jwt"];

@@ -56,7 +56,6 @@ pub struct Snapshot {
     pub weak_settings: Vec<WeakUse>,
 }
 
-/// Opens what the registry keeps sealed.
 #[derive(Debug)]
 pub struct Sealers {
     /// Digests of the secrets of clients and resources.
@@ -139,7 +138,6 @@ fn follow(clock: &Clock, reading: &InstallationReading) {
     }
 }
 
-/// The cache. One per process.
 #[derive(Debug)]
 pub struct Registry {
     store: Store,

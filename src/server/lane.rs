@@ -14,7 +14,6 @@ use crate::http::Request;
 pub const BODY_LIMIT: u64 = 64 * 1_024;
 /// Read to its end, to be refused in good order, in bytes.
 pub const DISCARD_LIMIT: u64 = 1_024 * 1_024;
-/// For a body in all.
 pub const BODY_PATIENCE: Duration = Duration::from_secs(10);
 /// At least so much of it is left when a request has waited in line.
 pub const LEAST_BODY_PATIENCE: Duration = Duration::from_secs(1);
@@ -98,7 +97,6 @@ impl<T> Lane<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrival {
     Whole(Vec<u8>),
-    /// It came to its end.
     TooLong,
     TooSlow,
     Broken,

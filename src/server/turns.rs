@@ -40,11 +40,9 @@ enum Stage {
     Served,
     /// The same, and the next answer is the last.
     Ending,
-    /// What waits is in doubt.
     Ended,
 }
 
-/// When a request is to be served.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn<T> {
     /// At once, and [`Turns::next`] is to be called afterwards.
@@ -217,7 +215,6 @@ impl<H: Handler> Service<H> {
 
 /// What the kernel does with bytes for a connection.
 enum Sight {
-    /// It takes them.
     There,
     /// It would if there were room.
     Full,

@@ -318,7 +318,6 @@ impl<H: Handler> Service<H> {
     }
 }
 
-/// The request, for whoever asks first.
 fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
     unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -12,7 +12,6 @@ use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;
 
-/// A remembered consent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsentRow {
     pub consent: Consent,

@@ -16,7 +16,6 @@ use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
-/// A device authorization to be.
 #[derive(Clone, Debug)]
 pub struct NewDevice<'a> {
     pub device_code_hash: [u8; 32],
@@ -25,7 +24,6 @@ pub struct NewDevice<'a> {
     pub scopes: &'a ScopeSet,
     /// RFC 8707
     pub resources: &'a [String],
-    /// `acr_values`, as sent.
     pub acr_values: Option<&'a str>,
     pub interval: Duration,
     pub lifetime: Duration,
@@ -33,15 +31,12 @@ pub struct NewDevice<'a> {
     pub most_pending: u32,
 }
 
-/// What became of it.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
-    /// It waits.
     Waiting,
     /// Somebody else's device has that user code: draw another.
     CodeTaken,
-    /// The client has too many waiting.
     TooManyPending,
 }
 
@@ -77,12 +72,10 @@ pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError>
     })
 }
 
-/// A device that waits for a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitingDevice {
     pub client_id: ClientId,
     pub scope: ScopeSet,
-    /// `acr_values`, as sent.
     pub acr_values: Option<String>,
 }
 
@@ -99,7 +92,6 @@ pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Opti
     )
 }
 
-/// A decision and who made it.
 #[derive(Clone, Debug)]
 pub struct NewDecision<'a> {
     pub decision: DeviceDecision,
@@ -246,7 +238,6 @@ SELECT redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.* F
 pub enum DeviceRedemption {
     /// The first and only one; everything stands. The user's row is as current as the decision.
     Issued(Box<UserRow>),
-    /// Somebody was first.
     Spent,
     /// The first, but user, client or consent no longer stand: spent, and nothing may be issued.
     NoLongerStands,

@@ -244,10 +244,8 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
 // Refresh: the one statement that moves a grant to its next generation, hands the same successor out again, or finds a
 // replay and revokes the grant. All that arrive at once queue at the row, and each is judged by the row as it then is.
 
-/// A refresh to be.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRefresh<'a> {
-    /// What was presented.
     pub handle: RefreshHandle,
     pub client_id: &'a ClientId,
     /// 16 random bytes of this request: tells its own commit from another's.
@@ -257,7 +255,6 @@ pub struct NewRefresh<'a> {
     pub retry_window: Duration,
 }
 
-/// What became of it.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refreshed {

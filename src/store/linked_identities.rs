@@ -15,7 +15,6 @@ use crate::protocol::words::grant::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 
-/// One identity elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
     pub issuer: String,
@@ -84,7 +83,6 @@ pub struct Link<'a> {
 /// What became of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Linked {
-    /// It is there now.
     Added,
     /// It belongs to this user, who may be the same.
     Taken(Subject),

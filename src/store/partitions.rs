@@ -40,7 +40,6 @@ pub struct Maintained {
     pub postponed: Vec<String>,
 }
 
-/// The days `from..to` of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Range {
     from: i32,

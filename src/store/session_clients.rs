@@ -75,10 +75,8 @@ pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
     taken.iter().map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; })).collect()
 }
 
-/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// The client took note.
     Told,
     /// It did not; there is another try unless this was the last.
     Failed,

@@ -16,7 +16,6 @@ use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::session::Session;
 
-/// A session with what it stands on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundSession {
     pub session: Session,

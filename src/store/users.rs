@@ -76,7 +76,6 @@ impl CurrentUser {
 pub struct SignInAccount {
     /// The canonical name, whether or not somebody has it: failures are counted by it.
     pub username_key: String,
-    /// Who has it.
     pub user: Option<CurrentUser>,
 }
 

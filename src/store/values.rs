@@ -82,7 +82,6 @@ macro_rules! read {
 }
 pub(super) use read;
 
-/// What a statement is given.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Reads a column, naming it when it does not fit.

@@ -42,9 +42,7 @@ pub struct ServerProcess {
     pub stage: Stage,
     /// Whether it waits to take over from one that can go on serving.
     pub is_successor: bool,
-    /// Whether it answers more than refusals.
     pub is_open: bool,
-    /// Whether it no longer accepts connections.
     pub is_deaf: bool,
     since: Instant,
     pub last_beat: Instant,

@@ -21,7 +21,6 @@ pub(super) struct House {
     /// Whether it may be any moment: not once the database is known to be away.
     is_near: Mutex<bool>,
     known: Condvar,
-    /// Requests that may wait for it.
     places: Permits,
 }
 

@@ -21,9 +21,7 @@ use crate::store::users::UserRow;
 pub struct PresentSession {
     /// The cookie's handle; ties forms to this session.
     pub handle: SessionHandle,
-    /// The row.
     pub row: Session,
-    /// Its user.
     pub user: UserRow,
     /// What `session_state` is made of; `None` when this browser sent none.
     pub browser_state: Option<SecretText>,

@@ -35,13 +35,11 @@ pub struct Visit {
     pub request: AuthorizeRequest,
     /// Who asked; nobody where they came for their own account.
     pub client: Option<Arc<RegisteredClient>>,
-    /// What is registered.
     pub snapshot: Arc<Snapshot>,
 }
 
 /// What a step leads to.
 pub enum Next {
-    /// The sign-in page.
     Login,
     /// Straight to that identity provider: the request names it, or there is no other way.
     Upstream(String),
@@ -306,7 +304,6 @@ impl Visit {
 pub struct Opened {
     /// What lay under the seal.
     pub request: SealedRequest,
-    /// The page's `r`.
     pub sealed: String,
 }
 

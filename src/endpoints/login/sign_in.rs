@@ -29,9 +29,7 @@ use crate::store::users::CurrentUser;
 pub struct Proof {
     /// `local`, or the name of the upstream provider that vouches for them.
     pub identity_provider: String,
-    /// `amr`
     pub amr: Vec<String>,
-    /// `acr`
     pub acr: String,
     /// When they did; `None` is now.
     pub auth_time: Option<Instant>,

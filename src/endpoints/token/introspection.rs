@@ -126,10 +126,8 @@ fn event(request: &Request) -> AuditEvent<'_> {
     AuditEvent { source: Some(request.source), request_id: Some(&request.id), ..AuditEvent::default() }
 }
 
-/// A token of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PresentedToken {
-    /// An access token.
     Access(Box<AccessToken>),
     /// A refresh token, of whichever generation.
     Refresh(RefreshHandle),

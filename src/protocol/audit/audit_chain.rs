@@ -133,7 +133,6 @@ pub fn chain_name(started: Day, process: &str, number: u32) -> String {
     format!("{}/{process}/{number}", started.0)
 }
 
-/// Begins the process of a command's chains.
 pub const COMMAND: &str = "command-";
 
 /// Before the last sign of a server, for so long it may not have told what it should have.

@@ -32,7 +32,6 @@ pub enum FailureRow {
     More { source: Option<IpAddr>, more: MoreFailures },
 }
 
-/// Attempts that are only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoreFailures {
     pub failed: u64,

@@ -22,17 +22,13 @@ const REPLAY_WATCH: Duration = Duration::from_secs(600);
 /// Everything the authorization endpoint decided, for the token endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthorizationCode {
-    /// The grant that its redemption will enter.
     pub grant: Grant,
     /// SHA-256 of the authorization request's redirect_uri; see [`redirect_uri_hash`].
     pub redirect_uri_hash: [u8; 32],
     /// The PKCE challenge, where one was sent.
     pub challenge: Option<CodeChallengeDigest>,
-    /// `nonce`, for the id_token.
     pub nonce: Option<String>,
-    /// What the authorization request asked for.
     pub response_type: ResponseType,
-    /// From here on it is expired.
     pub expires_at: Instant,
 }
 

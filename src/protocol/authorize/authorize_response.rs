@@ -14,7 +14,6 @@ use crate::protocol::words::secret::SecretText;
 /// All but the unreserved characters of RFC 3986 §2.3: a space becomes %20, which every decoder understands.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// In the order they go out.
 pub type ResponseParameters = Vec<(&'static str, String)>;
 
 #[derive(Clone, Debug, Default)]
@@ -27,7 +26,6 @@ pub struct Issued {
 #[derive(Clone, Debug)]
 pub struct FrontChannelAccessToken {
     pub access_token: SecretText,
-    /// Seconds.
     pub expires_in: u64,
     pub scope: ScopeSet,
 }
@@ -78,11 +76,11 @@ pub fn error_parameters(
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// 303 to this URI.
-    Redirect { location: String },
+    Redirect {
+        location: String,
+    },
     /// A page with a form that posts itself.
     Form {
-        /// The redirect URI byte for byte.
         action: String,
         /// Unescaped.
         fields: ResponseParameters,

@@ -25,11 +25,8 @@ pub struct Situation<'a> {
     pub client: Option<&'a Client>,
     pub catalogue: &'a Catalogue,
     pub session: Option<&'a Session>,
-    /// What that user allowed this client before.
     pub consent: Option<&'a Consent>,
-    /// The subject of a verified `id_token_hint`.
     pub hinted_subject: Option<&'a Subject>,
-    /// Where the user comes from.
     pub step: Step,
     pub now: Instant,
 }

@@ -21,7 +21,6 @@ pub struct SealedRequest {
 pub enum SealedPurpose {
     /// An authorization request, decoded: percent-encoding would triple a long state, and the address must stay short.
     Authorize(Parameters),
-    /// A device that waits for its user.
     Device(UserCode),
     /// The account page, within a tenant or any.
     Account {

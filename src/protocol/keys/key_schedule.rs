@@ -10,7 +10,6 @@ const HANDOVER: Duration = Duration::from_secs(3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySeasons {
-    /// Published before it signs.
     pub announce: Duration,
     pub sign: Duration,
     /// After its last signature.
@@ -61,7 +60,6 @@ pub struct ScheduledKey {
     pub kid: String,
     pub algorithm: SigningAlgorithm,
     pub times: KeyTimes,
-    /// Whether its private part is there.
     pub can_sign: bool,
 }
 

@@ -117,7 +117,6 @@ pub fn check_new(text: &str) -> Result<(), &'static str> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// In the present window.
     pub count: u32,
     pub last_at: Instant,
     pub window_ends_at: Instant,

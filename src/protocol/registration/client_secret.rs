@@ -19,10 +19,8 @@ pub struct RegisteredSecret {
     pub description: String,
 }
 
-/// The five ways to give a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretMaterial {
-    /// `value`, `env` or `file`
     Text(SecretSource),
     Sha256(SecretBytes),
     Sha512(SecretBytes),
@@ -31,7 +29,6 @@ pub enum SecretMaterial {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
     Value(SecretText),
-    /// `env`: in this environment variable.
     Environment(String),
     /// `file`: in this file, less its last line break.
     File(String),

@@ -23,7 +23,6 @@ pub struct Document {
     pub users: Vec<UserEntry>,
 }
 
-/// An object of a document, judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub kind: Kind,
@@ -153,7 +152,6 @@ pub enum Kind {
 /// A member that names other objects: its place, and what it names.
 type Naming = (&'static str, &'static str);
 
-/// A name that stands in a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mention<'v> {
     /// The member, as `token_exchange.from_clients`.

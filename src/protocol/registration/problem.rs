@@ -40,11 +40,9 @@ pub struct Finding {
 
 named! {
     pub enum Verdict {
-        /// As it should be.
         Fine = "ok",
         /// It works; there is something better.
         Weak = "weak",
-        /// It does not work.
         Broken = "fails",
     }
 }

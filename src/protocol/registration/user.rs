@@ -28,7 +28,6 @@ impl UserEntry {
     }
 }
 
-/// The two ways to give a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// `password`: counts only when the user is new.

@@ -38,18 +38,13 @@ pub enum StandsOn {
     Client { installation: i64, client: i64 },
 }
 
-/// What an access token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
-    /// `jti`
     pub jti: Jti,
-    /// `client_id`
     pub client_id: ClientId,
     /// The user; `None` for a client's own token.
     pub user: Option<SignIn>,
-    /// `scope`
     pub scope: ScopeSet,
-    /// `aud`, never empty.
     pub audience: Vec<String>,
     /// `userinfo_claims`: names asked for one by one.
     pub userinfo_claims: Vec<String>,
@@ -58,9 +53,7 @@ pub struct AccessToken {
     pub claims: Map<String, Value>,
     /// `act` and `exchanged_from`, of a token that was exchanged for another (RFC 8693).
     pub delegation: Option<Delegation>,
-    /// `iat`
     pub issued_at: Instant,
-    /// `exp`
     pub expires_at: Instant,
 }
 
@@ -76,9 +69,7 @@ pub enum ScopeClaim {
 /// What a JWT says beyond the token itself.
 #[derive(Clone, Debug)]
 pub struct JwtForm<'a> {
-    /// `iss`
     pub issuer: &'a str,
-    /// The shape of `scope`.
     pub scope_claim: ScopeClaim,
     /// `client_credentials_sub`: whether a client's own token names the client as `sub`.
     pub client_as_subject: bool,
@@ -249,7 +240,6 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// The members that `grant_claims` names.
 fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {
     let claims = texts(names)?.into_iter().map(|name| Some((name.clone(), members.get(&name)?.clone())));
     claims.collect()

@@ -8,7 +8,6 @@ use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
 pub struct Narrowed {
     /// Those of resources that were not asked for are gone.
     pub scope: ScopeSet,
-    /// Never empty.
     pub audience: Vec<String>,
 }
 

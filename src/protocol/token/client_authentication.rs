@@ -16,13 +16,11 @@ use crate::protocol::words::secret::SecretText;
 /// RFC 7617 §2
 pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";
 
-/// Not yet judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentedClient {
     pub client_id: ClientId,
     /// An empty one is none.
     pub secret: Option<SecretText>,
-    /// Not verified.
     pub assertion: Option<Box<UnverifiedJws>>,
     pub header_used: bool,
     /// The header's pair read without form-decoding, where that differs.
@@ -48,7 +46,6 @@ pub struct AuthenticationFailure {
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientVerdict {
-    /// A public client merely says so.
     Authenticated,
     /// If this assertion verifies by the client's registered keys.
     ByAssertion(Box<UnverifiedJws>),

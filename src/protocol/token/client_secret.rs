@@ -87,7 +87,6 @@ const MOST_HEADER_BYTES: usize = 16_384;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicCredentials {
-    /// Never empty.
     pub client_id: ClientId,
     pub secret: SecretText,
 }

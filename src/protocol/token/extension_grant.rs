@@ -45,7 +45,6 @@ pub struct Proposal {
     pub scope: Option<ScopeSet>,
     /// Of this access token and every later one of the grant.
     pub claims: Map<String, Value>,
-    /// Of this answer.
     pub parameters: Map<String, Value>,
     /// `local` by default. The client must allow it.
     pub identity_provider: Option<String>,

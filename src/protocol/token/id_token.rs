@@ -13,14 +13,10 @@ use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::SignIn;
 
-/// What one id_token is made of.
 #[derive(Clone, Debug)]
 pub struct IdToken<'a> {
-    /// `iss`
     pub issuer: &'a str,
-    /// `aud`
     pub client_id: &'a ClientId,
-    /// Who signed in, and how.
     pub user: &'a SignIn,
     /// `nonce`, as sent; none in a refreshed one.
     pub nonce: Option<&'a str>,
@@ -30,9 +26,7 @@ pub struct IdToken<'a> {
     pub code: Option<&'a str>,
     /// Mapped user claims; they never overwrite the token's own.
     pub user_claims: Map<String, Value>,
-    /// `iat`
     pub issued_at: Instant,
-    /// How long it is good for.
     pub lifetime: Duration,
 }
 
@@ -62,16 +56,11 @@ impl IdToken<'_> {
     }
 }
 
-/// A successful answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenResponse {
-    /// `access_token`
     pub access_token: SecretText,
-    /// `expires_in`, seconds.
     pub expires_in: u64,
-    /// `id_token`
     pub id_token: Option<SecretText>,
-    /// `refresh_token`
     pub refresh_token: Option<SecretText>,
     /// `scope`, always named.
     pub scope: ScopeSet,

@@ -12,10 +12,8 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::session::User;
 
-/// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller<'a> {
-    /// A client.
     Client(&'a ClientId),
     /// The resource of that name.
     Resource(&'a str),

@@ -18,10 +18,8 @@ use crate::protocol::words::secret::SecretText;
 /// Handles start with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpr_";
 
-/// What a refresh token names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefreshHandle {
-    /// The grant.
     pub grant: GrantId,
     /// Which of the grant's tokens, in order; never negative.
     pub generation: i32,
@@ -67,7 +65,6 @@ pub enum RefreshVerdict {
     /// An older token: an answer that was lost, or a replay. The statement tells, whatever the request asks for; only
     /// then what it asks for is looked at.
     OldToken(Result<Narrowed, TokenError>),
-    /// Refuse and write nothing.
     Refuse(TokenError),
 }
 

@@ -12,13 +12,10 @@ use crate::protocol::words::scope::{Catalogue, OPENID};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::User;
 
-/// Whether a token opens the UserInfo endpoint.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserInfoVerdict<'a> {
-    /// Answer with this user's claims.
     Answer(&'a User),
-    /// Refuse.
     Refuse(BearerFailure),
 }
 

@@ -33,7 +33,6 @@ pub struct Client {
     pub jwks: Option<Value>,
     pub jwks_uri: Option<String>,
     pub id_token_signed_response_alg: SigningAlgorithm,
-    /// Seconds.
     pub default_max_age: Option<u64>,
     pub frontchannel_logout: Option<LogoutUri>,
     pub backchannel_logout: Option<LogoutUri>,
@@ -60,7 +59,6 @@ pub struct Client {
     pub lifetimes: Lifetimes,
     pub refresh_token_usage: RefreshTokenUsage,
     pub device_interval: Duration,
-    /// As registered.
     pub token_exchange: Option<Value>,
 }
 
@@ -77,9 +75,7 @@ pub struct ClientLinks {
 pub struct Lifetimes {
     /// 60 s; at most 600 s (RFC 6749 §4.1.2).
     pub authorization_code: Duration,
-    /// 300 s
     pub id_token: Duration,
-    /// 3600 s
     pub access_token: Duration,
     /// 2592000 s, from the grant's beginning.
     pub refresh_token: Duration,
@@ -87,7 +83,6 @@ pub struct Lifetimes {
     pub refresh_token_idle: Duration,
     /// 30 s; public clients 10 s; 0 allowed.
     pub refresh_token_retry_window: Duration,
-    /// 600 s
     pub device_code: Duration,
 }
 

@@ -36,9 +36,7 @@ pub struct Grant {
     pub issued_at: Instant,
     /// When it was redeemed, or last refreshed.
     pub last_used_at: Instant,
-    /// Its absolute end.
     pub expires_at: Instant,
-    /// When somebody revoked it.
     pub revoked_at: Option<Instant>,
 }
 

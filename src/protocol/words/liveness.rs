@@ -9,26 +9,21 @@ use crate::protocol::words::session::User;
 /// What the database says about everything a token stands on; one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivenessFacts {
-    /// Whether this very token was revoked.
     pub token_revoked: bool,
     /// The grant its `jti` names; `None` when there is no such row (or the token names none).
     pub grant: Option<GrantFacts>,
     /// The session its `sid` names; `None` when there is no such row (or the token names none).
     pub session: Option<SessionFacts>,
-    /// Whether the client is there, and enabled.
     pub client_enabled: bool,
-    /// As they are now.
     pub epochs: Epochs,
 }
 
-/// A grant's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantFacts {
     /// Revoked, or burnt.
     pub revoked: bool,
     /// `offline_access` was granted: it outlives its session.
     pub offline: bool,
-    /// Its absolute expiry.
     pub expires_at: Instant,
     pub epochs: Epochs,
 }

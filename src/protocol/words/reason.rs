@@ -4,7 +4,6 @@ use crate::protocol::words::named::named;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
-    /// As `GP1207`.
     pub code: &'static str,
     /// Fixed text, fit for an `error_description` (RFC 6749 §5.2).
     pub description: &'static str,
@@ -242,11 +241,9 @@ named! {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenError {
-    /// What the client reads.
     pub code: TokenErrorCode,
     /// Why; its description goes out, the rest to the log.
     pub reason: Reason,
-    /// For the log.
     pub detail: Option<String>,
 }
 

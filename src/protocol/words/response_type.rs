@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::words::named::named;
 use crate::protocol::words::reason::Reason;
 
-/// A known combination: never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ResponseType {
     pub code: bool,
@@ -18,7 +17,6 @@ pub struct ResponseType {
 impl ResponseType {
     pub const CODE: ResponseType = ResponseType { code: true, id_token: false, token: false };
 
-    /// In the order of the metadata.
     pub const ALL: [ResponseType; 7] = [
         ResponseType::CODE,
         ResponseType { code: false, id_token: true, token: false },

@@ -118,7 +118,6 @@ pub struct Catalogue {
     /// No enabled client allows them: no sign-in by one leads anywhere.
     pub idle_identity_providers: BTreeSet<String>,
     pub extension_grants: BTreeMap<String, ExtensionGrant>,
-    /// By issuer.
     pub assertion_issuers: BTreeMap<String, AssertionIssuer>,
     /// Some client may use the `plain` PKCE method: discovery tells.
     pub plain_pkce: bool,

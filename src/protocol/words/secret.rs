@@ -10,7 +10,6 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 pub struct Secret<T>(T);
 
 pub type SecretText = Secret<String>;
-/// Keys and digests of secrets.
 pub type SecretBytes = Secret<Vec<u8>>;
 
 impl<T: AsRef<[u8]>> PartialEq for Secret<T> {

@@ -18,7 +18,6 @@ pub const PASSWORD: &str = "pwd";
 /// A signed-in user, and how they signed in: what a code remembers and every token of a grant repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
-    /// `sub`
     pub subject: Subject,
     /// The browser session, where there is one.
     pub sid: Option<Sid>,
@@ -47,12 +46,9 @@ impl SignIn {
     }
 }
 
-/// Someone signed in with this browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The day its row lies under.
     pub day: Day,
-    /// The session's public name.
     pub sid: Sid,
     pub subject: Subject,
     /// When they last proved who they are.
@@ -67,9 +63,7 @@ pub struct Session {
     /// The issuer that this name stood for when they did; `None` for the password login.
     pub upstream_issuer: Option<String>,
     pub epochs: SessionEpochs,
-    /// When it ends by itself.
     pub expires_at: Instant,
-    /// When somebody ended it.
     pub ended_at: Option<Instant>,
 }
 

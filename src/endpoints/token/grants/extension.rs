@@ -105,7 +105,6 @@ fn refused(context: GrantContext<'_>, refusal: Refusal) -> Failure {
     Failure::RefusedByGrant(refusal)
 }
 
-/// Whose refusals count together.
 fn guesser(context: GrantContext<'_>) -> (ClientId, Source) {
     (context.client.client.client_id.clone(), Source::of(context.request.source))
 }

@@ -39,21 +39,17 @@ pub const ACCESS_TOKEN_PREFIX: &str = "gpa_";
 /// What a token response is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Issue<'a> {
-    /// For whom.
     pub client: &'a Client,
-    /// What was granted.
     pub scope: &'a ScopeSet,
     /// On whose behalf; `None` for a client's own token.
     pub user: Option<IssueUser<'a>>,
     pub stands_on: StandsOn,
-    /// The moment of issue.
     pub now: Instant,
 }
 
 /// The part of a response that speaks of a user.
 #[derive(Clone, Copy, Debug)]
 pub struct IssueUser<'a> {
-    /// Their sign-in.
     pub sign_in: &'a SignIn,
     /// Their row, as current as the decision to issue.
     pub user: &'a User,
@@ -65,7 +61,6 @@ pub struct IssueUser<'a> {
     pub nonce: Option<&'a str>,
 }
 
-/// What extension grants add.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
     /// Claims of the access token, judged.

@@ -54,10 +54,8 @@ const KNOWN: [(&str, usize); 18] = [
 /// May be sent several times (RFC 8707 §2).
 const RESOURCE: &str = "resource";
 
-/// Where a request ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// At the client.
     Client(ReturnPath),
     /// On the device page, for the device of that client which shows this code (RFC 8628 §3.3).
     Device(UserCode),
@@ -100,7 +98,6 @@ pub enum AuthorizeError {
         /// Whom the request says it is from, where that is a registered client.
         client_id: Option<ClientId>,
         reason: Reason,
-        /// What the log may know beyond that.
         detail: Option<String>,
     },
     Redirect(ReturnPath, Refusal),
@@ -111,7 +108,6 @@ pub enum AuthorizeError {
 pub struct Refusal {
     pub code: AuthorizeErrorCode,
     pub reason: Reason,
-    /// What the log may know beyond that.
     pub detail: Option<String>,
 }
 
@@ -195,7 +191,6 @@ pub fn known(parameters: &Parameters) -> Parameters {
     Parameters::from_pairs(parameters.iter().filter(|(name, _)| is_known(name)))
 }
 
-/// What a request is judged against.
 struct Registered<'a> {
     client: &'a Client,
     catalogue: &'a Catalogue,

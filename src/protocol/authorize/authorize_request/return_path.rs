@@ -9,11 +9,9 @@ use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 
-/// How an answer travels to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReturnPath {
     pub client_id: ClientId,
-    /// `redirect_uri`, matched.
     pub to: RedirectTarget,
     /// `response_mode`, or the default that applies.
     pub mode: ResponseMode,

@@ -31,7 +31,6 @@ pub struct Registered {
 /// A client, or an entry of the catalogue.
 #[derive(Clone, Debug)]
 pub struct RegisteredObject {
-    /// The registration, without secrets.
     pub document: Value,
     /// Our secret at an identity provider; `None`, too, when it does not open under the master secret.
     pub client_secret: Option<SecretText>,
@@ -39,7 +38,6 @@ pub struct RegisteredObject {
     pub secrets: Vec<StoredSecret>,
 }
 
-/// The users that a document can mean.
 #[derive(Clone, Debug, Default)]
 pub struct RegisteredUsers {
     /// By subject: those whose subject or name stands in the document; all, when users are pruned.
@@ -89,7 +87,6 @@ pub struct GivenSecrets {
     pub client_secret: Option<SecretText>,
 }
 
-/// A secret that is registered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredSecret {
     pub id: [u8; 16],
@@ -115,7 +112,6 @@ impl SecretChanges {
     }
 }
 
-/// One member that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
     /// Its place: `scope`, `claims.role`.
@@ -137,14 +133,12 @@ pub struct Plan<'d> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<'d> {
-    /// Whether it is new, another, or gone.
     pub verb: Verb,
     pub step: Step<'d>,
     pub fields: Vec<FieldChange>,
     pub secrets: SecretChanges,
 }
 
-/// What happens to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Add,
@@ -168,7 +162,6 @@ pub enum Step<'d> {
     },
     ChangeUser {
         subject: Subject,
-        /// Who they shall be.
         entry: &'d UserEntry,
         index: usize,
         /// `None` leaves the present one.

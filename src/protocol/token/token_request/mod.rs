@@ -40,7 +40,6 @@ pub const PARAMETERS: [&str; 22] = [
 /// All but the last two, also where the grant at hand does not read them.
 pub const SINGLE_PARAMETERS: &[&str] = PARAMETERS.split_at(PARAMETERS.len() - 2).0;
 
-/// In the order of the metadata.
 pub const SERVED_GRANT_TYPES: [GrantType; 7] = [
     GrantType::AuthorizationCode,
     GrantType::RefreshToken,
