@@ -10,11 +10,8 @@
 //! supervisor    owns the listening socket; starts, watches and replaces the server process
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
 //! dispatch      (method, path) -> handler; failures -> responses; one log line per request
-//! endpoints     shell: one file per endpoint or page: load, ask the core, write, answer
-//! back_channel_logout
-//!               tells clients that a session is over, from a queue in the database, beside the requests
-//! grants        shell: one plain function per grant type; `issue` makes every token
-//! pages         pure: a view in, HTML out
+//! endpoints     shell, a room a feature: load, ask the core, write, answer; `token/grants/issue.rs` makes every token
+//! pages         pure: values of the core in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
 //! store, keys, outbound
