@@ -245,4 +245,21 @@ mod tests {
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
     }
+
+    #[test]
+    fn neither_attributes_nor_a_clients_own_claims_speak_for_the_protocol() {
+        let forged: BTreeMap<String, Value> =
+            RESERVED.iter().map(|name| ((*name).to_owned(), json!("forged"))).collect();
+        let with = |further: Value| {
+            forged.clone().into_iter().chain(further.as_object().unwrap().clone()).collect::<BTreeMap<_, _>>()
+        };
+        let user = user(json!(with(json!({"role": "admin"}))));
+        let client = Client { claims: with(json!({"role": "client", "region": "eu"})), ..samples::client() };
+        let mut catalogue = catalogue();
+        let released = RESERVED.iter().chain(&["role"]).map(|name| (*name).to_owned()).collect();
+        catalogue.scopes.get_mut("orders.read").unwrap().claims = released;
+        let of = |user| Value::Object(for_access_token(user, &client, &scope("orders.read"), &[], &catalogue));
+        assert_eq!(of(Some(&user)), json!({"role": ["admin"], "region": "eu"}));
+        assert_eq!(of(None), json!({"role": ["client"], "region": "eu"}));
+    }
 }

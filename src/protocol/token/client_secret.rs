@@ -127,6 +127,24 @@ fn credentials(client_id: &str, secret: &str) -> Option<BasicCredentials> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_secret_an_ended_one_and_a_cut_digest_match_nothing() {
+        let now = Instant::from_seconds(1_000);
+        let of = |digest: &[u8], expires_at| SecretDigest {
+            algorithm: DigestAlgorithm::Sha256,
+            digest: SecretBytes::new(digest),
+            expires_at,
+        };
+        let digest = |secret: &str| Sha256::digest(secret).to_vec();
+        let registered =
+            [of(&digest(""), None), of(&digest("ended"), Some(now)), of(&digest("cut")[..16], None), of(&[], None)];
+        for shown in [None, Some(""), Some("ended"), Some("cut"), Some("\0")] {
+            assert!(!matches_any(shown.map(SecretText::new).as_ref(), &registered, now), "{shown:?}");
+        }
+        assert!(matches_any(Some(&SecretText::new("ended")), &registered, Instant::from_seconds(999)));
+    }
 
     mod basic_credentials {
         use proptest::prelude::*;

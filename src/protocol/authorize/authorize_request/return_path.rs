@@ -93,6 +93,8 @@ fn mode_of_unknown_type(asked: Option<&str>, words: &str, to: &RedirectTarget) -
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::super::fixtures::*;
     use super::super::{AuthorizeError, Ending};
@@ -184,5 +186,29 @@ mod tests {
         let prefers_forms = Client { default_response_mode: Some(FormPost), ..app };
         let judged = asked.without("response_mode").judged_for(&prefers_forms).unwrap();
         assert!(matches!(judged.ending, Ending::Client(ReturnPath { mode: Query, .. })));
+    }
+
+    #[test]
+    fn an_unread_request_object_says_no_more_than_a_query_could() {
+        let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        let jws = |payload: &str| format!("{}.{}.", part(r#"{"alg":"none"}"#), part(payload));
+        let of_state = |state: &str| jws(&format!(r#"{{"state":"{state}"}}"#));
+        let (good, long, bare) = (of_state("inside"), "s".repeat(4097), asking().without("state"));
+        for (request, expected) in [
+            (good.clone(), Some("inside")),
+            (good.replace('.', ""), None),
+            (format!("{good}.x"), None),
+            (format!("x{good}"), None),
+            (jws("[]"), None),
+            (jws(r#"{"state":5}"#), None),
+            (of_state(r"a\u0000b"), None),
+            (of_state(&long), None),
+            (jws(&format!(r#"{{"state":"inside","x":"{}"}}"#, long.repeat(4))), None),
+        ] {
+            let (code, _, _, state) = answer(&bare.clone().with("request", &request));
+            assert_eq!((code, state.as_deref()), (Code::RequestNotSupported, expected), "{request:.200}");
+        }
+        assert_eq!(answer(&asking().with("request", &good)).3.as_deref(), Some("s-1"), "the query wins");
+        assert_eq!(answer(&bare.with("request", &good).also("request", "x")).3, None, "two contradict each other");
     }
 }

@@ -75,6 +75,13 @@ fn only_tokens_that_the_registration_names_are_taken() {
 }
 
 #[test]
+fn without_a_registered_resource_it_goes_nowhere() {
+    let nowhere =
+        |_: &mut AccessToken, client: &mut Client| client.token_exchange = Some(json!({"from_clients": ["web"]}));
+    assert_eq!(exchanged(&[], nowhere).map(drop), Err(("invalid_scope", Reason::NoScopeLeft)));
+}
+
+#[test]
 fn the_tenant_must_be_the_clients() {
     let of = |tenants: &[&str], tenant: Option<&str>| {
         exchanged(&[], |subject, client| {
@@ -125,4 +132,11 @@ fn may_act_is_obeyed_to_the_letter() {
     let for_bob = |token: &mut AccessToken| drop(token.claims.insert(String::from("may_act"), json!({"sub": "bob"})));
     assert_eq!(acting(&of_bob(), for_bob), Ok(json!({"sub": "bob"})));
     assert!(exchanged(&[], |subject, _| for_bob(subject)).is_err());
+}
+
+#[test]
+fn an_actor_of_another_tenant_is_none() {
+    assert_eq!(acting(&of_bob(), |_| {}), Ok(json!({"sub": "bob"})));
+    let elsewhere = |token: &mut AccessToken| token.user.as_mut().unwrap().tenant = None;
+    assert_eq!(acting(&of_bob(), elsewhere), Err(Reason::InvalidActorToken));
 }
