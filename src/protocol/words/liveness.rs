@@ -125,6 +125,16 @@ mod tests {
         ] {
             assert!(!lives(&token, change), "{what}");
         }
+        // An offline grant outlives its session, but neither its own revocation nor for a token that is not of it.
+        let signed_out = |facts: &mut LivenessFacts| {
+            grant(facts).offline = true;
+            facts.session = None;
+        };
+        assert!(lives(&token, signed_out) && !lives(&standing_on(StandsOn::User(EPOCHS)), signed_out));
+        assert!(!lives(&token, |facts| {
+            signed_out(facts);
+            grant(facts).revoked = true;
+        }));
     }
 
     #[test]
@@ -150,27 +160,6 @@ mod tests {
         }
         let of_nobodys_user = AccessToken { user: samples::access_token().user, ..of_client() };
         assert!(!lives(&of_nobodys_user, |_| {}));
-    }
-
-    #[test]
-    fn an_offline_grant_outlives_its_session_but_not_its_revocation() {
-        let token = samples::access_token();
-        assert!(lives(&token, |facts| {
-            grant(facts).offline = true;
-            facts.session = None;
-        }));
-        assert!(!lives(&token, |facts| {
-            grant(facts).offline = true;
-            grant(facts).revoked = true;
-        }));
-    }
-
-    #[test]
-    fn a_token_without_grant_is_not_kept_alive_by_somebody_elses() {
-        assert!(!lives(&standing_on(StandsOn::User(EPOCHS)), |facts| {
-            grant(facts).offline = true;
-            facts.session = None;
-        }));
     }
 
     #[test]

@@ -131,13 +131,6 @@ mod tests {
     }
 
     #[test]
-    fn plus_is_a_space_and_percent_encoding_is_undone() {
-        let parameters = Parameters::parse(b"a=x+y%20z&%62=%C3%A9%2B").unwrap();
-        assert_eq!(parameters.single("a"), Ok(Some("x y z")));
-        assert_eq!(parameters.single("b"), Ok(Some("\u{e9}+")));
-    }
-
-    #[test]
     fn empty_is_absent_and_repetition_is_refused_even_when_empty() {
         let parameters = Parameters::parse(b"a=&b=1&b=&c=2&C=3").unwrap();
         assert_eq!(parameters.single("a"), Ok(None));

@@ -133,15 +133,6 @@ mod tests {
         use super::super::*;
 
         #[test]
-        fn known_words_are_read_in_any_order() {
-            let both = Prompts { login: true, consent: true, ..Prompts::default() };
-            assert_eq!(Prompts::parse("none"), Ok(Prompts { none: true, ..Prompts::default() }));
-            assert_eq!(Prompts::parse("login consent"), Ok(both));
-            assert_eq!(Prompts::parse("consent  login login"), Ok(both));
-            assert_eq!(Prompts::parse("select_account"), Ok(Prompts { select_account: true, ..Prompts::default() }));
-        }
-
-        #[test]
         fn anything_else_is_malformed() {
             #[rustfmt::skip]
             let rows = [

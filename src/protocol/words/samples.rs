@@ -143,11 +143,11 @@ fn lifetimes() -> Lifetimes {
     }
 }
 
-/// The built-in scopes, `roles`, and three resource scopes over two resources and none.
 fn tenant(name: &str) -> RegisteredTenant {
     RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() }
 }
 
+/// The built-in scopes, `roles`, and four resource scopes over two resources and none.
 pub(crate) fn catalogue() -> Catalogue {
     let mut scopes = built_in_scopes();
     scopes.push(registered_scope("roles", ScopeKind::Identity, &["role"], &[]));
@@ -179,7 +179,7 @@ pub(crate) fn registered_scope(name: &str, kind: ScopeKind, claims: &[&str], res
     }
 }
 
-fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
+pub(crate) fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
     RegisteredResource {
         name: name.to_owned(),
         display_name: name.to_owned(),

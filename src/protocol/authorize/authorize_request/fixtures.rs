@@ -11,7 +11,7 @@ use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::samples;
+use crate::protocol::words::samples::{self, registered_scope, resource};
 use crate::protocol::words::scope::*;
 
 pub const REDIRECT_URI: &str = "https://rp1.example/cb";
@@ -45,23 +45,23 @@ pub fn public_client(redirect_uris: &[&str]) -> Client {
 /// Scopes of both kinds, two resources, two identity providers of which one is disabled; no tenants.
 pub fn catalogue() -> Catalogue {
     let scopes = [
-        scope("openid", ScopeKind::Identity, &["sub"], &[]),
-        scope("profile", ScopeKind::Identity, &["name", "given_name"], &[]),
-        scope("email", ScopeKind::Identity, &["email"], &[]),
-        scope("address", ScopeKind::Identity, &["address"], &[]),
-        scope("offline_access", ScopeKind::Identity, &[], &[]),
-        scope(
+        registered_scope("openid", ScopeKind::Identity, &["sub"], &[]),
+        registered_scope("profile", ScopeKind::Identity, &["name", "given_name"], &[]),
+        registered_scope("email", ScopeKind::Identity, &["email"], &[]),
+        registered_scope("address", ScopeKind::Identity, &["address"], &[]),
+        registered_scope("offline_access", ScopeKind::Identity, &[], &[]),
+        registered_scope(
             "orders.read",
             ScopeKind::Resource,
             &["role"],
             &["https://api.example/orders", "https://api.example/gone", "orders"],
         ),
-        scope("stock.read", ScopeKind::Resource, &[], &["https://api.example/stock"]),
+        registered_scope("stock.read", ScopeKind::Resource, &[], &["https://api.example/stock"]),
     ];
     let resources = ["https://api.example/orders", "https://api.example/stock", "https://api.example/free", "orders"];
     Catalogue {
         scopes: scopes.into_iter().map(|scope| (scope.name.clone(), scope)).collect(),
-        resources: resources.into_iter().map(|name| (name.to_owned(), resource(name))).collect(),
+        resources: resources.into_iter().map(|name| (name.to_owned(), resource(name, &[]))).collect(),
         identity_providers: BTreeMap::from([
             ("corp".to_owned(), identity_provider("corp", true)),
             ("former".to_owned(), identity_provider("former", false)),
@@ -80,31 +80,6 @@ pub fn catalogue_with_tenants() -> Catalogue {
     let tenant =
         |name: &str| (name.to_owned(), RegisteredTenant { name: name.to_owned(), display_name: name.to_owned() });
     Catalogue { tenants: BTreeMap::from([tenant("acme"), tenant("globex")]), ..catalogue() }
-}
-
-fn scope(name: &str, kind: ScopeKind, claims: &[&str], resources: &[&str]) -> RegisteredScope {
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    RegisteredScope {
-        name: name.to_owned(),
-        kind,
-        display_name: name.into(),
-        description: "".into(),
-        claims: owned(claims),
-        renamed: std::collections::BTreeMap::new(),
-        required: false,
-        emphasize: false,
-        show_in_discovery: true,
-        resources: owned(resources),
-    }
-}
-
-fn resource(name: &str) -> RegisteredResource {
-    RegisteredResource {
-        name: name.to_owned(),
-        display_name: name.to_owned(),
-        claims: Vec::new(),
-        renamed: std::collections::BTreeMap::new(),
-    }
 }
 
 #[derive(Clone, Debug)]
