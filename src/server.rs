@@ -102,7 +102,6 @@ pub fn run(
 const KEPT_OUT: &str = "this process may not open its own socket, by which it probes itself: give it the socket's group \
                         (SupplementaryGroups= in gatepost.service, as SocketGroup= in gatepost.socket)";
 
-/// The exit code, and why.
 type StartFailure = (i32, String);
 
 fn failed<E: Display>(code: i32, what: &str) -> impl FnOnce(E) -> StartFailure {

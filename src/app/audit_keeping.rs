@@ -130,7 +130,6 @@ impl App {
         Ok(moved)
     }
 
-    /// Writes and tells what is left, at the end of the process.
     pub fn close_audit(&self) {
         let rows = self.audit_failures.lock().take_all();
         self.write_rows(rows);

@@ -31,7 +31,6 @@ struct Kept {
     until: Instant,
 }
 
-/// The pictures of this process, by the URI they were registered under.
 #[derive(Debug, Default)]
 pub struct ClientLogos {
     kept: Mutex<HashMap<String, Kept>>,

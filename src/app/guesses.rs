@@ -16,7 +16,6 @@ const WINDOW: Duration = Duration::from_secs(60);
 pub struct Source(IpAddr);
 
 impl Source {
-    /// The source that an address belongs to.
     pub fn of(address: IpAddr) -> Source {
         match address.to_canonical() {
             IpAddr::V4(address) => Source(IpAddr::V4(address)),

@@ -218,7 +218,6 @@ impl App {
         })
     }
 
-    /// Whether an extension grant of that name is compiled in or registered.
     pub fn has_grant(&self, name: &str) -> bool {
         self.extensions.table.iter().any(|grant| grant.name == name)
             || self.registry.snapshot().catalogue.extension_grants.contains_key(name)

@@ -10,7 +10,6 @@ use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
 /// Connections that wait in the kernel while none is accepted, as while one process follows another.
 pub const BACKLOG: i32 = 4_096;
-/// For one read of a TCP connection.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// For an answer to be written: it holds a worker. One answer always finds room in the kernel's buffer, so only a
 /// client that leaves several unread is ever waited for.

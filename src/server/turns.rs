@@ -54,7 +54,6 @@ pub enum Turn<T> {
 }
 
 impl<T> Turns<T> {
-    /// Nobody's turn yet.
     pub fn new() -> Turns<T> {
         Turns(Mutex::new(HashMap::new()))
     }
@@ -114,7 +113,6 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Takes the requests that are in doubt.
     pub fn take_doubtful(&self, peer: SocketAddr) -> VecDeque<T> {
         self.lock().get_mut(&peer).map(|connection| mem::take(&mut connection.waiting)).unwrap_or_default()
     }
@@ -167,7 +165,6 @@ impl Ended {
 }
 
 impl<H: Handler> Service<H> {
-    /// The life of the thread that sees ended connections off.
     pub fn see_off(&'static self, coming: &Receiver<Ended>) {
         let (mut watched, mut full): (Vec<Ended>, VecDeque<Ended>) = Default::default();
         loop {
@@ -213,7 +210,6 @@ impl<H: Handler> Service<H> {
     }
 }
 
-/// What the kernel does with bytes for a connection.
 enum Sight {
     There,
     /// It would if there were room.

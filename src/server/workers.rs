@@ -61,7 +61,6 @@ impl Drop for InFlight {
 }
 
 impl<H: Handler> Service<H> {
-    /// A worker's life.
     pub fn work(&'static self) {
         loop {
             match self.next_turn() {
@@ -97,13 +96,11 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// Has a worker take up a connection.
     pub fn serve_soon(&self, peer: SocketAddr, request: tiny_http::Request) {
         self.revived.lock().unwrap_or_else(PoisonError::into_inner).push_back((peer, request));
         self.http.unblock();
     }
 
-    /// The life of a thread of the lane.
     pub fn read_bodies(&'static self) {
         let Some(lane) = &self.lane else { return };
         loop {
@@ -168,7 +165,6 @@ impl<H: Handler> Service<H> {
         false
     }
 
-    /// Answers a request that no handler will see.
     fn turn_away(&self, waiting: Waiting, status: u16) {
         let Waiting { request, read, arrived, in_flight: _in_flight, .. } = waiting;
         let response = self.refusal(&request, &read.id, arrived, status);
@@ -244,7 +240,6 @@ impl<H: Handler> Service<H> {
         (self.handler)(Err(Refused { status, request: remains }))
     }
 
-    /// Answers a request whose body nobody has read.
     fn release(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
         if can_be_released_unread(&request) {
             self.send(request, response, persistence);
@@ -305,7 +300,6 @@ impl<H: Handler> Service<H> {
         if is_last { Persistence::Close } else { persistence(request) }
     }
 
-    /// Lets go of a request without an answer.
     pub fn discard(&self, request: tiny_http::Request) {
         self.state.stats.unanswered.fetch_add(1, Ordering::Relaxed);
         if can_be_released_unread(&request) {

@@ -186,7 +186,6 @@ impl Chain {
         AuditEvent { event: OPENED, detail, ..AuditEvent::default() }
     }
 
-    /// Takes over what a statement says it wrote.
     pub(super) fn advance(&mut self, links: &Links, rows: &[Row]) -> Result<(), StoreError> {
         for row in rows {
             let written: Vec<&[u8]> = column(row, "audited")?;
@@ -198,7 +197,6 @@ impl Chain {
         Ok(())
     }
 
-    /// What was tentative is so.
     pub(super) fn commit(&mut self) {
         self.is_tentative = false;
         if let Some(head) = &self.head {

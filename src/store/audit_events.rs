@@ -34,7 +34,6 @@ pub struct AuditEvent<'a> {
 }
 
 impl<'a> AuditEvent<'a> {
-    /// An event about a grant: its client, user and session.
     pub fn of(grant: &'a Grant) -> AuditEvent<'a> {
         let user = &grant.user;
         AuditEvent {
@@ -74,7 +73,6 @@ impl RegistryWriter<'_> {
     }
 }
 
-/// A row as read: what was hashed, the hash stored beside it, and the head that an opening row goes on from.
 pub type StoredEvent = (AuditRow, Hash, Option<Head>);
 
 const PAGE: &str = "

@@ -55,7 +55,6 @@ LEFT JOIN catalogue_entries e ON true
 LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
 
-/// Reads everything registered that is neither client nor user.
 pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
     versioned(&store.read(|connection| connection.query(LOAD, &[]))?)
 }
@@ -71,7 +70,6 @@ fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
     Ok(Versioned { registry_version, value })
 }
 
-/// Folds rows of (entry, secret) that stand together by entry.
 fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     let mut found: Vec<CatalogueRow> = Vec::new();
     for row in rows {

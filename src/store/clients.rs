@@ -76,7 +76,6 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
     clients(&store.read(|connection| connection.query(LIST, &[]))?)
 }
 
-/// Folds rows of (client, secret) that stand together by client.
 fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
@@ -109,7 +108,6 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
 
 const NAMES: &str = "SELECT i.registry_version, c.client_id FROM installation i LEFT JOIN clients c ON true";
 
-/// The name of every client, disabled or not.
 pub fn names(store: &Store) -> Result<Versioned<HashSet<ClientId>>, StoreError> {
     let rows = store.read(|connection| connection.query(NAMES, &[]))?;
     let registry_version = registry_version(&rows)?;

@@ -19,7 +19,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{StoreError, WAIT_FOR_STANDBY, while_connecting};
 
-/// How long the start of a connection may take in all.
 pub(super) const START_UP: Duration = Duration::from_secs(5);
 /// After how long the next host is tried, too: a check-out from the pool waits for both.
 const HESITATION: Duration = Duration::from_secs(1);
@@ -78,7 +77,6 @@ pub(super) fn connect(
     answer
 }
 
-/// How many starts hang at a host.
 fn stuck(host: &str) -> usize {
     let mut stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
     stuck.retain(|(_, start)| start.strong_count() > 0);

@@ -72,7 +72,6 @@ pub struct Connection {
     chain: Chain,
     pub(super) last_used: Instant,
     generation: u64,
-    /// Does not go back to the pool.
     pub(super) discarded: bool,
     /// Found broken while in use: others may be, too.
     pub(super) lost: bool,
@@ -174,7 +173,6 @@ impl Connection {
     }
 }
 
-/// Makes connections for the pool and tells it which to drop.
 pub(super) struct Connections {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,

@@ -21,7 +21,6 @@ pub struct ConsentRow {
 }
 
 impl ConsentRow {
-    /// Whether it has come to the end that was stored with it.
     pub fn has_lapsed(&self, now: Instant) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }

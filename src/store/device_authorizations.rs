@@ -95,7 +95,6 @@ pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Opti
 #[derive(Clone, Debug)]
 pub struct NewDecision<'a> {
     pub decision: DeviceDecision,
-    /// Who, and how they signed in.
     pub user: &'a SignIn,
     /// What they granted; nothing when they denied.
     pub scopes: &'a ScopeSet,
@@ -141,7 +140,6 @@ pub fn decide(
     Ok(!decided.is_empty())
 }
 
-/// A device as its poll left it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolledDevice {
     pub facts: PollFacts,
@@ -149,7 +147,6 @@ pub struct PolledDevice {
     pub granted: Option<GrantedDevice>,
 }
 
-/// What a device may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantedDevice {
     pub user: SignIn,
@@ -232,7 +229,6 @@ WITH standing AS (
 )
 SELECT redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.* FROM redeemed, standing";
 
-/// What became of a redemption.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceRedemption {

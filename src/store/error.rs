@@ -11,7 +11,6 @@ pub(super) const RAISE: &str = "exec_stmt_raise";
 /// The server's routine that warns, and reports success, when a commit's wait for a standby is ended.
 pub(super) const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
-/// A failed call into the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
     /// No connection could be had; nothing was sent.

@@ -22,7 +22,6 @@ use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 use crate::protocol::words::session::SignIn;
 
-/// What became of a redemption.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Redemption {

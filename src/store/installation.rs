@@ -21,7 +21,6 @@ pub struct InstallationReading {
     pub now: Instant,
     /// When it was asked: waiting for a connection is not part of it.
     pub asked: Monotonic,
-    /// How long the answer took.
     pub took: Duration,
 }
 
@@ -63,7 +62,6 @@ pub fn ensure(client: &mut Client, new_id: [u8; 16], issuer: &str) -> Result<Ins
     Ok(found)
 }
 
-/// Refuses an issuer other than the one this database was made for.
 pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), StoreError> {
     if installation.issuer == issuer {
         return Ok(());
@@ -102,7 +100,6 @@ fn installation(row: &Row) -> Result<Installation, StoreError> {
     read!(row, Installation { issuer; id: id(row, "id")? })
 }
 
-/// How much room a table takes, its partitions together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSize {
     pub table: String,

@@ -27,10 +27,8 @@ pub struct LinkedIdentity {
     pub linked_at: Instant,
 }
 
-/// Somebody found by who they are elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkedUser {
-    /// The identity provider that the link names.
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
     pub claims: Map<String, Value>,
@@ -80,7 +78,6 @@ pub struct Link<'a> {
     pub provider: Option<&'a str>,
 }
 
-/// What became of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Linked {
     Added,
@@ -155,11 +152,9 @@ pub fn update_claims(
     store.write_audited(UPDATE_CLAIMS, values, audit).map(drop)
 }
 
-/// What became of an unlinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlinked {
     Done,
-    /// It is not this user's.
     NotTheirs,
     /// Without it the user could not sign in any more.
     LastWayIn,

@@ -44,7 +44,6 @@ pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
     apply(client, MIGRATIONS)
 }
 
-/// [`migrate`] with a list of one's own.
 pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'static str>, StoreError> {
     let mut transaction = client.transaction()?;
     let missing = missing(&mut transaction, migrations)?;
@@ -54,7 +53,6 @@ pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'stat
     Ok(names)
 }
 
-/// What a migration did when it was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rehearsed {
     pub name: &'static str,

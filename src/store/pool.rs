@@ -35,7 +35,6 @@ const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
 const KEPT_FOR_READS: usize = 3;
 /// How long a request in the lane waits for a connection.
 const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
-/// Threads that open connections at once.
 const OPENED_AT_ONCE: u32 = 32;
 /// After a failed check-out, how long requests fail at once.
 const AWAY: Duration = Duration::from_secs(1);
@@ -162,7 +161,6 @@ impl Store {
         denied.keys().cloned().collect()
     }
 
-    /// Whether the server answers on a new connection.
     pub fn answers_anew(&self) -> bool {
         self.connect(&SERVING_OPTIONS).is_ok_and(|(mut client, _)| client.is_valid(PROOF_OF_LIFE).is_ok())
     }
@@ -239,7 +237,6 @@ impl Store {
         self.again_if(|error| error.is_conflict() || error.is_severed(), LEAST_FOR_A_WRITE, work)
     }
 
-    /// Reads one row, if it is there.
     pub(super) fn find<T>(
         &self,
         sql: &'static str,
@@ -249,7 +246,6 @@ impl Store {
         self.read(|connection| connection.query_opt(sql, values))?.as_ref().map(of).transpose()
     }
 
-    /// Reads the one row that is always there.
     pub(super) fn one(&self, sql: &'static str, values: Values<'_>) -> Result<Row, StoreError> {
         self.read(|connection| connection.query_one(sql, values))
     }

@@ -75,7 +75,6 @@ impl Store {
     }
 }
 
-/// Has the clients called that a change concerns.
 const CALL_CLIENTS: &str = "
 UPDATE session_clients SET due_at = clock_timestamp()
 WHERE (sub = ANY($1::text[]) OR client_id = ANY($2::text[])) AND due_at IS NULL AND tries = 0";
@@ -223,7 +222,6 @@ impl RegistryWriter<'_> {
         Ok(rows)
     }
 
-    /// The version the registry will have after this change.
     pub fn registry_version(&mut self) -> Result<i64, StoreError> {
         column(&self.transaction.query_one(VERSION, &[])?, "registry_version")
     }

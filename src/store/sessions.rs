@@ -25,7 +25,6 @@ pub struct FoundSession {
 }
 
 impl FoundSession {
-    /// Whether somebody is signed in by it.
     pub fn stands(&self, now: Instant) -> bool {
         let user = self.user.as_ref().filter(|user| user.enabled);
         let epochs = user.map(|user| SessionEpochs { installation: self.installation_epoch, user: user.epoch });

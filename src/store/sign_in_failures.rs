@@ -17,7 +17,6 @@ pub struct FailureBucket {
     pub window: Duration,
 }
 
-/// A counter as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureCount {
     pub bucket: [u8; 32],

@@ -24,10 +24,8 @@ pub struct UpstreamSession {
     pub sealed_id_token: Option<Vec<u8>>,
 }
 
-/// Somebody who comes from upstream.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// What is kept of their sign-in there.
     pub session: UpstreamSession,
     /// When they left for there: whoever signed out there since did not come.
     pub left_at: Instant,
@@ -67,7 +65,6 @@ pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession
     Ok(kept.flatten())
 }
 
-/// A session that came from upstream, as it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFromUpstream {
     pub day: Day,

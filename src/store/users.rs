@@ -60,18 +60,15 @@ pub struct CurrentUser {
 }
 
 impl CurrentUser {
-    /// For a session of theirs.
     pub fn session_epochs(&self) -> SessionEpochs {
         SessionEpochs { installation: self.installation_epoch, user: self.user.epoch }
     }
 
-    /// For what that client gets.
     pub fn epochs(&self, client_epoch: i64) -> Epochs {
         self.session_epochs().at_client(client_epoch, self.consent_epoch)
     }
 }
 
-/// What a sign-in finds under the name that was typed.
 #[derive(Clone, Debug)]
 pub struct SignInAccount {
     /// The canonical name, whether or not somebody has it: failures are counted by it.

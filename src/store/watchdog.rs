@@ -12,7 +12,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connecting::START_UP;
 use crate::deadline::GiveUp;
 
-/// How often the watchdog looks.
 const ROUND: Duration = Duration::from_millis(100);
 /// Cancel requests under way at once; a frozen server swallows them for as long as it is frozen.
 const CANCELS_AT_ONCE: usize = 8;
@@ -52,7 +51,6 @@ pub(super) struct Watched<'a> {
 }
 
 impl Watchdog {
-    /// Starts the watching thread.
     pub(super) fn start(
         cancel_after: Duration,
         stuck_after: Duration,

@@ -51,7 +51,6 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts one. Its reports come in as events.
     pub fn start(
         settings: &SupervisorSettings,
         number: u64,
@@ -88,7 +87,6 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Whether it should beat and does not.
     pub fn is_silent(&self) -> bool {
         self.stage == Stage::Serving && self.last_beat.elapsed() >= SILENCE
     }
@@ -98,7 +96,6 @@ impl ServerProcess {
         self.stage == Stage::Serving && self.is_open && !self.is_deaf && !self.is_silent()
     }
 
-    /// Whether it has served for at least `duration`.
     pub fn has_served_for(&self, duration: Duration) -> bool {
         self.stage != Stage::Starting && self.since.elapsed() >= duration
     }
@@ -140,7 +137,6 @@ impl ServerProcess {
         }
     }
 
-    /// Ends it at once.
     pub fn kill(&mut self) {
         if let Err(error) = self.child.kill() {
             log::warn!("server process {} cannot be killed: {error}", self.id());

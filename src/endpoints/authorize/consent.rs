@@ -82,7 +82,6 @@ fn show(
     }
 }
 
-/// To the sign-in; for a device to the page that asks for its code.
 fn back(app: &App, request: &Request, visit: &Visit) -> Response {
     match &visit.request.ending {
         Ending::Device(user_code) => device::ask(app, request, 200, &user_code.to_string(), None),
@@ -152,7 +151,6 @@ fn remember(
     Ok(consents::give(&app.store, &given, &event)?)
 }
 
-/// Draws the page for this session.
 pub fn draw(
     app: &App,
     request: &Request,
@@ -174,7 +172,6 @@ pub fn draw(
 }
 
 named! {
-    /// Which of our pages a form is on.
     pub enum Form {
         Login = "login",
         /// `/login`, where it offers the present account.

@@ -24,7 +24,6 @@ use crate::protocol::words::session::SignIn;
 use crate::registry::RegisteredClient;
 use crate::store::session_clients;
 
-/// What was granted to the user of a session, and to whom.
 pub struct Granted<'a> {
     pub visit: &'a Visit,
     pub client: &'a RegisteredClient,

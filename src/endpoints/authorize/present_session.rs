@@ -34,7 +34,6 @@ impl PresentSession {
         PresentSession::read(app, handle, cookies::browser_state(&app.config, request))
     }
 
-    /// The same session as it is stored now.
     pub fn read_again(&self, app: &App) -> Result<Option<PresentSession>, Failure> {
         PresentSession::read(app, self.handle.clone(), self.browser_state.clone())
     }
@@ -64,7 +63,6 @@ impl PresentSession {
         }
     }
 
-    /// Who that is, as pages show it.
     pub fn account(&self) -> Account<'_> {
         Account { name: self.display_name(), username: self.user.username.as_deref().unwrap_or_default() }
     }

@@ -50,12 +50,10 @@ pub enum Next {
         /// Whether agreeing may be remembered.
         may_remember: bool,
     },
-    /// What the visit ends with.
     Answer(Response),
 }
 
 impl Visit {
-    /// Takes in a request as a client sent it.
     pub fn begin(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
         let known = SealedPurpose::Authorize(authorize_request::known(parameters));
         let Opened { request, sealed } = seal(app, known);
@@ -203,7 +201,6 @@ impl Visit {
         }))
     }
 
-    /// Which ways to sign in this request has.
     pub fn choices(&self) -> Choices {
         let AcrValues { identity_provider, tenant, .. } = &self.request.acr_values;
         let (client, catalogue) = (self.registration(), &self.snapshot.catalogue);
@@ -230,12 +227,10 @@ impl Visit {
         matches!(self.request.ending, Ending::Device(_))
     }
 
-    /// Who asked; nobody where they came for their own account.
     pub fn client_id(&self) -> Option<&ClientId> {
         self.registration().map(|client| &client.client_id)
     }
 
-    /// Its registration.
     pub fn registration(&self) -> Option<&Client> {
         self.client.as_ref().map(|client| &client.client)
     }
@@ -267,7 +262,6 @@ impl Visit {
         self.refuse(Refusal::new(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong))
     }
 
-    /// The person said no.
     pub fn denied(&self) -> Failure {
         self.refuse(Refusal::new(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied))
     }
@@ -302,7 +296,6 @@ impl Visit {
 /// A request that was sealed, and the seal it came under.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// What lay under the seal.
     pub request: SealedRequest,
     pub sealed: String,
 }

@@ -20,7 +20,6 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::registry::RegisteredClient;
 
-/// Who may ask about tokens.
 #[derive(Clone, Debug)]
 pub enum Introspector {
     /// A confidential client, about its own tokens.

@@ -141,7 +141,6 @@ pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
     access_token(app, token).map(Box::new).map(PresentedToken::Access)
 }
 
-/// Reads an access token.
 pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
     if token.expose().starts_with(ACCESS_TOKEN_PREFIX) {
         return app.vault.access_tokens.open_text(ACCESS_TOKEN_PREFIX, token.expose());

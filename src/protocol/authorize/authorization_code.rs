@@ -25,7 +25,6 @@ pub struct AuthorizationCode {
     pub grant: Grant,
     /// SHA-256 of the authorization request's redirect_uri; see [`redirect_uri_hash`].
     pub redirect_uri_hash: [u8; 32],
-    /// The PKCE challenge, where one was sent.
     pub challenge: Option<CodeChallengeDigest>,
     pub nonce: Option<String>,
     pub response_type: ResponseType,

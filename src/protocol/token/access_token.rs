@@ -27,7 +27,6 @@ pub struct Jti {
     pub random: [u8; 12],
 }
 
-/// What an access token stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StandsOn {
     /// A grant, whose row has the epochs.
@@ -85,7 +84,6 @@ pub fn expiry(now: Instant, lifetime: Duration, grant_expires_at: Option<Instant
 }
 
 impl AccessToken {
-    /// Whether it has run out.
     pub fn is_expired(&self, now: Instant) -> bool {
         now >= self.expires_at
     }
@@ -165,7 +163,6 @@ impl Jti {
         URL_SAFE_NO_PAD.encode(self.encode())
     }
 
-    /// Reads that text; `None` for any other.
     pub fn from_text(text: &str) -> Option<Jti> {
         Jti::decode(&URL_SAFE_NO_PAD.decode(text).ok()?)
     }

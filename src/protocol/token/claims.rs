@@ -176,7 +176,6 @@ pub fn for_id_token(
     mapped(user, &identity_claims(&releasing, requested, catalogue))
 }
 
-/// The user's claims for its scopes and resources, and the client's own ones.
 pub fn for_access_token(
     user: Option<&User>,
     client: &Client,

@@ -31,7 +31,6 @@ pub enum Actor {
     Client(ClientId),
 }
 
-/// A token that was exchanged, as far as its standing goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     pub jti: Jti,

@@ -69,7 +69,6 @@ pub struct TokenResponse {
 }
 
 impl TokenResponse {
-    /// The JSON object.
     pub fn to_json(&self) -> Map<String, Value> {
         let standard = json!({
             "access_token": self.access_token.expose(),
@@ -83,7 +82,6 @@ impl TokenResponse {
     }
 }
 
-/// A refusal: `error` and `error_description`.
 pub fn error_members(error: &str, description: &str) -> Value {
     json!({ "error": error, "error_description": description })
 }

@@ -15,7 +15,6 @@ use crate::protocol::words::session::User;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller<'a> {
     Client(&'a ClientId),
-    /// The resource of that name.
     Resource(&'a str),
 }
 
@@ -57,7 +56,6 @@ pub fn access_token_response(
     answer
 }
 
-/// The answer about a live refresh token, to its client.
 pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Value {
     json!({
         "active": true, "scope": grant.scope.to_string(), "exp": ends_at.seconds(), "sub": grant.user.subject

@@ -56,7 +56,6 @@ pub fn ends_at(grant: &Grant, client: &Client) -> Instant {
     grant.expires_at.min(grant.last_used_at.plus(client.lifetimes.refresh_token_idle))
 }
 
-/// What to do with an attempt to refresh.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefreshVerdict {
@@ -68,7 +67,6 @@ pub enum RefreshVerdict {
     Refuse(TokenError),
 }
 
-/// Judges an attempt of the grant's own client.
 pub fn judge(
     grant: &Grant,
     handle: RefreshHandle,
@@ -98,7 +96,6 @@ pub fn stands(grant: &Grant, handle: RefreshHandle, client: &Client, catalogue: 
         && check_standing(grant, client, catalogue, now).is_ok()
 }
 
-/// Whether the token is one of a grant of this client that lives.
 fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
     // A generation ahead of the row: the database was restored from before it.
     if grant.client_id != client.client_id || !grant.is_offline() || handle.generation > grant.generation {
@@ -107,7 +104,6 @@ fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<
     if grant.revoked_at.is_some() { Err(Reason::GrantRevoked) } else { Ok(()) }
 }
 
-/// Whether time and the registration still let the grant be refreshed.
 fn check_standing(grant: &Grant, client: &Client, catalogue: &Catalogue, now: Instant) -> Result<(), Reason> {
     if now >= ends_at(grant, client) {
         return Err(Reason::RefreshTokenExpired);

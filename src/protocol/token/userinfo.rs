@@ -98,7 +98,6 @@ impl BearerFailure {
         }
     }
 
-    /// The value of `WWW-Authenticate`.
     pub fn challenge(self) -> String {
         let mut challenge = String::from("Bearer realm=\"gatepost\"");
         if let Some(error) = self.error() {

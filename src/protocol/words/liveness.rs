@@ -20,7 +20,6 @@ pub struct LivenessFacts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantFacts {
-    /// Revoked, or burnt.
     pub revoked: bool,
     /// `offline_access` was granted: it outlives its session.
     pub offline: bool,

@@ -19,9 +19,7 @@ pub const PASSWORD: &str = "pwd";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignIn {
     pub subject: Subject,
-    /// The browser session, where there is one.
     pub sid: Option<Sid>,
-    /// The tenant signed in within.
     pub tenant: Option<TenantName>,
     /// `idp`, where the request named one; access tokens do not tell it.
     pub identity_provider: Option<String>,
@@ -56,7 +54,6 @@ pub struct Session {
     /// RFC 8176
     pub amr: Vec<String>,
     pub acr: String,
-    /// The tenant they signed in within.
     pub tenant: Option<TenantName>,
     /// Who vouched for them; `None` and `local` are the password login.
     pub identity_provider: Option<String>,
@@ -73,7 +70,6 @@ impl Session {
         self.identity_provider.as_deref().unwrap_or(LOCAL)
     }
 
-    /// Whether it has not run out.
     pub fn is_alive(&self, now: Instant) -> bool {
         now < self.expires_at
     }

@@ -28,7 +28,6 @@ use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::{Objection, catalogue, grants, users};
 
-/// Extension grants of the standards, in the one table.
 const BUILT_IN: [ExtensionGrant; 2] = [
     ExtensionGrant { name: "urn:ietf:params:oauth:grant-type:token-exchange", handle: token_exchange::handle },
     ExtensionGrant { name: "urn:ietf:params:oauth:grant-type:jwt-bearer", handle: jwt_bearer::handle },

@@ -55,7 +55,6 @@ pub struct IssueUser<'a> {
     pub user: &'a User,
     /// The grant the tokens hang on: its generation is that of the refresh token to hand out.
     pub grant: Option<&'a Grant>,
-    /// Claims asked for by name.
     pub claims: &'a ClaimNames,
     /// `nonce` of the authorization request.
     pub nonce: Option<&'a str>,
@@ -67,9 +66,7 @@ pub struct Additions {
     pub claims: Map<String, Value>,
     /// Who acts for the user, of an exchanged token.
     pub delegation: Option<Delegation>,
-    /// The access token ends by then.
     pub ends_at: Option<Instant>,
-    /// Further members of the answer.
     pub members: Map<String, Value>,
 }
 

@@ -16,7 +16,6 @@ pub(crate) struct UnverifiedWayBack {
     pub(crate) response_mode: Option<String>,
 }
 
-/// Refuses `request` and `request_uri`, the former first.
 pub(crate) fn refuse(parameters: &Parameters) -> Result<(), Refusal> {
     if was_filled(parameters, "request") {
         return Err(Refusal::new(AuthorizeErrorCode::RequestNotSupported, Reason::RequestObjectUnsupported));
