@@ -110,31 +110,6 @@ mod tests {
     use super::*;
     use crate::protocol::authorize::authorize_request::fixtures::{catalogue_with_tenants, client};
 
-    #[test]
-    fn a_client_gets_its_own_providers_and_tenants_alone() {
-        let only = |provider: &str, tenants: &[&str]| Client {
-            identity_providers: Some(BTreeSet::from([provider.to_owned()])),
-            tenants: Some(tenants.iter().map(|name| TenantName::new(*name)).collect()),
-            ..client()
-        };
-        let (corp, local) = (only("corp", &["acme"]), only("local", &["acme", "globex"]));
-        for (text, client, expected) in [
-            ("idp:corp", &corp, Ok((Some("corp"), None, Some("acme")))),
-            ("idp:local", &corp, Ok((None, Some("local"), Some("acme")))),
-            ("idp:corp idp:local", &local, Ok((Some("local"), Some("corp"), None))),
-            ("idp:former tenant:globex", &local, Ok((None, Some("former"), Some("globex")))),
-            ("tenant:globex", &corp, Err(Reason::UnknownTenant)),
-            ("tenant:acme tenant:acme", &local, Err(Reason::UnknownTenant)),
-        ] {
-            let parsed = AcrValues::parse(Some(text), client, &catalogue_with_tenants());
-            let got = parsed.as_ref().map(|got| {
-                let tenant = got.tenant.as_ref().map(TenantName::as_str);
-                (got.identity_provider.as_deref(), got.dropped_identity_provider.as_deref(), tenant)
-            });
-            assert_eq!(got.map_err(|reason| *reason), expected, "{text}");
-        }
-    }
-
     proptest! {
         #[test]
         fn only_registered_names_come_through(text in "((idp:|tenant:)?(corp|local|former|acme|globex|x)? ?){0,6}") {
