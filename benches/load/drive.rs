@@ -27,6 +27,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    pub fn add(&mut self, further: Outcome) {
+        self.latencies.extend(further.latencies);
+        self.latencies.sort_unstable();
+        self.elapsed += further.elapsed;
+    }
+
     /// Flows per second.
     pub fn rate(&self) -> f64 {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64().max(1e-9)

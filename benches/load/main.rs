@@ -35,7 +35,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use drive::{Load, drive};
+use drive::{Load, Outcome, drive};
 use flows::{FLOWS, Flow};
 use gatepost::Gatepost;
 use http::Connections;
@@ -60,6 +60,17 @@ struct Options {
 struct Target {
     provider: Provider,
     watched: Watched,
+}
+
+/// For how long one provider is loaded before the next has its turn.
+const TURN: Duration = Duration::from_secs(1);
+
+impl Target {
+    fn drive(&self, flow: Flow, load: Load) -> Result<(Outcome, Usage), String> {
+        let usage = || self.watched.usage();
+        let (outcome, before, after) = drive(&self.provider, flow, load, usage, usage)?;
+        Ok((outcome, after.since(before)))
+    }
 }
 
 fn main() -> ExitCode {
@@ -179,54 +190,75 @@ fn rows(targets: &[Target], options: &Options) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for (flow, name) in FLOWS {
         if options.wants(name) {
-            let of = |target: &Target| measure(target, flow, name, options);
-            rows.push(Row { name: name.to_owned(), figures: targets.iter().map(of).collect::<Result<_, _>>()? });
+            rows.push(Row { name: name.to_owned(), figures: measure(targets, flow, name, options)? });
         }
     }
     for flow in [Flow::Discovery, Flow::UserInfo, Flow::Refresh("refresh")] {
         let plain = FLOWS.iter().find(|(other, _)| *other == flow).map_or("", |(_, name)| name);
         let name = format!("{plain}, during wrong passwords");
         if options.wants(&name) {
-            let of = |target: &Target| in_storm(target, flow, &name, options);
-            rows.push(Row { figures: targets.iter().map(of).collect::<Result<_, _>>()?, name });
+            rows.push(Row { figures: in_storm(targets, flow, &name, options)?, name });
         }
     }
     Ok(rows)
 }
 
-fn measure(target: &Target, flow: Flow, name: &str, options: &Options) -> Result<Option<Figures>, String> {
-    if !flow.is_possible(&target.provider) {
-        return Ok(None);
-    }
-    eprintln!("{}: {name}", target.provider.settings.name);
-    let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
-    let usage = || target.watched.usage();
-    let (kept, before, after) =
-        drive(&target.provider, flow, options.load(Connections::KeptAlive), usage, usage).map_err(wrong)?;
-    let nothing = Usage::default;
-    let (new, _, _) = drive(&target.provider, flow, options.load(Connections::New), nothing, nothing).map_err(wrong)?;
-    Ok(Some(Figures::new(&kept, Some(&new), before, after)))
+fn measure(targets: &[Target], flow: Flow, name: &str, options: &Options) -> Result<Vec<Option<Figures>>, String> {
+    let one = |target: &Target, load| target.drive(flow, load);
+    let having = |target: &Target| flow.is_possible(&target.provider);
+    let kept = in_turns(targets, name, having, options.load(Connections::KeptAlive), TURN, one)?;
+    let new = in_turns(targets, name, having, options.load(Connections::New), TURN, one)?;
+    let both = kept.into_iter().zip(new);
+    Ok(both.map(|(kept, new)| Some(Figures::new(&kept?, new.map(|(new, _)| new).as_ref()))).collect())
 }
 
-fn in_storm(target: &Target, flow: Flow, name: &str, options: &Options) -> Result<Option<Figures>, String> {
-    if !flow.is_possible(&target.provider) || !Flow::BadSignIn.is_possible(&target.provider) {
-        return Ok(None);
-    }
-    eprintln!("{}: {name}", target.provider.settings.name);
+fn in_storm(targets: &[Target], flow: Flow, name: &str, options: &Options) -> Result<Vec<Option<Figures>>, String> {
+    let raging = |target: &Target, load: Load| {
+        let lasting = load.warm_up + load.duration + Duration::from_secs(1);
+        let storm = Load { warm_up: Duration::ZERO, duration: lasting, ..load };
+        thread::scope(|scope| {
+            let raging = scope.spawn(move || target.drive(Flow::BadSignIn, storm));
+            let measured = target.drive(flow, load);
+            raging.join().unwrap_or_else(|_| Err(String::from("the storm panicked")))?;
+            measured
+        })
+    };
+    let having = |target: &Target| flow.is_possible(&target.provider) && Flow::BadSignIn.is_possible(&target.provider);
     let load = options.load(Connections::KeptAlive);
-    let storm =
-        Load { warm_up: Duration::ZERO, duration: load.warm_up + load.duration + Duration::from_secs(1), ..load };
-    thread::scope(|scope| {
-        let nothing = Usage::default;
-        let raging = scope.spawn(move || drive(&target.provider, Flow::BadSignIn, storm, nothing, nothing));
-        let usage = || target.watched.usage();
-        let measured = drive(&target.provider, flow, load, usage, usage);
-        let raged = raging.join().unwrap_or_else(|_| Err(String::from("the storm panicked")));
-        let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
-        raged.map_err(wrong)?;
-        let (kept, before, after) = measured.map_err(wrong)?;
-        Ok(Some(Figures::new(&kept, None, before, after)))
-    })
+    // A storm takes a while to rise.
+    let measured = in_turns(targets, name, having, load, load.duration, raging)?;
+    Ok(measured.into_iter().map(|one| Some(Figures::new(&one?, None))).collect())
+}
+
+/// Loads the providers in turn until each had its time: what slows the machine for a while slows all of them. Every other
+/// round goes the other way.
+fn in_turns(
+    targets: &[Target],
+    name: &str,
+    having: impl Fn(&Target) -> bool,
+    load: Load,
+    turn: Duration,
+    one: impl Fn(&Target, Load) -> Result<(Outcome, Usage), String>,
+) -> Result<Vec<Option<(Outcome, Usage)>>, String> {
+    let names: Vec<_> = targets.iter().map(|target| target.provider.settings.name.as_str()).collect();
+    eprintln!("{}: {name}", names.join(", "));
+    let mut sums: Vec<_> = targets.iter().map(|target| having(target).then(Default::default)).collect();
+    for round in 0..load.duration.as_millis().div_ceil(turn.as_millis()) {
+        let warm_up = if round == 0 { load.warm_up } else { load.warm_up / 5 };
+        let load = Load { warm_up, duration: turn, ..load };
+        let mut order: Vec<_> = targets.iter().zip(&mut sums).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for (target, sum) in order {
+            let Some((outcome, usage)): &mut Option<(Outcome, Usage)> = sum else { continue };
+            let wrong = |problem: String| format!("{}: {name}: {problem}", target.provider.settings.name);
+            let (further, spent) = one(target, load).map_err(wrong)?;
+            outcome.add(further);
+            usage.add(spent);
+        }
+    }
+    Ok(sums)
 }
 
 fn limits(cluster: &str, options: &Options) -> Result<Limits, String> {
@@ -239,10 +271,10 @@ fn limits(cluster: &str, options: &Options) -> Result<Limits, String> {
     let bare = BareHttp::start((cores * 4).max(16))?;
     let settings = Settings::bare(&format!("http://{}", bare.address), bare.pid());
     let watched = Watched::new(settings.pid, None);
-    let target = Target { provider: Provider::discover(settings)?, watched };
+    let bare_tiny_http = [Target { provider: Provider::discover(settings)?, watched }];
     Ok(Limits {
         signatures: Some(limits::rsa_signatures(cores)?),
         commits: Some(limits::commits(cluster, options.connections, load.duration.as_secs())?),
-        bare_http: measure(&target, Flow::Discovery, "one fixed answer", options)?,
+        bare_http: measure(&bare_tiny_http, Flow::Discovery, "one fixed answer", options)?.remove(0),
     })
 }

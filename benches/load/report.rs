@@ -48,16 +48,16 @@ pub struct Report {
 }
 
 impl Figures {
-    pub fn new(kept: &Outcome, new: Option<&Outcome>, before: Usage, after: Usage) -> Figures {
+    pub fn new((kept, spent): &(Outcome, Usage), new: Option<&Outcome>) -> Figures {
         let flows = kept.latencies.len() as f64;
         Figures {
             rate: kept.rate(),
             percentiles: [50, 95, 99].map(|hundredths| kept.percentile(hundredths)),
             new_connections: new.map(|new| (new.rate(), new.percentile(99))),
-            server: (after.server - before.server) * 1_000.0 / flows,
-            postgres: (after.postgres - before.postgres) * 1_000.0 / flows,
-            load_tool: (after.load_tool - before.load_tool) * 1_000.0 / flows,
-            commits: after.commits.saturating_sub(before.commits + 1) as f64 / flows,
+            server: spent.server * 1_000.0 / flows,
+            postgres: spent.postgres * 1_000.0 / flows,
+            load_tool: spent.load_tool * 1_000.0 / flows,
+            commits: spent.commits as f64 / flows,
         }
     }
 }

@@ -17,6 +17,25 @@ pub struct Usage {
     pub commits: u64,
 }
 
+impl Usage {
+    /// What was used between two looks. Looking is a commit, too.
+    pub fn since(self, before: Usage) -> Usage {
+        Usage {
+            server: self.server - before.server,
+            postgres: self.postgres - before.postgres,
+            load_tool: self.load_tool - before.load_tool,
+            commits: self.commits.saturating_sub(before.commits + 1),
+        }
+    }
+
+    pub fn add(&mut self, further: Usage) {
+        self.server += further.server;
+        self.postgres += further.postgres;
+        self.load_tool += further.load_tool;
+        self.commits += further.commits;
+    }
+}
+
 /// Memory in KiB.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
