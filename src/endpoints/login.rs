@@ -182,6 +182,11 @@ impl<'a> LoginPage<'a> {
         }
     }
 
+    /// Tells a person that the application is not open to them; others may use it from here.
+    pub fn not_open(self, present: &PresentSession) -> Response {
+        answers::noted(self.page(403, "", None, Some(present)), Reason::NotOpenToUser)
+    }
+
     /// Sends the person to an identity provider.
     pub fn depart(self, provider: &str) -> Result<Response, Failure> {
         let purpose = Purpose::SignIn { visit: self.visit, someone_else: self.someone_else };
@@ -227,7 +232,7 @@ impl<'a> LoginPage<'a> {
     }
 
     /// Draws the form, and gives the browser the value that ties the form to it unless it has one; or the chooser, which
-    /// offers the present account.
+    /// offers the present account unless the application is closed to it.
     fn page(
         self,
         status: u16,
@@ -250,7 +255,7 @@ impl<'a> LoginPage<'a> {
         let purpose =
             SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
         let markup = match offered {
-            Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account()),
+            Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
             None => pages::login::page(chrome, form, purpose, &visit.choices(), someone_else, username, problem),
         };
         let response = visit.noted(answers::form_page(status, markup));

@@ -88,20 +88,30 @@ pub fn page(
 }
 
 /// `prompt=select_account` with a session: offers this account or another one, no fields. The form posts `form_token` and
-/// `decision` as `continue`, `another` or `cancel`.
-pub fn chooser_page(chrome: Chrome<'_>, form: PageForm<'_>, purpose: SignInFor<'_>, account: Account<'_>) -> Markup {
+/// `decision` as `continue`, `another` or `cancel`; the first only where the application is open to the account.
+pub fn chooser_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    purpose: SignInFor<'_>,
+    account: Account<'_>,
+    is_open: bool,
+) -> Markup {
     let texts = chrome.texts;
+    let title = if is_open { texts.choose_account_title } else { texts.not_open_title };
     let chooser = html! {
         p { (about_account(texts.signed_in_here_as, account)) }
+        @if !is_open { p { (texts.not_open) } }
         div .actions {
-            button .primary type="submit" name="decision" value="continue" {
-                (about(texts.continue_as, account.name))
+            @if is_open {
+                button .primary type="submit" name="decision" value="continue" {
+                    (about(texts.continue_as, account.name))
+                }
             }
             button type="submit" name="decision" value="another" { (texts.use_another_account) }
             (cancel(texts))
         }
     };
-    card(chrome, purpose, texts.choose_account_title, false, &form.of(&chooser))
+    card(chrome, purpose, title, !is_open, &form.of(&chooser))
 }
 
 fn card(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: &Markup) -> Markup {

@@ -83,7 +83,8 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         add("login with a problem", login(purpose, &password, false, Some(LoginProblem::WrongCredentials)));
         add("login with providers", login(purpose, &several, false, None));
         add("providers alone", login(purpose, &alone, true, None));
-        add("chooser", login::chooser_page(chrome, FORM, purpose, account));
+        add("chooser", login::chooser_page(chrome, FORM, purpose, account, true));
+        add("closed", login::chooser_page(chrome, FORM, purpose, account, false));
 
         let named = Account { name, username: "alice" };
         let consent = |request: &AuthorizeRequest, may_remember, drawn_again| {

@@ -141,6 +141,8 @@ texts! {
     signed_in_here_as: Template,
     continue_as: Template,
     use_another_account: Text,
+    not_open_title: Text,
+    not_open: Text,
 
     // Signing in with another service
     sign_in_with: Template,

@@ -17,7 +17,14 @@ use super::error::{Objection, StoreError, ends_connection, loses_statements};
 use super::values::Values;
 
 /// What stands in several statements, under the name by which they hold it.
-const PIECES: [(&str, &str); 5] = [
+const PIECES: [(&str, &str); 6] = [
+    // Whether the user has one of the client's roles, as `Client::is_open_to` says.
+    (
+        "{open}",
+        "CASE WHEN jsonb_typeof(c.metadata -> 'allowed_roles') = 'array' \
+         THEN coalesce((u.claims -> 'role') ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
+         ELSE true END",
+    ),
     ("{user}", "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch"),
     (
         "{session}",

@@ -43,7 +43,7 @@ pub enum Redemption {
 /// beforehand, it has told its event.
 const REDEEM: &str = "
 WITH standing AS (
-    SELECT u.enabled AND u.epoch = $22::int8 AND c.enabled AND c.epoch = $21::int8 AND i.epoch = $20::int8
+    SELECT u.enabled AND {open} AND u.epoch = $22::int8 AND c.enabled AND c.epoch = $21::int8 AND i.epoch = $20::int8
            AND coalesce(k.epoch, 0) = $23::int8
            AND ($9::text IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR $14::timestamptz >= k.expires_at
@@ -278,7 +278,7 @@ pub enum Refreshed {
 /// for tokens that stay may still repeat what it lost before, and no longer.
 const REFRESH: &str = "
 WITH standing AS (
-    SELECT u.enabled AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch AND i.epoch = g.installation_epoch
+    SELECT u.enabled AND {open} AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch AND i.epoch = g.installation_epoch
            AND coalesce(k.epoch, 0) = g.consent_epoch
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,

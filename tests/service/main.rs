@@ -14,6 +14,7 @@
 
 mod account;
 mod account_page_providers;
+mod allowed_roles;
 mod anonymous;
 mod audit;
 mod authorize;

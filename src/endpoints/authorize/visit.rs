@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::authorize::granted::Granted;
 use crate::endpoints::authorize::present_session::{self, PresentSession};
+use crate::endpoints::login::LoginPage;
 use crate::endpoints::{answers, device};
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRequest, Ending, Refusal};
@@ -147,6 +148,10 @@ impl Visit {
             Interaction::Proceed { scope } => present.map(|present| (scope, present)),
             Interaction::Login { .. } => None,
             Interaction::SelectAccount => return Ok(Next::SelectAccount),
+            Interaction::NotOpen => {
+                return Ok(present
+                    .map_or(Next::Login, |present| Next::Answer(LoginPage::of(app, http, self).not_open(present))));
+            }
             Interaction::Consent { may_remember } => return Ok(Next::Consent { may_remember }),
             Interaction::Refuse(refusal) => return Err(self.refuse(refusal)),
         }) else {
@@ -194,6 +199,7 @@ impl Visit {
             client: self.registration(),
             catalogue: &self.snapshot.catalogue,
             session: present.map(|present| &present.row),
+            role: present.and_then(|present| present.user.claims.get("role")),
             consent: consent.filter(|row| !row.has_lapsed(app.now())).map(|row| &row.consent),
             hinted_subject: self.hinted_subject(app)?.as_ref(),
             step: step.clone(),

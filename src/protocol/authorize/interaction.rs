@@ -6,6 +6,8 @@ mod case;
 #[cfg(test)]
 mod tests;
 
+use serde_json::Value;
+
 use super::authorize_request::{AuthorizeRequest, Ending, Refusal};
 use super::consent::Consent;
 use crate::protocol::upstream::choices::Place;
@@ -25,6 +27,8 @@ pub struct Situation<'a> {
     pub client: Option<&'a Client>,
     pub catalogue: &'a Catalogue,
     pub session: Option<&'a Session>,
+    /// The claim `role` of the session's user.
+    pub role: Option<&'a Value>,
     pub consent: Option<&'a Consent>,
     pub hinted_subject: Option<&'a Subject>,
     pub step: Step,
@@ -53,6 +57,8 @@ pub enum Interaction {
         cause: LoginCause,
     },
     SelectAccount,
+    /// The page that says that the client is not open to this user.
+    NotOpen,
     /// The consent page, for everything in the request.
     Consent {
         /// Whether agreeing may be remembered.
@@ -91,6 +97,12 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
     let request = situation.request;
     if situation.step == Step::Arrival && request.prompt.select_account && !is_own_sign_in(request, session) {
         return Interaction::SelectAccount;
+    }
+    if situation.client.is_some_and(|client| !client.is_open_to(situation.role)) {
+        return match request.prompt.none {
+            true => refuse(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser),
+            false => Interaction::NotOpen,
+        };
     }
     match &situation.step {
         Step::AfterConsent { granted } => proceed(granted.retain(|name| request.scope.contains(name))),

@@ -105,6 +105,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         backchannel_logout: logout(walker, "backchannel_logout_uri", "backchannel_logout_session_required"),
         identity_providers: walker.strings_or_all("identity_providers", plain_name),
         tenants: walker.strings_or_all("tenants", plain_name).map(|t| t.into_iter().map(TenantName::new).collect()),
+        allowed_roles: walker.strings_or_all("allowed_roles", display_text),
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),

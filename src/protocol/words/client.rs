@@ -1,6 +1,7 @@
 //! A registered client: what it may do, with every default already filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub struct Client {
     /// Absent means every one; `local` is the password login.
     pub identity_providers: Option<BTreeSet<String>>,
     pub tenants: Option<BTreeSet<TenantName>>,
+    /// Whoever has one of these roles may use it; absent means everybody.
+    pub allowed_roles: Option<BTreeSet<String>>,
     pub require_consent: Option<bool>,
     pub allow_remember_consent: Option<bool>,
     /// `None` is without end.
@@ -227,6 +230,17 @@ pub enum RefreshTokenUsage {
 }
 
 impl Client {
+    /// Whether somebody whose claim `role` is that, a text or a list of them, may use it.
+    pub fn is_open_to(&self, role: Option<&Value>) -> bool {
+        let Some(allowed) = &self.allowed_roles else { return true };
+        let roles = match role {
+            Some(Value::Array(roles)) => roles.as_slice(),
+            Some(role) => slice::from_ref(role),
+            None => &[],
+        };
+        roles.iter().filter_map(Value::as_str).any(|role| allowed.contains(role))
+    }
+
     /// Whether the client can keep a secret (RFC 6749 §2.1).
     pub fn is_confidential(&self) -> bool {
         self.authentication.is_confidential()

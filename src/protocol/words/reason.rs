@@ -88,6 +88,7 @@ reasons! {
     OtherSubject "GP1135" "The user who signed in is not the one asked for." "Sign in as the user the request names.";
     UnmetAuthenticationRequirements "GP1136" "The authentication requirements cannot be met." "Ask for an acr value that discovery lists.";
     NoWayToSignIn "GP1138" "There is no way to sign in for this application." "Allow the client an identity provider that this server has; local is the password login.";
+    NotOpenToUser "GP1139" "The application is not open to this user." "Give the user one of the client's allowed_roles, or let somebody who has one sign in.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
     // End session endpoint
     HintOfAnotherClient "GP1160" "The id_token_hint was made for another client." "Send the client_id that the ID token was made for, or none.";
@@ -107,7 +108,7 @@ reasons! {
     CodeVerifierMismatch "GP1211" "The grant is not valid." "Send the code_verifier that belongs to the code_challenge.";
     CodeVerifierUnexpected "GP1212" "The grant is not valid." "Send a code_verifier only if the authorization request had a code_challenge.";
     CodeVerifierMissing "GP1213" "The grant is not valid." "Send the code_verifier.";
-    GrantNoLongerStands "GP1214" "The grant is not valid." "Session, user, consent, scope or client was withdrawn in the meantime: sign in again.";
+    GrantNoLongerStands "GP1214" "The grant is not valid." "Session, user, consent, scope, role or client was withdrawn in the meantime: sign in again.";
     PublicClientCredentials "GP1215" "The client may not use this grant_type." "client_credentials needs a confidential client.";
     IdentityScopeForClient "GP1216" "A requested scope needs a user." "Ask for resource scopes only with client_credentials.";
     NoScopeLeft "GP1217" "There is no scope that this grant may carry." "Add a resource scope to the client.";

@@ -109,6 +109,7 @@ pub(crate) fn client() -> Client {
         backchannel_logout: None,
         identity_providers: None,
         tenants: None,
+        allowed_roles: None,
         require_consent: None,
         allow_remember_consent: None,
         consent_lifetime: None,

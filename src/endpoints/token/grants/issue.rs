@@ -5,8 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::GrantContext;
 use super::authorization_code::PREFIX as CODE_PREFIX;
+use super::{GrantContext, invalid_grant};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::keys::random;
@@ -25,6 +25,7 @@ use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{Sid, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters;
+use crate::protocol::words::reason::Reason;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
@@ -96,6 +97,9 @@ pub fn tokens(
     issue: &Issue<'_>,
     additions: Additions,
 ) -> Result<TokenResponse, Failure> {
+    if issue.user.is_some_and(|user| !issue.client.is_open_to(user.user.claims.get("role"))) {
+        return Err(invalid_grant(Reason::NotOpenToUser));
+    }
     let further = additions.members.clone();
     let token = describe(issue, narrowed, additions);
     let access_token = access_token(app, snapshot, issue, &token)?;

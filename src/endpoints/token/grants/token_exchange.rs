@@ -15,7 +15,7 @@ use crate::protocol::token::token_exchange::{ACCESS_TOKEN_TYPE, Circumstances, S
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::registry::Snapshot;
-use crate::store::users;
+use crate::store::users::{self, CurrentUser};
 
 /// Judges an exchange.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<Answer, Failure> {
@@ -52,7 +52,8 @@ pub(crate) fn issue(
     let GrantContext { app, client, now, .. } = context;
     let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
     let found = users::find_for_client(&app.store, &exchanged.user.subject, &client.client.client_id)?;
-    let found = found.ok_or_else(gone)?;
+    let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
+    let found = found.filter(is_open_to).ok_or_else(gone)?;
     let (user, claims) = (found.user.to_core(), ClaimNames::default());
     let scope = exchanged.narrowed.scope.clone();
     let user = IssueUser { sign_in: &exchanged.user, user: &user, grant: None, claims: &claims, nonce: None };

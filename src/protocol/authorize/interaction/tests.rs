@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::super::authorize_request::fixtures::*;
 use super::case::*;
@@ -37,6 +38,22 @@ fn prompt_login_is_satisfied_by_a_sign_in_of_its_own_and_by_no_other() {
         asked.clone().of(fresh()).at(step).proceeds("openid");
     }
     asked.of(fresh()).at(Step::AfterSignIn).proceeds("openid");
+}
+
+#[test]
+fn a_client_with_roles_is_open_to_whoever_has_one_of_them() {
+    let roles = ["admin", "staff"].map(String::from).into();
+    let closed = Case { client: Client { allowed_roles: Some(roles), ..client() }, ..case() };
+    for step in [Step::Arrival, Step::AfterSignIn, Step::AfterAccountChosen, agreed("openid")] {
+        for role in [json!("staff"), json!(["user", "admin"])] {
+            Case { role: Some(role), ..closed.clone() }.at(step.clone()).proceeds("openid");
+        }
+        for role in [None, Some(json!([])), Some(json!("Staff")), Some(json!({"admin": 1})), Some(json!(["x", 1]))] {
+            let case = Case { role, ..closed.clone() }.at(step.clone());
+            assert_eq!(case.decided(), Interaction::NotOpen, "{case:?}");
+            case.with("prompt", "none").is_refused(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser);
+        }
+    }
 }
 
 /// Upstream they may be content with a sign-in of theirs that is older than the request.

@@ -1,0 +1,166 @@
+//! `allowed_roles`: an application that is open to some people only, and what the others get.
+
+use serde_json::{Value, json};
+
+use crate::support::device::{self, DEVICE_CODE, TV};
+use crate::support::flow::{
+    assert_refused, authorize_path, basic, code, issued, redeem_with, sign_in, text, userinfo, with_clients,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser};
+
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+
+/// `staff` and `direct` are open to staff and admins: alice is an admin, bob a user.
+fn start() -> Gatepost {
+    let roles = json!(["admin", "staff"]);
+    let offline = "openid profile offline_access orders.read";
+    let clients = [
+        (
+            "staff",
+            json!({"allowed_roles": roles, "scope": offline, "grant_types": ["authorization_code", "refresh_token"]}),
+        ),
+        (
+            "direct",
+            json!({"allowed_roles": roles, "scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
+        ),
+        ("everybody", json!({"scope": "openid orders.read"})),
+        (
+            "gateway",
+            json!({"allowed_roles": roles, "scope": "orders.read", "grant_types": [EXCHANGE], "response_types": [], "redirect_uris": [],
+                   "token_exchange": {"from_clients": ["everybody"], "to_resources": ["https://orders.example"]}}),
+        ),
+    ];
+    Gatepost::start_with(&with_clients(document(), &clients), &[])
+}
+
+fn signed_in_as(gatepost: &Gatepost, username: &str, password: &str) -> Browser {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    assert!(sign_in(&mut browser, &page, username, password).location().starts_with(RP1));
+    browser
+}
+
+fn give_role(gatepost: &Gatepost, username: &str, role: &str) {
+    gatepost.run_well(&["user", "set", username, &format!("role={role}")], "");
+}
+
+fn refresh(gatepost: &Gatepost, tokens: &Value) -> Answer {
+    let form = [("grant_type", "refresh_token"), ("refresh_token", text(tokens, "refresh_token"))];
+    gatepost.post("/connect/token", &[("Authorization", &basic("staff", CONF1_SECRET))], &form)
+}
+
+fn is_the_closed_page(page: &Answer, name: &str) {
+    assert_eq!((page.status, page.header("location")), (403, None), "{}", page.text());
+    assert!(page.text().contains("not open to your account"), "{}", page.text());
+    assert!(page.text().contains(name) && !page.text().contains("value=\"continue\""), "{}", page.text());
+}
+
+#[test]
+fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
+    let gatepost = start();
+    let path = authorize_path("staff", RP1, &[]);
+    let mut bob = signed_in_as(&gatepost, "bob", BOB_PASSWORD);
+    let page = bob.get(&path);
+    is_the_closed_page(&page, "Bob");
+    assert!(page.text().contains("First shop"), "{}", page.text());
+    is_the_closed_page(&device::decide(&mut bob, &page, "continue", &[]), "Bob");
+    let refused = device::decide(&mut bob, &page, "cancel", &[]);
+    assert!(refused.location().starts_with(&format!("{RP1}?error=access_denied&")), "{}", refused.location());
+    let silent = bob.get(&authorize_path("staff", RP1, &[("prompt", "none")]));
+    assert_eq!(silent.query()["error"], "access_denied");
+    gatepost.await_log("the reason", |log| log.contains("GP1139"));
+
+    let form = device::decide(&mut bob, &page, "another", &[]);
+    assert!(form.text().contains("name=\"password\""), "{}", form.text());
+    let answer = sign_in(&mut bob, &form, "alice", ALICE_PASSWORD);
+    assert!(answer.location().starts_with(&format!("{RP1}?code=")), "{}", answer.location());
+    // Everybody else's application is open to bob as before.
+    signed_in_as(&gatepost, "bob", BOB_PASSWORD);
+}
+
+#[test]
+fn who_signs_in_for_it_is_told_at_once_and_a_role_given_since_counts() {
+    let gatepost = start();
+    for prompt in [&[][..], &[("prompt", "login")], &[("prompt", "consent")], &[("prompt", "select_account")]] {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("staff", RP1, prompt));
+        is_the_closed_page(&sign_in(&mut browser, &page, "bob", BOB_PASSWORD), "Bob");
+    }
+    let mut browser = signed_in_as(&gatepost, "bob", BOB_PASSWORD);
+    give_role(&gatepost, "bob", r#"["user", "staff"]"#);
+    let tokens = issued(&redeem_with(&gatepost, "staff", &code(&mut browser, &authorize_path("staff", RP1, &[])), &[]));
+    assert_eq!(userinfo(&gatepost, text(&tokens, "access_token")).status, 200);
+    for role in ["Staff", "sta", r#"["user", 7]"#, "null", r#"{"staff": 1}"#] {
+        gatepost
+            .database
+            .client()
+            .execute(
+                "UPDATE users SET claims = claims || jsonb_build_object('role', $1::jsonb) WHERE username = 'bob'",
+                &[&serde_json::from_str::<Value>(role).unwrap_or_else(|_| json!(role))],
+            )
+            .unwrap();
+        is_the_closed_page(&browser.get(&authorize_path("staff", RP1, &[])), "Bob");
+    }
+}
+
+#[test]
+fn a_role_taken_away_ends_codes_and_refreshes_until_it_is_given_back() {
+    let gatepost = start();
+    let mut alice = signed_in_as(&gatepost, "alice", ALICE_PASSWORD);
+    let path = authorize_path("staff", RP1, &[("scope", "openid offline_access")]);
+    let tokens = issued(&redeem_with(&gatepost, "staff", &code(&mut alice, &path), &[]));
+    let late = code(&mut alice, &path);
+    give_role(&gatepost, "alice", "user");
+    assert_refused(&redeem_with(&gatepost, "staff", &late, &[]), 400, "invalid_grant", "code");
+    for _ in 0..2 {
+        assert_refused(&refresh(&gatepost, &tokens), 400, "invalid_grant", "refresh");
+    }
+    give_role(&gatepost, "alice", "staff");
+    // What was refused has moved nothing; the code was spent.
+    let refreshed = issued(&refresh(&gatepost, &tokens));
+    assert_eq!(userinfo(&gatepost, text(&refreshed, "access_token")).status, 200);
+    assert_refused(&redeem_with(&gatepost, "staff", &late, &[]), 400, "invalid_grant", "code once more");
+}
+
+#[test]
+fn no_other_grant_is_a_way_around() {
+    let gatepost = start();
+    let ask = |client_id: &str, form: &[(&str, &str)]| {
+        gatepost.post("/connect/token", &[("Authorization", &basic(client_id, CONF1_SECRET))], form)
+    };
+    let password = |username, password| {
+        ask("direct", &[("grant_type", "password"), ("username", username), ("password", password)])
+    };
+    assert_eq!(password("alice", ALICE_PASSWORD).status, 200);
+    assert_refused(&password("bob", BOB_PASSWORD), 400, "invalid_grant", "password");
+    let exchange = |username, password| {
+        let mut browser = signed_in_as(&gatepost, username, password);
+        let path = authorize_path("everybody", RP1, &[("scope", "openid orders.read")]);
+        let tokens = issued(&redeem_with(&gatepost, "everybody", &code(&mut browser, &path), &[]));
+        let kind = "urn:ietf:params:oauth:token-type:access_token";
+        let token = text(&tokens, "access_token");
+        ask("gateway", &[("grant_type", EXCHANGE), ("subject_token", token), ("subject_token_type", kind)])
+    };
+    assert_eq!(exchange("alice", ALICE_PASSWORD).status, 200);
+    assert_refused(&exchange("bob", BOB_PASSWORD), 400, "invalid_request", "exchange");
+    let told = "SELECT count(*) FROM audit_events WHERE event = 'password_granted'";
+    assert_eq!(gatepost.database.client().query_one(told, &[]).unwrap().get::<_, i64>(0), 1);
+}
+
+#[test]
+fn a_device_is_allowed_and_gets_its_tokens_only_for_who_has_the_role() {
+    let mut registered = device::document();
+    let clients = registered["clients"].as_array_mut().unwrap();
+    clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()["allowed_roles"] = json!(["admin"]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let asked = device::ask(&gatepost, TV, &[]).json();
+    device::allow(&mut gatepost.browser(), &asked);
+    give_role(&gatepost, "alice", "user");
+    assert_refused(&device::poll(&gatepost, TV, &asked), 400, "invalid_grant", DEVICE_CODE);
+
+    let asked = device::ask(&gatepost, TV, &[]).json();
+    let mut alice = gatepost.browser();
+    is_the_closed_page(&device::reach_decision(&mut alice, device::user_code(&asked)), "Alice Smith");
+    assert_refused(&device::poll(&gatepost, TV, &asked), 400, "authorization_pending", "nobody has decided");
+}
