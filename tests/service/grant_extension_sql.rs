@@ -53,10 +53,13 @@ fn registration(gatepost: &Gatepost) -> Value {
     let (mut reference, mut only_local) = (legacy.clone(), legacy.clone());
     reference["access_token_type"] = json!("reference");
     only_local["identity_providers"] = json!(["corp"]);
+    let mut of_admins = legacy.clone();
+    of_admins["allowed_roles"] = json!(["admin"]);
     let clients = [
         ("legacy", legacy),
         ("by-reference", reference),
         ("of-corp", only_local),
+        ("of-admins", of_admins),
         (
             "of-acme",
             json!({"grant_types": [GRANT], "response_types": [], "redirect_uris": [], "scope": "orders.read", "tenants": ["acme"]}),
@@ -93,6 +96,20 @@ fn answer(gatepost: &Gatepost, answer: &Value, form: &[(&str, &str)]) -> Answer 
 fn introspected(gatepost: &Gatepost, token: &str) -> Value {
     let authorization = basic("https://orders.example", CONF1_SECRET);
     issued(&gatepost.post("/connect/introspect", &[("Authorization", &authorization)], &[("token", token)]))
+}
+
+#[test]
+fn a_client_of_some_roles_gets_tokens_for_nobody_else() {
+    let gatepost = start(&[]);
+    let carol = json!({"subject": "carol-1"}).to_string();
+    for scope in ["openid", "openid offline_access"] {
+        let form = [("answer", carol.as_str()), ("scope", scope)];
+        assert_refused(&ask_as(&gatepost, "of-admins", &form), 400, "invalid_grant", scope);
+    }
+    gatepost.run_well(&["user", "role", "carol", "--add", "admin"], "");
+    for scope in ["openid", "openid offline_access"] {
+        issued(&ask_as(&gatepost, "of-admins", &[("answer", &carol), ("scope", scope)]));
+    }
 }
 
 #[test]

@@ -42,15 +42,12 @@ fn prompt_login_is_satisfied_by_a_sign_in_of_its_own_and_by_no_other() {
 
 #[test]
 fn a_client_with_roles_is_open_to_whoever_has_one_of_them() {
-    let roles = ["admin", "staff"].map(String::from).into();
-    let closed = Case { client: Client { allowed_roles: Some(roles), ..client() }, ..case() };
-    for step in [Step::Arrival, Step::AfterSignIn, Step::AfterAccountChosen, agreed("openid")] {
-        for role in [json!("staff"), json!(["user", "admin"])] {
-            Case { role: Some(role), ..closed.clone() }.at(step.clone()).proceeds("openid");
-        }
-        for role in [None, Some(json!([])), Some(json!("Staff")), Some(json!({"admin": 1})), Some(json!(["x", 1]))] {
+    let closed = Case { client: Client { allowed_roles: Some(["admin".into()].into()), ..client() }, ..case() };
+    for step in [Step::Arrival, Step::AfterSignIn, agreed("openid")] {
+        Case { role: Some(json!(["user", "admin"])), ..closed.clone() }.at(step.clone()).proceeds("openid");
+        for role in [None, Some(json!([])), Some(json!("Staff")), Some(json!({"admin": 1}))] {
             let case = Case { role, ..closed.clone() }.at(step.clone());
-            assert_eq!(case.decided(), Interaction::NotOpen, "{case:?}");
+            assert_eq!(case.decided(), Interaction::NotOpen);
             case.with("prompt", "none").is_refused(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser);
         }
     }
