@@ -139,7 +139,10 @@ CREATE TABLE sessions (
     upstream_id_token bytea, -- sealed; only where signing out here signs out there
     installation_epoch int8 NOT NULL,
     user_epoch int8 NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    source inet, -- where it began, and what the browser called itself there
+    user_agent text,
+    created_at timestamptz NOT NULL,
+    used_at timestamptz NOT NULL, -- to the hour
     expires_at timestamptz NOT NULL,
     ended_at timestamptz,
     PRIMARY KEY (day, sid),

@@ -203,6 +203,13 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let authorize = meter.of(|| drop(code(&mut browser, &consented)));
     assert_eq!((authorize.writes, authorize.statements()), (0, ROUNDS * AUTHORIZE), "{authorize:#?}");
 
+    // That a session is in use is noted once an hour. One of the two writes is the test's own.
+    let used = meter.of(|| {
+        gatepost.database.run("UPDATE sessions SET used_at = used_at - interval '2 hours'");
+        code(&mut browser, &consented);
+    });
+    assert_eq!((used.writes, used.statements()), (2 * ROUNDS, ROUNDS * (AUTHORIZE + 1)), "{used:#?}");
+
     // A client that wants to hear of the session's end is noted once; from then on that is a look.
     let wants_to_hear = authorize_path("told", RP1, &[]);
     code(&mut browser, &wants_to_hear);

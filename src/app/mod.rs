@@ -327,7 +327,7 @@ pub fn horizons(config: &Config, registered: &LongestLifetimes) -> Horizons {
     let refresh_token = registered.refresh_token.unwrap_or_default().max(defaults.refresh_token_lifetime);
     Horizons {
         grants: refresh_token.max(access_token + LONGEST_CODE),
-        sessions: config.session_lifetime + access_token,
+        sessions: config.remember_session_lifetime.unwrap_or(config.session_lifetime) + access_token,
         revoked_tokens: access_token,
         used_assertions: LONGEST_ASSERTION,
         audit_events: Duration::from_secs(u64::from(config.audit_days) * 86_400),

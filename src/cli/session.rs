@@ -15,20 +15,28 @@ use crate::store::{grants, installation, sessions};
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
-    let found = all(|last, most| sessions::list(&operator.store, last, subject.as_ref(), most))?;
-    let object = |session: &Session| {
+    let found = all(|last: Option<&(Session, _)>, most| {
+        sessions::list(&operator.store, last.map(|(session, _)| session), subject.as_ref(), most)
+    })?;
+    let object = |(session, username): &(Session, Option<String>)| {
         json!({
             "sid": session.sid.as_str(),
             "sub": session.subject.as_str(),
+            "username": username,
             "tenant": session.tenant.as_ref().map(TenantName::as_str),
             "identity_provider": session.identity_provider(),
+            "source": session.source,
+            "user_agent": session.user_agent,
             "auth_time": time(session.auth_time),
+            "created_at": time(session.created_at),
+            "used_at": time(session.used_at),
             "expires_at": time(session.expires_at),
         })
     };
     let columns = [
         ("SID", "/sid"),
         ("SUB", "/sub"),
+        ("USER", "/username"),
         ("PROVIDER", "/identity_provider"),
         ("SIGNED IN", "/auth_time"),
         ("EXPIRES", "/expires_at"),
@@ -55,14 +63,15 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
     if let Some(client_id) = &client_id {
         client::named(&operator, client_id)?;
     }
-    let found = all(|last: Option<&Grant>, most| {
-        grants::list(&operator.store, last.map(|grant| grant.id), subject.as_ref(), client_id.as_ref(), most)
+    let found = all(|last: Option<&(Grant, _)>, most| {
+        grants::list(&operator.store, last.map(|(grant, _)| grant.id), subject.as_ref(), client_id.as_ref(), most)
     })?;
-    let object = |grant: &Grant| {
+    let object = |(grant, username): &(Grant, Option<String>)| {
         json!({
             "grant": grant.id.to_text(),
             "client_id": grant.client_id.as_str(),
             "sub": grant.user.subject.as_str(),
+            "username": username,
             "sid": grant.user.sid.as_ref().map(Sid::as_str),
             "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
             "scope": grant.scope.to_string(),
@@ -76,6 +85,7 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
         ("GRANT", "/grant"),
         ("CLIENT_ID", "/client_id"),
         ("SUB", "/sub"),
+        ("USER", "/username"),
         ("OFFLINE", "/offline"),
         ("LAST USED", "/last_used_at"),
         ("EXPIRES", "/expires_at"),

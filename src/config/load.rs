@@ -97,8 +97,18 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
+        remember_session_lifetime: remember_session_lifetime(reader),
         client_defaults: client_defaults(reader),
     }
+}
+
+fn remember_session_lifetime(reader: &mut Reader<'_>) -> Option<Duration> {
+    let without = u64::from(reader.number(&SESSION_LIFETIME));
+    let longer = |seconds: &u64| (without + 1..=u64::from(LONGEST_LIFETIME)).contains(seconds);
+    let rule = "must be a whole number of seconds, more than GATEPOST_SESSION_LIFETIME and at most ten years";
+    reader.parsed(&REMEMBER_SESSION_LIFETIME, |text| {
+        text.parse().ok().filter(longer).map(Duration::from_secs).ok_or(rule)
+    })
 }
 
 fn listeners(reader: &mut Reader<'_>) -> Listeners {

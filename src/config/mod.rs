@@ -47,6 +47,8 @@ pub struct Config {
     /// `GATEPOST_AUTHORIZATION_REQUEST_LIFETIME`: how long a sealed request is good.
     pub authorization_request_lifetime: Duration,
     pub session_lifetime: Duration,
+    /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
+    pub remember_session_lifetime: Option<Duration>,
     /// `GATEPOST_*_LIFETIME` and kin: what clients that register none get.
     pub client_defaults: ClientDefaults,
 }

@@ -75,6 +75,8 @@ settings! {
     AUTHORIZATION_REQUEST_LIFETIME: Number(60, 86_400), Is("3600"),
         "seconds that a person may take from the authorization request to its answer";
     SESSION_LIFETIME: LIFETIME, Is("36000"), "seconds that a sign-in lasts, from its beginning";
+    REMEMBER_SESSION_LIFETIME: LIFETIME, Described("none: the page does not offer it"),
+        "seconds that a sign-in lasts whose device a person has remembered; longer than the line above";
     AUTHORIZATION_CODE_LIFETIME: Number(1, 600), Is("60"),
         "seconds, for clients that register none (so the lines below)";
     ID_TOKEN_LIFETIME: LIFETIME, Is("300"), "seconds";

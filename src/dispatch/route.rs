@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::endpoints::authorize::{self, consent};
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
-use crate::endpoints::{account, device, discovery, login, metrics, static_files, upstream};
+use crate::endpoints::{account, answers, device, discovery, login, metrics, static_files, upstream};
 use crate::http::{Method, Request, Response};
 use crate::protocol::discovery as metadata;
 
@@ -79,6 +79,13 @@ impl<'a> Route<'a> {
             }
             metadata::USERINFO_PATH => {
                 ("userinfo", "GET, HEAD, POST, OPTIONS", Program, ClientOrigins, Plain(userinfo::handle))
+            }
+            // Password managers look there.
+            "/.well-known/change-password" => {
+                let account = |app: &App, _: &Request| {
+                    Ok(answers::see_other(format!("{}/account#password", app.config.base_url.path())))
+                };
+                ("change_password", READ, Person, Nobody, Plain(account))
             }
             "/login" => ("login", FORM, Person, Nobody, Plain(login::handle)),
             "/consent" => ("consent", FORM, Person, Nobody, Plain(consent::handle)),

@@ -168,7 +168,7 @@ fn draw(
     let (action, token) = (address("/account"), consent::issue(app, Form::Account, "", &present.handle.random));
     let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
     let page = pages::account::page(chrome, form, &address("/logout"), &holdings, outcome);
-    Ok(answers::form_page(status, page))
+    Ok(answers::account_page(status, page))
 }
 
 /// Ends one session: of this person, whatever else was named.
@@ -221,6 +221,9 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     if given.len() > parameters::PASSWORD_BYTES {
         return Err(Failure::bad_request(Reason::OverlongParameter));
     }
+    if new == given {
+        return change.answer(Outcome::Problem(AccountProblem::NewPasswordIsPresent));
+    }
     if check_new(new).is_err() {
         return change.answer(Outcome::Problem(AccountProblem::NewPasswordUnfit));
     }
@@ -256,5 +259,5 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let row = Session { epochs, ..present.row.clone() };
     let kept = PresentSession { handle, row, user, browser_state: present.browser_state.clone() };
     let response = draw(app, request, &kept, 200, Some(Outcome::PasswordChanged))?;
-    Ok(cookies::set_session(&app.config, response, &kept.handle))
+    Ok(cookies::set_session(&app.config, response, &kept.handle, kept.max_age(app)))
 }

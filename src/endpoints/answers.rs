@@ -85,6 +85,11 @@ pub fn form_page(status: u16, markup: Markup) -> Response {
     unframed(status, markup, PAGE_POLICY, "same-origin")
 }
 
+/// The same, with a script of ours, which shows times as the reader's own clock does.
+pub fn account_page(status: u16, markup: Markup) -> Response {
+    unframed(status, markup, &format!("{PAGE_POLICY}; script-src 'self'"), "same-origin")
+}
+
 /// A page without a form of ours.
 pub fn plain_page(status: u16, markup: Markup) -> Response {
     unframed(status, markup, PAGE_POLICY, "no-referrer")

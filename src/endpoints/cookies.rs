@@ -59,9 +59,11 @@ pub fn set_pre_session(config: &Config, response: Response, value: &SecretBytes)
     set(config, response, PRE_SESSION, &URL_SAFE_NO_PAD.encode(value.expose()))
 }
 
-/// Gives this browser a session, and takes the pre-session value away.
-pub fn set_session(config: &Config, response: Response, handle: &SessionHandle) -> Response {
-    let response = set(config, response, SESSION, &handle.text());
+/// Gives this browser a session, and takes the pre-session value away. The cookie ends with the browser, unless the session
+/// is to outlive it: then with the session, so many seconds from now.
+pub fn set_session(config: &Config, response: Response, handle: &SessionHandle, max_age: Option<u64>) -> Response {
+    let max_age = max_age.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
+    let response = set(config, response, SESSION, &format!("{}{max_age}", handle.text()));
     remove(config, response, PRE_SESSION)
 }
 
@@ -104,7 +106,7 @@ fn remove(config: &Config, response: Response, purpose: &str) -> Response {
     set(config, response, purpose, "; Max-Age=0")
 }
 
-/// No Max-Age: how long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`, and count
+/// How long a session lasts is for its row to say. Browsers drop `SameSite=None` without `Secure`, and count
 /// http on loopback, the only http there is, as secure.
 pub(super) fn attributes(config: &Config, same_site: SameSite) -> &'static str {
     match (same_site, config.base_url.is_https()) {

@@ -166,9 +166,14 @@ impl<'a> LoginPage<'a> {
         };
         let (tenant, source) = (visit.request.acr_values.tenant.as_ref(), request.source);
         match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
-            Outcome::Accepted(found) => {
-                sign_in::complete(app, request, visit, self.present, *found, &Proof::password())
-            }
+            Outcome::Accepted(found) => sign_in::complete(
+                app,
+                request,
+                visit,
+                self.present,
+                *found,
+                &Proof::password(form.single("remember")?.is_some()),
+            ),
             Outcome::Wrong => {
                 record_failure(app, request, visit.client_id());
                 Ok(self.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))
@@ -256,7 +261,10 @@ impl<'a> LoginPage<'a> {
             SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
         let markup = match offered {
             Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
-            None => pages::login::page(chrome, form, purpose, &visit.choices(), someone_else, username, problem),
+            None => {
+                let told = (someone_else, app.config.remember_session_lifetime.is_some());
+                pages::login::page(chrome, form, purpose, &visit.choices(), told, username, problem)
+            }
         };
         let response = visit.noted(answers::form_page(status, markup));
         let is_tied = known.is_some() || offered.is_some();

@@ -7,9 +7,10 @@ use maud::{Markup, html};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, client_logo, document, document_with, problem_notice,
+    Account, Chrome, PageForm, about, about_account, asset, client_logo, document, document_with, problem_notice,
 };
 use crate::pages::texts::{Template, Texts};
+use crate::pages::user_agent::browser;
 use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::registration::timestamp;
@@ -67,6 +68,7 @@ pub enum AccountProblem {
     /// The new one is missing, too short, too long or much used.
     NewPasswordUnfit,
     NewPasswordsDiffer,
+    NewPasswordIsPresent,
     LastWayIn,
     LinkedElsewhere,
     LinkExpired,
@@ -87,6 +89,7 @@ impl AccountProblem {
             AccountProblem::PresentPasswordWrong => (Some("present-password"), texts.present_password_wrong),
             AccountProblem::NewPasswordUnfit => (Some("new-password"), texts.new_password_unfit),
             AccountProblem::NewPasswordsDiffer => (Some("new-password-again"), texts.new_passwords_differ),
+            AccountProblem::NewPasswordIsPresent => (Some("new-password"), texts.new_password_is_present),
             AccountProblem::SessionChanged => (None, texts.session_changed),
             AccountProblem::NothingThere => (None, texts.nothing_there),
             AccountProblem::LastWayIn => (None, texts.last_way_in),
@@ -123,6 +126,7 @@ pub fn page(
         (applications(chrome, form, holdings))
         @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) { (identities(texts, form, holdings)) }
         @if has_password { (password(texts, form, account.username, problem)) }
+        script src=(asset(chrome, "times.js")) {}
     };
     document_with(chrome, problem.is_some(), texts.account_title, card)
 }
@@ -166,9 +170,12 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
                     li {
                         div id=(id) {
                             p {
-                                (at(texts.signed_in_on, session.auth_time))
+                                bdi { (browser(texts, session.user_agent.as_deref())) }
                                 @if session.sid == present.sid { " " span .badge { (texts.this_browser) } }
                             }
+                            @if let Some(source) = session.source { p .hint { (about(texts.address, &source.to_string())) } }
+                            p .hint { (at(texts.signed_in_on, session.created_at)) }
+                            p .hint { (at(texts.last_used_on, session.used_at)) }
                             p .hint {
                                 @if provider == LOCAL {
                                     (texts.signed_in_with_password)
@@ -301,7 +308,7 @@ fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<A
             p .hint { (texts.change_password_hint) }
             (form.of(&html! {
                 // For password managers: whose password it is.
-                input type="hidden" name="username" value=(username) autocomplete="username";
+                input type="text" name="username" value=(username) autocomplete="username" hidden readonly;
                 (present) (new) (again)
                 div .actions {
                     button .primary type="submit" name="decision" value="change_password" { (texts.change_password) }

@@ -100,7 +100,7 @@ fn head(chrome: Chrome<'_>, title: &str) -> Markup {
     }
 }
 
-fn asset(chrome: Chrome<'_>, file: &str) -> String {
+pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
     format!("{}/static/{file}?v={}", chrome.base_path, chrome.assets_version)
 }
 

@@ -40,14 +40,14 @@ pub enum LoginProblem {
 }
 
 /// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and `identity_provider` (the name
-/// of the service), each with `someone_else` where that was said: the other service shall ask who they are. `decision` is
-/// absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
+/// of the service), each with `someone_else` where that was said: the other service shall ask who they are. The first has
+/// `remember` where that is ticked. `decision` is absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
     choices: &Choices,
-    someone_else: bool,
+    (someone_else, offers_to_remember): (bool, bool),
     username: &str,
     problem: Option<LoginProblem>,
 ) -> Markup {
@@ -63,6 +63,12 @@ pub fn page(
         @if choices.password {
             (form(html! {
                 (fields(texts, username, problem))
+                @if offers_to_remember {
+                    div .choice {
+                        input #remember type="checkbox" name="remember" value="true";
+                        label for="remember" { (texts.remember_device) }
+                    }
+                }
                 div .actions {
                     // First, because Enter in a field presses the first button of a form.
                     button .primary type="submit" { (texts.sign_in) }

@@ -11,6 +11,7 @@ pub mod language;
 pub mod login;
 pub mod logout;
 pub mod texts;
+mod user_agent;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 //! foreign. `tests/service/pages.rs` asks the same of answers; here it is every page, in every language.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,14 +76,12 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         let password = Choices { password: true, providers: Vec::new() };
         let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
         let alone = Choices { password: false, ..several.clone() };
-        let login = |purpose, choices, someone_else, problem| {
-            login::page(chrome, FORM, purpose, choices, someone_else, name, problem)
-        };
-        add("login", login(purpose, &password, false, None));
-        add("login for the account", login(SignInFor { client: None, ..purpose }, &password, false, None));
-        add("login with a problem", login(purpose, &password, false, Some(LoginProblem::WrongCredentials)));
-        add("login with providers", login(purpose, &several, false, None));
-        add("providers alone", login(purpose, &alone, true, None));
+        let login = |purpose, choices, told, problem| login::page(chrome, FORM, purpose, choices, told, name, problem);
+        add("login", login(purpose, &password, (false, false), None));
+        add("login for the account", login(SignInFor { client: None, ..purpose }, &password, (false, false), None));
+        add("login with a problem", login(purpose, &password, (false, true), Some(LoginProblem::WrongCredentials)));
+        add("login with providers", login(purpose, &several, (false, true), None));
+        add("providers alone", login(purpose, &alone, (true, true), None));
         add("chooser", login::chooser_page(chrome, FORM, purpose, account, true));
         add("closed", login::chooser_page(chrome, FORM, purpose, account, false));
 
@@ -187,6 +186,10 @@ fn account_page(
         identity_provider: Some(provider.to_owned()),
         upstream_issuer: None,
         epochs: SessionEpochs { user: 0, installation: 0 },
+        source: Some(IpAddr::from([192, 0, 2, 1])),
+        user_agent: Some(name.to_owned()),
+        created_at: NOW,
+        used_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };

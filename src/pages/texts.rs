@@ -131,6 +131,7 @@ texts! {
     with_account_of_tenant: Template,
     username: Text,
     password: Text,
+    remember_device: Text,
     sign_in: Text,
     wrong_credentials: Text,
     too_many_attempts: Template,
@@ -215,6 +216,9 @@ texts! {
     sessions_hint_without_password: Text,
     this_browser: Text,
     signed_in_on: Template,
+    last_used_on: Template,
+    address: Template,
+    unknown_browser: Text,
     signed_in_until: Template,
     signed_in_with_password: Text,
     signed_in_through: Template,
@@ -241,6 +245,7 @@ texts! {
     present_password_wrong: Text,
     new_password_unfit: Text,
     new_passwords_differ: Text,
+    new_password_is_present: Text,
 
     // Accounts elsewhere
     identities_heading: Text,

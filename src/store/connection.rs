@@ -29,7 +29,8 @@ const PIECES: [(&str, &str); 6] = [
     (
         "{session}",
         "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider, \
-         s.upstream_issuer, s.installation_epoch, s.user_epoch, s.expires_at, s.ended_at",
+         s.upstream_issuer, s.installation_epoch, s.user_epoch, s.source, s.user_agent, s.created_at, s.used_at, \
+         s.expires_at, s.ended_at",
     ),
     (
         "{grant}",

@@ -203,7 +203,7 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
 }
 
 const LIST: &str = "
-SELECT {grant} FROM grants g
+SELECT {grant}, u.username FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
 JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
@@ -216,17 +216,17 @@ WHERE (g.day, g.id) > ($1::int4, $2::bytea)
   AND coalesce(k.epoch, 0) = g.consent_epoch
 ORDER BY g.day, g.id LIMIT $5::int8";
 
-/// Grants that live, by id, at most `limit` behind `after`; of one user, of one client, or all.
+/// Grants that live, with the names of their users, by id, at most `limit` behind `after`; of one user, of one client, or all.
 pub fn list(
     store: &Store,
     after: Option<GrantId>,
     sub: Option<&Subject>,
     client_id: Option<&ClientId>,
     limit: i64,
-) -> Result<Vec<Grant>, StoreError> {
+) -> Result<Vec<(Grant, Option<String>)>, StoreError> {
     let day = after.map_or(Day(i32::MIN), |after| after.day);
     let random = after.map(|after| after.random).unwrap_or_default();
-    store.list(LIST, &[&day, &&random[..], &sub, &client_id, &limit], grant)
+    store.list(LIST, &[&day, &&random[..], &sub, &client_id, &limit], |row| Ok((grant(row)?, column(row, "username")?)))
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {

@@ -47,14 +47,16 @@ WITH link AS MATERIALIZED (
     RETURNING day
 ), begun AS (
     INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, expires_at,
-                          installation_epoch, upstream_subject, upstream_sid, upstream_id_token, upstream_issuer, user_epoch)
+                          installation_epoch, upstream_subject, upstream_sid, upstream_id_token, upstream_issuer, user_epoch,
+                          source, user_agent, created_at, used_at)
     SELECT $1::int4, $2::bytea, $3::text, u.sub, $5::timestamptz, $6::text[], $7::text, $8::text, $9::text, $10::timestamptz,
-           i.epoch, $12::text, $13::text, $14::bytea, $15::text, u.epoch
+           i.epoch, $12::text, $13::text, $14::bytea, $15::text, u.epoch, $22::inet, $23::text,
+           $24::timestamptz, $24::timestamptz
     FROM users u CROSS JOIN installation i
     WHERE u.sub = $4::text AND u.epoch = $16::int8 AND i.epoch = $11::int8 AND ($12::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 )
-INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $22::json) AS a
+INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $25::json) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since they were read; and, where it
@@ -72,7 +74,8 @@ pub fn insert(
         (tenant_text(session.tenant.as_ref()), session.identity_provider(), &handle_hash[..]);
     let who: Values<'_> = &[day, &handle_hash, sid, subject, auth_time, amr, acr, &tenant, &provider, expires_at];
     let inserted = Arrival::values(arrival, |kept, way| {
-        let values = [who, &[&epochs.installation], kept, &[upstream_issuer, &epochs.user], way].concat();
+        let from: Values<'_> = &[&session.source, &session.user_agent, &session.created_at];
+        let values = [who, &[&epochs.installation], kept, &[upstream_issuer, &epochs.user], way, from].concat();
         store.write_audited(INSERT, &values, audit)
     })?;
     Ok(!inserted.is_empty())
@@ -94,8 +97,16 @@ pub fn find(store: &Store, day: Day, handle_hash: &[u8; 32]) -> Result<Option<Fo
     })
 }
 
+const TOUCH: &str = "
+UPDATE sessions SET used_at = clock_timestamp() WHERE day = $1::int4 AND sid = $2::text AND used_at <= $3::timestamptz";
+
+/// Notes that a session is in use, unless somebody has since `unless_after`.
+pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<(), StoreError> {
+    store.execute(TOUCH, &[&session.day, &session.sid, &unless_after]).map(drop)
+}
+
 const LIST: &str = "
-SELECT {session}
+SELECT {session}, u.username
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
 JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
@@ -103,15 +114,15 @@ WHERE (s.day, s.sid) > ($1::int4, $2::text) AND ($3::text IS NULL OR s.sub = $3:
   AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
 ORDER BY s.day, s.sid LIMIT $4::int8";
 
-/// Sessions that live, by day and sid, at most `limit` behind `after`; of one user, or all.
+/// Sessions that live, with the names of their users, by day and sid, at most `limit` behind `after`; of one user, or all.
 pub fn list(
     store: &Store,
     after: Option<&Session>,
     sub: Option<&Subject>,
     limit: i64,
-) -> Result<Vec<Session>, StoreError> {
+) -> Result<Vec<(Session, Option<String>)>, StoreError> {
     let (day, sid) = after.map_or((Day(i32::MIN), ""), |after| (after.day, after.sid.as_str()));
-    store.list(LIST, &[&day, &sid, &sub, &limit], session)
+    store.list(LIST, &[&day, &sid, &sub, &limit], |row| Ok((session(row)?, column(row, "username")?)))
 }
 
 const LIST_OF_USER: &str = "
@@ -197,10 +208,10 @@ WITH link AS MATERIALIZED (
 ), renewed AS (
     UPDATE sessions SET handle_hash = $3::bytea, auth_time = $4::timestamptz, amr = $5::text[], acr = $6::text,
                         identity_provider = $7::text, upstream_subject = $9::text, upstream_sid = $10::text, upstream_id_token = $11::bytea,
-                        upstream_issuer = $12::text
+                        upstream_issuer = $12::text, source = $19::inet, user_agent = $20::text, used_at = clock_timestamp()
     WHERE day = $1::int4 AND sid = $2::text AND user_epoch = $8::int8 AND EXISTS (SELECT FROM alive) AND ($9::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
-), {audited renewed $19} FROM renewed";
+), {audited renewed $21} FROM renewed";
 
 /// Gives a live session a new handle and a new sign-in of the same user, with the epochs that they were read with; `sid` and
 /// natural end stay. What an identity provider said of an earlier sign-in goes. `false` when it is not alive, or the user was
@@ -217,14 +228,16 @@ pub fn renew(
     let (provider, handle_hash) = (session.identity_provider(), &handle_hash[..]);
     let who: Values<'_> = &[day, sid, &handle_hash, auth_time, amr, acr, &provider, &epochs.user];
     let renewed = Arrival::values(arrival, |kept, way| {
-        let values = [who, kept, &[upstream_issuer], way, &[&epochs.installation]].concat();
+        let from: Values<'_> = &[&epochs.installation, &session.source, &session.user_agent];
+        let values = [who, kept, &[upstream_issuer], way, from].concat();
         store.write_audited(RENEW, &values, audit)
     })?;
     Ok(!renewed.is_empty())
 }
 
 fn session(row: &Row) -> Result<Session, StoreError> {
-    read!(row, Session { day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, expires_at, ended_at;
+    read!(row, Session { day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, source, user_agent, created_at, used_at,
+        expires_at, ended_at;
         subject: column(row, "session_sub")?,
         tenant: tenant(row, "session_tenant")?,
         epochs: SessionEpochs { installation: column(row, "installation_epoch")?, user: column(row, "user_epoch")? },

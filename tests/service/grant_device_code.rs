@@ -76,6 +76,29 @@ fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
 }
 
 #[test]
+fn a_consent_that_lapses_before_the_device_asks_again_gives_it_nothing() {
+    let mut registered = document();
+    flow_client(&mut registered)["require_consent"] = json!(true);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    for (lapses, status) in [("clock_timestamp() + interval '1 hour'", 200), ("clock_timestamp()", 400)] {
+        gatepost.database.run(&format!(
+            "INSERT INTO consents (sub, client_id, scopes, claims, granted_at, expires_at)
+             SELECT sub, '{TV}', '{{openid}}', '{{}}', clock_timestamp(), clock_timestamp() + interval '1 hour' FROM users WHERE username = 'alice'
+             ON CONFLICT DO NOTHING"
+        ));
+        let device = ask(&gatepost, TV, &[]).json();
+        allow(&mut gatepost.browser(), &device);
+        gatepost.database.run(&format!("UPDATE consents SET expires_at = {lapses}"));
+        assert_eq!(poll(&gatepost, TV, &device).status, status, "{lapses}");
+    }
+}
+
+fn flow_client(registered: &mut Value) -> &mut Value {
+    let clients = registered["clients"].as_array_mut().unwrap();
+    clients.iter_mut().find(|client| client["client_id"] == TV).unwrap()
+}
+
+#[test]
 fn codes_are_hard_to_guess_and_not_in_the_database() {
     let gatepost = serve();
     let devices: Vec<Value> = (0..40).map(|_| start(&gatepost, TV, &[])).collect();

@@ -61,6 +61,7 @@ mod login_limits;
 mod login_providers;
 mod logout;
 mod metrics;
+mod own_sessions;
 mod pages;
 mod private_key_jwt;
 mod refresh_families;

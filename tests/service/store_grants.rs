@@ -69,6 +69,10 @@ fn scene() -> Scene {
         identity_provider: Some(String::from("local")),
         upstream_issuer: None,
         epochs: epochs(&store).0,
+        source: Some([192, 0, 2, 1].into()),
+        user_agent: Some(String::from("Firefox/1")),
+        created_at: now,
+        used_at: now,
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };

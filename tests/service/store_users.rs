@@ -143,6 +143,10 @@ fn session(database: &TestDatabase, store: &Store) -> (Session, [u8; 32]) {
         identity_provider: Some(String::from("local")),
         upstream_issuer: None,
         epochs: users::find_for_sign_in(store, None, "alice", None).unwrap().user.unwrap().session_epochs(),
+        source: Some([192, 0, 2, 1].into()),
+        user_agent: Some(String::from("Firefox/1")),
+        created_at: now,
+        used_at: now,
         expires_at: now.plus(Duration::from_secs(36_000)),
         ended_at: None,
     };

@@ -1,5 +1,7 @@
 //! Who is signed in with the browser that sent a request.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::app::App;
@@ -15,6 +17,8 @@ use crate::protocol::words::session::{Session, SignIn};
 use crate::registry::Snapshot;
 use crate::store::sessions::{self, FoundSession};
 use crate::store::users::UserRow;
+
+const USE_NOTED_AFTER: Duration = Duration::from_secs(3_600);
 
 /// A live session: not ended, not run out, its user there and enabled, nothing revoked since.
 #[derive(Clone, Debug)]
@@ -46,7 +50,21 @@ impl PresentSession {
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash())? else { return Ok(None) };
         let stands = found.stands(app.now());
         let FoundSession { session, user, .. } = found;
+        let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
+        // Nobody waits in vain for a note that serves the account page alone.
+        if stands
+            && session.used_at <= an_hour_ago
+            && let Err(error) = sessions::touch(&app.store, &session, an_hour_ago)
+        {
+            log::info!("that a session is in use was not noted: {error}");
+        }
         Ok(user.filter(|_| stands).map(|user| PresentSession { handle, row: session, user, browser_state }))
+    }
+
+    /// Seconds that are left of a session whose device is remembered.
+    pub fn max_age(&self, app: &App) -> Option<u64> {
+        let is_remembered = self.row.expires_at.since(self.row.created_at) > app.config.session_lifetime;
+        is_remembered.then(|| self.row.expires_at.since(app.now()).as_secs())
     }
 
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.

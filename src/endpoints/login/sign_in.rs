@@ -24,6 +24,9 @@ use crate::store::sessions;
 use crate::store::upstream_sessions::Arrival;
 use crate::store::users::CurrentUser;
 
+/// Characters of what a browser calls itself that are kept.
+const USER_AGENT: usize = 200;
+
 /// How somebody proved who they are.
 #[derive(Clone, Debug)]
 pub struct Proof {
@@ -35,13 +38,15 @@ pub struct Proof {
     pub auth_time: Option<Instant>,
     /// How they came from upstream.
     pub upstream: Option<Arrival>,
+    /// Whether the sign-in shall outlive the browser.
+    pub remember: bool,
 }
 
 impl Proof {
     /// Their password, typed just now.
-    pub fn password() -> Proof {
+    pub fn password(remember: bool) -> Proof {
         let (identity_provider, amr) = (String::from(LOCAL), vec![String::from(PASSWORD)]);
-        Proof { identity_provider, amr, acr: String::from(SIGNED_IN), auth_time: None, upstream: None }
+        Proof { identity_provider, amr, acr: String::from(SIGNED_IN), auth_time: None, upstream: None, remember }
     }
 
     fn is_from_upstream(&self) -> bool {
@@ -87,7 +92,7 @@ pub fn complete(
         }
         Err(failure) => return Err(failure),
     };
-    let response = cookies::set_session(&app.config, response, &signed_in.handle);
+    let response = cookies::set_session(&app.config, response, &signed_in.handle, signed_in.max_age(app));
     Ok(cookies::set_browser_state(&app.config, response, &browser_state))
 }
 
@@ -119,7 +124,10 @@ fn begin(
     };
     let same_user = |present: &&PresentSession| present.user.sub == user.sub && present.row.tenant == user.tenant;
     let own = present.filter(same_user);
-    let expires_at = app.now().plus(app.config.session_lifetime);
+    let remembered = app.config.remember_session_lifetime.filter(|_| proof.remember);
+    let created_at = app.now();
+    let expires_at = created_at.plus(remembered.unwrap_or(app.config.session_lifetime));
+    let user_agent = request.headers.first("user-agent").map(|text| text.chars().take(USER_AGENT).collect());
     // The row outlives the last access token that the session can have fed: an ended session must be found to be ended.
     let day = expires_at.plus(app.longest_access_token_lifetime()).day();
     let new = Session {
@@ -133,13 +141,17 @@ fn begin(
         identity_provider: Some(identity_provider.clone()),
         upstream_issuer: arrival.map(|arrival| arrival.session.issuer.clone()),
         epochs,
+        source: Some(request.source),
+        user_agent,
+        created_at,
+        used_at: created_at,
         expires_at,
         ended_at: None,
     };
     if let Some(present) = own {
-        let Session { day, sid, expires_at, ended_at, .. } = present.row.clone();
-        let (handle, row) =
-            (SessionHandle::new(day, random::bytes()), Session { day, sid, expires_at, ended_at, ..new.clone() });
+        let Session { day, sid, created_at, expires_at, ended_at, .. } = present.row.clone();
+        let row = Session { day, sid, created_at, expires_at, ended_at, ..new.clone() };
+        let handle = SessionHandle::new(day, random::bytes());
         let event = event("signed_in", &user.sub, &present.row.sid);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
             return Ok(Some(PresentSession { handle, row, user, browser_state: None }));

@@ -174,6 +174,7 @@ impl Entry<'_> {
                 way: trip.cookie_hash,
                 way_over_at: trip.over_at(),
             }),
+            remember: false,
         };
         sign_in::complete(app, request, visit, present, user, &proof)
     }

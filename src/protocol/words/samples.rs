@@ -67,6 +67,10 @@ pub(crate) fn session() -> Session {
         upstream_issuer: None,
         epochs: SessionEpochs { installation: 1, user: 2 },
         expires_at: NOW,
+        source: None,
+        user_agent: None,
+        created_at: NOW,
+        used_at: NOW,
         ended_at: None,
     }
 }

@@ -1,6 +1,7 @@
 //! A browser session as decisions see it. Whoever loads one leaves out sessions that were ended and users that are gone.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +61,13 @@ pub struct Session {
     /// The issuer that this name stood for when they did; `None` for the password login.
     pub upstream_issuer: Option<String>,
     pub epochs: SessionEpochs,
+    /// Where it began, or was last signed in to anew.
+    pub source: Option<IpAddr>,
+    /// What the browser called itself there, at most 200 characters of it.
+    pub user_agent: Option<String>,
+    pub created_at: Instant,
+    /// To the hour.
+    pub used_at: Instant,
     pub expires_at: Instant,
     pub ended_at: Option<Instant>,
 }
