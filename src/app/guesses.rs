@@ -1,5 +1,6 @@
 //! What is counted per minute, in bounded memory of this process: wrong guesses of client secrets and of user codes, and
-//! device authorizations. Of guesses only wrong ones count: an authenticated client is never limited.
+//! device authorizations. Of guesses only wrong ones count. Beyond the limit none is looked at, not even
+//! a right one: so an address that guesses learns nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;

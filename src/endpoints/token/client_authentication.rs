@@ -114,8 +114,8 @@ impl Guesser {
 }
 
 /// Judges what was presented, and then its raw reading where the header has two and there is room for a second guess. What
-/// was tried counts if nothing of it is right: after the look, since whoever is right is never limited; but what many at once
-/// saw beyond the limit is not told.
+/// was tried counts if nothing of it is right: after the look, since right ones never count; but what many at once saw beyond
+/// the limit is not told.
 fn judge_readings<T>(
     app: &App,
     request: &Request,

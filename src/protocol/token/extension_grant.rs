@@ -123,7 +123,7 @@ pub struct Circumstances<'a> {
     pub catalogue: &'a Catalogue,
     /// Those the request names, if any.
     pub requested: Option<&'a ScopeSet>,
-    /// What `user_scope::requested_scope` made of them.
+    /// What [`requested_scope`](crate::protocol::words::scope::requested_scope) made of them.
     pub asked: &'a ScopeSet,
     /// Settled by the request or the client's registration.
     pub tenant: Option<&'a TenantName>,
