@@ -103,6 +103,20 @@ describe("every page", { timeout: 400_000 }, () => {
     await context.close();
   });
 
+  test("shows the times of the account page as the reader's own clock does", async () => {
+    const { page, context, complaints } = await visitor(browser, { locale: "de-DE", timezoneId: "Asia/Tokyo" });
+    await page.goto(`${dev.provider}/account`);
+    await enterPassword(page, alice);
+    const shown = page.locator(".items time").first();
+    const [utc, text] = [await shown.getAttribute("datetime"), await shown.textContent()];
+    const format = new Intl.DateTimeFormat("de", { dateStyle: "medium", timeStyle: "short", timeZone: "Asia/Tokyo" });
+    assert.equal(text, format.format(new Date(utc)));
+    const told = await page.locator(".items li").first().textContent();
+    assert.match(told, /Chrome · Linux|Chromium · Linux/);
+    assert.deepEqual(complaints, []);
+    await context.close();
+  });
+
   // The pages that look the same to everybody who is signed in.
   async function sharedSteps(page, step, person, suffix = "") {
     await step(`account${suffix}`, async () => {
@@ -125,6 +139,10 @@ describe("every page", { timeout: 400_000 }, () => {
       await page.getByRole("alert").waitFor();
     });
     await step(`chooser${suffix}`, () => page.goto(authorization(dev, { prompt: "select_account" }).url));
+    await step(`closed${suffix}`, async () => {
+      await page.goto(authorization(dev, { client_id: "demo-audit" }).url);
+      assert.deepEqual(await page.locator("button[name=decision]").evaluateAll((all) => all.map(({ value }) => value)), ["another", "cancel"]);
+    });
     await step(`form-post${suffix}`, async () => {
       await page.goto(authorization(dev, { response_mode: "form_post" }).url);
       await page.locator("form[action$='/callback'] button").waitFor();
@@ -195,6 +213,7 @@ describe("every page", { timeout: 400_000 }, () => {
       GATEPOST_BRAND_NAME: "Acme & Söhne",
       GATEPOST_BRAND_LOGO: join(directory, "logo.svg"),
       GATEPOST_BRAND_COLOR: color,
+      GATEPOST_REMEMBER_SESSION_LIFETIME: "2592000",
       GATEPOST_BRAND_PRIVACY_URL: "https://acme.example/privacy",
       GATEPOST_BRAND_TERMS_URL: "https://acme.example/terms",
     });
