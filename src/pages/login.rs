@@ -64,7 +64,7 @@ pub fn page(
             (form(html! {
                 (fields(texts, username, problem))
                 @if offers_to_remember {
-                    div .choice {
+                    div .choice .remember {
                         input #remember type="checkbox" name="remember" value="true";
                         label for="remember" { (texts.remember_device) }
                     }
@@ -130,6 +130,7 @@ fn card(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str, is_error: boo
         h1 { (heading) }
         p .lead {
             @match client {
+                Some(client) if heading == texts.not_open_title => bdi { (chrome.name_of(client)) },
                 Some(client) => (about(texts.to_continue_to, chrome.name_of(client))),
                 None => (texts.to_see_your_account),
             }
