@@ -36,6 +36,10 @@ impl Config {
             let rule = format!("must not outlive the key that signed: {} is shorter", KEY_PUBLISH_DAYS.name);
             reader.problems.push(Problem::new(ACCESS_TOKEN_LIFETIME.name, rule));
         }
+        if config.remember_session_lifetime.is_some_and(|lifetime| lifetime <= config.session_lifetime) {
+            let rule = format!("must be longer than {}", SESSION_LIFETIME.name);
+            reader.problems.push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
+        }
         ConfigError::unless_empty(reader.problems)?;
         Ok(config)
     }
@@ -44,6 +48,7 @@ impl Config {
 /// Every problem leaves a placeholder behind and a note in the reader, so that all of them are found in one go.
 fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
     let database_url = reader.secret(&DATABASE_URL, &DATABASE_URL_FILE, Some("gatepost-database-url"));
+    let remember = reader.number_or(&REMEMBER_SESSION_LIFETIME, 0);
     let levels = [
         ("off", log::LevelFilter::Off),
         ("error", log::LevelFilter::Error),
@@ -97,18 +102,9 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
-        remember_session_lifetime: remember_session_lifetime(reader),
+        remember_session_lifetime: (remember > 0).then(|| Duration::from_secs(u64::from(remember))),
         client_defaults: client_defaults(reader),
     }
-}
-
-fn remember_session_lifetime(reader: &mut Reader<'_>) -> Option<Duration> {
-    let without = u64::from(reader.number(&SESSION_LIFETIME));
-    let longer = |seconds: &u64| (without + 1..=u64::from(LONGEST_LIFETIME)).contains(seconds);
-    let rule = "must be a whole number of seconds, more than GATEPOST_SESSION_LIFETIME and at most ten years";
-    reader.parsed(&REMEMBER_SESSION_LIFETIME, |text| {
-        text.parse().ok().filter(longer).map(Duration::from_secs).ok_or(rule)
-    })
 }
 
 fn listeners(reader: &mut Reader<'_>) -> Listeners {

@@ -56,6 +56,16 @@ fn workers_follow_the_cores_and_connections_the_workers() {
 }
 
 #[test]
+fn a_remembered_sign_in_lasts_longer_than_another() {
+    let name = "GATEPOST_REMEMBER_SESSION_LIFETIME";
+    for short in ["1", "36000"] {
+        assert!(refused(&[(name, short)])[0].rule.contains("longer than GATEPOST_SESSION_LIFETIME"), "{short}");
+    }
+    let days = load(&[(name, "36001")]).unwrap().remember_session_lifetime;
+    assert_eq!((days, load(&[]).unwrap().remember_session_lifetime), (Some(Duration::from_secs(36_001)), None));
+}
+
+#[test]
 fn every_number_has_bounds_that_hold() {
     for setting in SETTINGS {
         let Kind::Number(min, max) = setting.kind else { continue };
