@@ -42,6 +42,8 @@ const RUN: &[(&str, Run)] = &[
     ("user list", Once(user::list)),
     ("user show", Once(user::show)),
     ("user password", Once(user::password)),
+    ("user invite", Once(|invocation| user::change::invite(invocation, false))),
+    ("user reset", Once(|invocation| user::change::invite(invocation, true))),
     ("user role", Once(user::change::role)),
     ("user set", Once(user::change::set)),
     ("user disable", Once(|invocation| user::change::enable(invocation, false))),

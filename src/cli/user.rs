@@ -30,7 +30,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         "sub": invocation.option("--sub"),
         "claims": claims,
     }))?;
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
     if let Some(tenant) = &entry.tenant {
         let entries = catalogue::load(&operator.store)?.value.entries;
         if !entries.iter().any(|entry| entry.kind == Kind::Tenant && entry.name == tenant.as_str()) {
@@ -38,7 +38,8 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
             return Err(Failure::Refused(rule));
         }
     }
-    let password_hash = if invocation.has("--no-password") { None } else { Some(hashed_password(&operator)?) };
+    let without = invocation.has("--no-password") || invocation.has("--invite");
+    let password_hash = if without { None } else { Some(hashed_password(&operator)?) };
     let new = UserRow {
         sub: entry.subject.unwrap_or_else(new_subject),
         username: entry.username,
@@ -57,6 +58,10 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
             "that user name is taken in this tenant"
         }))
     })?;
+    if invocation.has("--invite") {
+        let added = named(&operator, invocation, invocation.value(0))?;
+        return change::print_link(&operator, &installation, invocation, &added);
+    }
     output::line(&format!("added {} with sub {}", invocation.value(0), new.sub))
 }
 
@@ -87,7 +92,7 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     }
     let hash = hashed_password(&operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
-    if !users::set_password(&operator.store, &user.sub, &hash, &event)? {
+    if !users::set_password(&operator.store, &user.sub, None, &hash, &event)? {
         return Err(missing(username));
     }
     output::line(&format!("{} has a new password; what was signed in before is over", user.designation()))

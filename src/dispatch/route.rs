@@ -91,6 +91,7 @@ impl<'a> Route<'a> {
             "/consent" => ("consent", FORM, Person, Nobody, Plain(consent::handle)),
             "/logout" => ("logout", FORM, Person, Nobody, Plain(logout::handle)),
             "/account" => ("account", FORM, Person, Nobody, Plain(account::handle)),
+            "/account/link" => ("password_link", FORM, Person, Nobody, Plain(account::password_link::handle)),
             "/device" => ("device", FORM, Person, Nobody, Plain(device::handle)),
             other => {
                 let (first, rest) = other.strip_prefix('/')?.split_once('/')?;

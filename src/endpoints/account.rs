@@ -2,6 +2,7 @@
 //! signs in first, for this page: within the tenant that the address names, or without one.
 
 pub mod linked;
+pub mod password_link;
 
 use serde_json::json;
 

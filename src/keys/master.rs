@@ -31,6 +31,8 @@ named! {
         DeviceCode = "device code",
         /// Tying forms to pages and browsers.
         FormToken = "form token",
+        /// Links by which people set their password.
+        PasswordLink = "password link",
         SignInThrottle = "sign-in throttle",
         SigningKey = "signing key",
         /// Wrapping digests of client secrets, and upstream client secrets, in the database.

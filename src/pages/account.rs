@@ -80,7 +80,7 @@ pub enum AccountProblem {
 
 impl AccountProblem {
     /// The field that it concerns, and what it says.
-    fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+    pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         let (field, sentence) = match self {
             AccountProblem::TooManyAttempts { minutes } => {
                 return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
@@ -131,7 +131,7 @@ pub fn page(
     document_with(chrome, problem.is_some(), texts.account_title, card)
 }
 
-fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
+pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
     let done = |sentence: Markup| html! { div .notice .done role="status" { p { (sentence) } } };
     match outcome {
         Outcome::SessionEnded => done(html! { (texts.session_ended) }),
@@ -318,7 +318,13 @@ fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<A
     }
 }
 
-fn password_field(name: &str, autocomplete: &str, label: &str, wrong: Option<&str>, hint: Option<&str>) -> Markup {
+pub(super) fn password_field(
+    name: &str,
+    autocomplete: &str,
+    label: &str,
+    wrong: Option<&str>,
+    hint: Option<&str>,
+) -> Markup {
     let id = name.replace('_', "-");
     let is_wrong = wrong == Some(&id);
     let hint_id = format!("{id}-hint");

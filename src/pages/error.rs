@@ -20,6 +20,8 @@ pub enum Problem {
     Unavailable,
     /// 400: nobody in this browser is on that way upstream, or any more.
     RoundTripOver,
+    /// 400: a link of the operator's that was used, has expired, or is none.
+    LinkOver,
     /// 400: what came from upstream is not believed.
     NotBelieved,
     /// 403: nobody here is who they are upstream.
@@ -32,7 +34,7 @@ pub enum Problem {
 impl Problem {
     pub const fn status(self) -> u16 {
         match self {
-            Problem::BadRequest | Problem::RoundTripOver | Problem::NotBelieved => 400,
+            Problem::BadRequest | Problem::RoundTripOver | Problem::LinkOver | Problem::NotBelieved => 400,
             Problem::Forbidden | Problem::NotProvisioned | Problem::AccountDisabled | Problem::AccountElsewhere => 403,
             Problem::NotFound => 404,
             Problem::MethodNotAllowed => 405,
@@ -57,6 +59,7 @@ impl Problem {
             Problem::Internal => (texts.internal, texts.internal_advice),
             Problem::Unavailable => (texts.unavailable, texts.unavailable_advice),
             Problem::RoundTripOver => (texts.round_trip_over, texts.round_trip_over_advice),
+            Problem::LinkOver => (texts.link_over, texts.link_over_advice),
             Problem::NotBelieved => (texts.not_believed, texts.not_believed_advice),
             Problem::NotProvisioned => (texts.not_provisioned, texts.not_provisioned_advice),
             Problem::AccountDisabled => (texts.account_disabled, texts.account_disabled_advice),

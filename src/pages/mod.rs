@@ -10,6 +10,7 @@ pub mod frame;
 pub mod language;
 pub mod login;
 pub mod logout;
+pub mod password_link;
 pub mod texts;
 mod user_agent;
 

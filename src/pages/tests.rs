@@ -16,6 +16,7 @@ use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
 use super::language::Language;
 use super::login::{self, LoginProblem, SignInFor};
 use super::logout::{self, SignedOut};
+use super::password_link;
 use crate::config::{Brand, Color};
 use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -110,6 +111,8 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             add(page, account_page(chrome, name, &catalogue, &client, outcome));
         }
         let corp = &catalogue.identity_providers["corp"];
+        let unfit = Some(AccountProblem::NewPasswordUnfit);
+        add("password link", password_link::page(chrome, FORM, name, unfit));
         add("link", account::link_page(chrome, FORM, account, corp, ("subject", Some(name)), "OFFER"));
 
         add("logout", logout::page(chrome, FORM, account, Some(&client), false));

@@ -246,6 +246,9 @@ texts! {
     new_password_unfit: Text,
     new_passwords_differ: Text,
     new_password_is_present: Text,
+    set_password_title: Text,
+    set_password_for: Template,
+    set_password: Text,
 
     // Accounts elsewhere
     identities_heading: Text,
@@ -297,6 +300,8 @@ texts! {
     // A sign-in with another service that led nowhere
     round_trip_over: Text,
     round_trip_over_advice: Text,
+    link_over: Text,
+    link_over_advice: Text,
     not_believed: Text,
     not_believed_advice: Text,
     not_provisioned: Text,

@@ -63,6 +63,7 @@ mod logout;
 mod metrics;
 mod own_sessions;
 mod pages;
+mod password_links;
 mod private_key_jwt;
 mod refresh_families;
 mod refresh_token;

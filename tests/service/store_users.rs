@@ -120,9 +120,9 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
     // Somebody changed it meanwhile: the late rehash changes nothing.
     users::rehash(&store, &sub, &old, &SecretText::new("late")).unwrap();
     assert_eq!(users::find(&store, &sub).unwrap().unwrap().password_hash, Some(new));
-    assert!(users::set_password(&store, &sub, &SecretText::new("hash3"), &event()).unwrap());
+    assert!(users::set_password(&store, &sub, None, &SecretText::new("hash3"), &event()).unwrap());
     assert_ne!(epoch(), at_first);
-    assert!(!users::set_password(&store, &Subject::new("nobody"), &old, &event()).unwrap());
+    assert!(!users::set_password(&store, &Subject::new("nobody"), None, &old, &event()).unwrap());
     // And the row that opens the chain.
     assert_eq!(database.count("audit_events"), 3);
 }

@@ -1,4 +1,6 @@
-//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
+//! `gatepost user invite|reset|role|set|disable|enable|remove|link|unlink`: what changes about somebody.
+
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -7,16 +9,20 @@ use crate::cli::arguments::Invocation;
 use crate::cli::operator::{Operator, user_event};
 use crate::cli::output::{self, Failure};
 use crate::cli::{idp, input, registry};
+use crate::keys::master::Purpose;
+use crate::keys::sealing::Sealer;
+use crate::protocol::login::password_link::{PREFIX, PasswordLink};
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::is_possible_claim;
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::TenantName;
-use crate::store::catalogue;
+use crate::store::installation::Installation;
 use crate::store::linked_identities::{self, Link, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
+use crate::store::{audit_events, catalogue};
 
 fn change<T>(
     invocation: &Invocation,
@@ -53,6 +59,58 @@ pub(in crate::cli) fn enable(invocation: &Invocation, enabled: bool) -> Result<(
         Ok(format!("{} {done}", user.designation()))
     })?;
     output::line(&text)
+}
+
+/// A link for somebody without a password; `has_one` is for those who have.
+pub(in crate::cli) fn invite(invocation: &Invocation, has_one: bool) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    if user.password_hash.is_some() != has_one {
+        let rule = match has_one {
+            true => "that user has no password: use `gatepost user invite`",
+            false => "that user has a password: use `gatepost user reset`",
+        };
+        return Err(Failure::Refused(String::from(rule)));
+    }
+    print_link(&operator, &installation, invocation, &user)
+}
+
+pub(super) fn print_link(
+    operator: &Operator,
+    installation: &Installation,
+    invocation: &Invocation,
+    user: &UserRow,
+) -> Result<(), Failure> {
+    let lifetime = lifetime(invocation.option("--for").unwrap_or("72h"))?;
+    if !user.enabled || user.username.is_none() {
+        return Err(Failure::Refused(String::from(
+            "that user cannot sign in with a password: no user name, or disabled",
+        )));
+    }
+    // Another master secret than the server's would make a link that nobody can open.
+    operator.sealers(installation)?;
+    let derived = operator.master_secret()?.derive(&installation.id, &installation.issuer);
+    let expires_at = operator.now()?.plus(lifetime);
+    let link = PasswordLink { subject: user.sub.clone(), epoch: user.epoch, expires_at };
+    let sealed = Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link);
+    let detail = json!({"by": "operator", "expires_at": output::time(expires_at)});
+    audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
+    let address = format!("{}/account/link?l={sealed}", operator.config.base_url.as_str());
+    match invocation.has("--json") {
+        true => output::line(&json!({"link": address, "expires_at": output::time(expires_at)}).to_string()),
+        false => output::line(&address),
+    }
+}
+
+fn lifetime(text: &str) -> Result<Duration, Failure> {
+    let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
+    let unit = text.chars().last().and_then(|unit| {
+        [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)].into_iter().find(|(name, _)| *name == unit)
+    });
+    let number = unit.and_then(|(unit, _)| text.strip_suffix(unit)?.parse::<u64>().ok());
+    let seconds = number.zip(unit).and_then(|(number, (_, seconds))| number.checked_mul(seconds));
+    let fits = seconds.filter(|seconds| (1..=30 * 86_400).contains(seconds));
+    fits.map(Duration::from_secs).ok_or_else(|| Failure::Usage(String::from(rule)))
 }
 
 pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {

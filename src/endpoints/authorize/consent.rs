@@ -181,6 +181,8 @@ named! {
         /// `/device`, where it asks for the code.
         UserCode = "user code",
         Account = "account",
+        /// Behind a link of the operator's.
+        Password = "password",
         /// The question whether to link an account elsewhere.
         Link = "link",
     }

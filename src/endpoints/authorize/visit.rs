@@ -97,6 +97,7 @@ impl Visit {
             }
             SealedPurpose::Link(_)
             | SealedPurpose::Unlink { .. }
+            | SealedPurpose::SetPassword { .. }
             | SealedPurpose::Logout(_)
             | SealedPurpose::SignedOut(_) => Err(invalid()),
         }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::device::device_code::UserCode;
+use crate::protocol::login::password_link::PasswordLink;
 use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
 use crate::protocol::upstream::account::LinkOffer;
 use crate::protocol::words::identifiers::Subject;
@@ -38,6 +39,11 @@ pub enum SealedPurpose {
         issuer: String,
         upstream_subject: String,
         provider: String,
+    },
+    /// The form behind a link of the operator's, for the browser of which this is a hash.
+    SetPassword {
+        link: PasswordLink,
+        browser: String,
     },
     Logout(EndSessionRequest),
     /// A sign-out that was done here and goes on upstream: where it ends once the browser is back.

@@ -1,3 +1,4 @@
 //! Signing in with a password.
 
 pub mod password;
+pub mod password_link;

@@ -195,6 +195,7 @@ reasons! {
     // Sign-in, consent and other pages
     WrongPassword "GP1501" "Username or password is wrong." "Check both; the log does not say which.";
     TooManySignInFailures "GP1502" "Too many failed attempts." "Wait, then try again.";
+    LinkOver "GP1810" "This link cannot be used, or no longer." "Make a new one with `gatepost user invite` or `user reset`.";
     PageExpired "GP1503" "This page has expired." "Start again from the application.";
     SealedRequestInvalid "GP1504" "This address is not valid any more." "Start again from the application.";
     UnknownPageAction "GP1505" "The form is not complete." "Open the page again.";

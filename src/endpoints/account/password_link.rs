@@ -1,0 +1,96 @@
+//! `/account/link`: where a link of the operator's leads. Opening it changes nothing, since mail scanners open links, too. It
+//! leaves the address at once, for one that is good in this browser alone and for ten minutes; the form there sets the password.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::authorize::consent::{self, Form};
+use crate::endpoints::authorize::visit;
+use crate::endpoints::cookies;
+use crate::http::{Method, Request, Response};
+use crate::keys::random;
+use crate::pages;
+use crate::pages::account::AccountProblem;
+use crate::pages::error::Problem;
+use crate::pages::frame::PageForm;
+use crate::protocol::authorize::sealed_request::SealedPurpose;
+use crate::protocol::login::password::check_new;
+use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
+use crate::protocol::words::identifiers;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::store::audit_events::AuditEvent;
+use crate::store::users;
+
+const PAGE: &str = "/account/link";
+
+/// Takes the link out of the address, shows the form, or takes it.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let presentation = Presentation { config: &app.config, request };
+    let over = || Ok(answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver));
+    let known = cookies::pre_session(&app.config, request);
+    let query = Parameters::parse(request.query.as_bytes())?;
+    if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
+        let opened: Option<PasswordLink> = app.vault.password_links.open_text(PREFIX, text);
+        let Some(link) = opened else { return over() };
+        if username(app, &link)?.is_none() {
+            return over();
+        }
+        let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
+        let opened = visit::seal(app, SealedPurpose::SetPassword { link, browser: name_of(&browser) });
+        let form = presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed));
+        let response = answers::see_other(form);
+        return Ok(if known.is_some() { response } else { cookies::set_pre_session(&app.config, response, &browser) });
+    }
+    let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return over() };
+    let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
+    let SealedPurpose::SetPassword { link, browser: tied } = opened.request.purpose else { return over() };
+    let Some(username) = username(app, &link)?.filter(|_| !is_late && tied == name_of(&browser)) else { return over() };
+    let draw = |problem| {
+        let action = presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed));
+        let token = consent::issue(app, Form::Password, &opened.sealed, &browser);
+        let form = PageForm { action: &action, token: &token };
+        Ok(answers::form_page(200, pages::password_link::page(presentation.chrome(""), form, &username, problem)))
+    };
+    if request.method != Method::Post {
+        return draw(None);
+    }
+    let form = consent::read_post(app, request)?;
+    let (new, again) = (form.single("new_password")?.unwrap_or_default(), form.single("new_password_again")?);
+    if !consent::matches(app, Form::Password, &opened.sealed, Some(&browser), &form) {
+        return draw(Some(AccountProblem::SessionChanged));
+    }
+    if check_new(new).is_err() {
+        return draw(Some(AccountProblem::NewPasswordUnfit));
+    }
+    if again != Some(new) {
+        return draw(Some(AccountProblem::NewPasswordsDiffer));
+    }
+    let hash = app.take_hashing_turn()?.hash(&SecretText::new(new))?;
+    let event = AuditEvent {
+        event: "password_set_by_link",
+        sub: Some(&link.subject),
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: json!({"by": "user"}),
+        ..AuditEvent::default()
+    };
+    if users::set_password(&app.store, &link.subject, Some(link.epoch), &hash, &event)? {
+        return Ok(answers::see_other(presentation.in_its_language(format!("{}/account", app.config.base_url.path()))));
+    }
+    over()
+}
+
+/// Whose link it is, as long as it stands.
+fn username(app: &App, link: &PasswordLink) -> Result<Option<String>, Failure> {
+    let user = users::find(&app.store, &link.subject)?.map(|user| user.to_core());
+    Ok(user.and_then(|user| link.username(&user, app.now()).map(str::to_owned)))
+}
+
+fn name_of(browser: &SecretBytes) -> String {
+    identifiers::encode(&Sha256::digest(browser.expose()))
+}

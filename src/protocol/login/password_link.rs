@@ -1,0 +1,53 @@
+//! The link by which an operator lets somebody set their password. It is sealed and kept nowhere, and dies with what it was
+//! made on: the user's epoch changes with the password, with a revocation, and when they are disabled. So it works once.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::session::User;
+
+/// Links start with this, so that secret scanners find them.
+pub const PREFIX: &str = "gpl_";
+/// For how long the address of the form is good, in the browser that opened the link.
+pub const FORM_LIFETIME: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasswordLink {
+    pub subject: Subject,
+    pub epoch: i64,
+    pub expires_at: Instant,
+}
+
+impl PasswordLink {
+    /// The name that whoever holds the link signs in with; `None` where it is over. The user is as stored now.
+    pub fn username<'a>(&self, user: &'a User, now: Instant) -> Option<&'a str> {
+        let stands = now < self.expires_at && user.enabled && user.epoch == self.epoch && user.subject == self.subject;
+        user.username.as_deref().filter(|_| stands)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples::{self, NOW};
+
+    #[test]
+    fn a_link_dies_with_its_time_its_epoch_and_its_user() {
+        let user = User { username: Some(String::from("alice")), ..samples::user(serde_json::json!({})) };
+        let (subject, epoch) = (user.subject.clone(), user.epoch);
+        let link = PasswordLink { subject, epoch, expires_at: NOW.plus(Duration::from_secs(1)) };
+        assert_eq!(link.username(&user, NOW), Some("alice"));
+        assert_eq!(link.username(&user, link.expires_at), None);
+        for user in [
+            User { epoch: epoch + 1, ..user.clone() },
+            User { enabled: false, ..user.clone() },
+            User { username: None, ..user.clone() },
+            User { subject: Subject::new("bob"), ..user },
+        ] {
+            assert_eq!(link.username(&user, NOW), None, "{user:?}");
+        }
+    }
+}
