@@ -82,7 +82,7 @@ impl Browser {
     }
 
     /// Sends a form, and again when the provider is too busy to take it: what that costs shows in the latency.
-    fn submit_patiently(&mut self, client: &mut Client, form: &Form, user: (&str, &str)) -> Result<Answer, String> {
+    pub fn submit_patiently(&mut self, client: &mut Client, form: &Form, user: (&str, &str)) -> Result<Answer, String> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             let answer = self.submit(client, form, user)?;

@@ -315,8 +315,8 @@ impl<'a> Walker<'a> {
         let account = self.number as u64 * 1_000_003 + self.round;
         self.browser.source = Some(format!("10.{}.{}.{}", account >> 16 & 255, account >> 8 & 255, account & 255));
         let form = self.held.form.clone().ok_or("no form")?;
-        let answer = self.browser.submit(&mut self.client, &form, (&format!("nobody-{account}"), "wrong"))?;
-        // Whatever says no is right; too busy to say it is, too.
+        let answer = self.browser.submit_patiently(&mut self.client, &form, (&format!("nobody-{account}"), "wrong"))?;
+        // Whatever says no is right.
         let went_on = answer.header("location").is_some_and(|location| self.provider.path_of(location).is_none());
         if went_on || answer.status == 500 { Err(format!("a wrong password got {}", answer.status)) } else { Ok(()) }
     }

@@ -6,6 +6,7 @@
 //! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
 //! cargo bench --bench load -- --tokens N       what so many reference tokens leave in the tables when they have expired
 //! cargo bench --bench load -- --fresh          code flows while partitions fill from empty, with and without scans
+//! cargo bench --bench load -- --beside         refreshes while people sign in; takes --against, too
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
 
@@ -16,6 +17,7 @@
     reason = "a tool at a developer's hand: it prints, and a defect of it may end it"
 )]
 
+mod beside;
 mod browser;
 mod drive;
 mod flows;
@@ -48,6 +50,7 @@ use usage::{Usage, Watched};
 struct Options {
     smoke: bool,
     fresh: bool,
+    beside: bool,
     seconds: u64,
     connections: usize,
     only: Option<String>,
@@ -93,6 +96,7 @@ impl Options {
         let mut options = Options {
             smoke: false,
             fresh: false,
+            beside: false,
             seconds: 5,
             connections: 8,
             only: None,
@@ -108,6 +112,10 @@ impl Options {
             }
             if argument == "--fresh" {
                 options.fresh = true;
+                continue;
+            }
+            if argument == "--beside" {
+                options.beside = true;
                 continue;
             }
             let value = rest.next().ok_or_else(|| format!("{argument} wants a value, or is unknown"))?;
@@ -152,8 +160,11 @@ fn run(options: &Options) -> Result<(), String> {
     if let Some(tokens) = options.tokens {
         return tokens::run(&own.settings, tokens, options.connections);
     }
-    let limits = limits(&cluster, options)?;
     let targets = targets(&own, options)?;
+    if options.beside {
+        return beside::run(&targets, Duration::from_secs(options.seconds));
+    }
+    let limits = limits(&cluster, options)?;
     // What the start took is given back by then.
     thread::sleep(Duration::from_secs(2));
     let idle = targets.iter().map(|target| target.watched.memory()).collect();

@@ -43,6 +43,8 @@ use guesses::{Guesses, Source};
 const PATIENCE: Duration = Duration::from_millis(250);
 /// How long one that has a place waits for its turn to hash; a hash takes some 20 ms.
 const HASHING_PATIENCE: Duration = Duration::from_secs(5);
+/// So many hashes after the last request for a token, about a second, all cores hash again.
+const MOST_TOKENS_AHEAD: u64 = 64;
 /// A registry that the database has not confirmed for so long is too old to issue tokens by.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 /// One that it has not confirmed for so long says that the database is away.
@@ -99,6 +101,10 @@ pub struct App {
     /// Requests that wait for a hash or make one: a quarter of the workers.
     hash_waiters: Permits,
     hashers: Permits,
+    /// Those of them that leave a core to tokens.
+    beside_tokens: Permits,
+    /// Tokens asked for lately, less the one that a sign-in brings.
+    tokens_ahead: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +135,7 @@ impl LogoutCalls {
 pub struct HashingTurn<'a> {
     passwords: &'a PasswordHashing,
     _turn: Permit<'a>,
+    _beside_tokens: Option<Permit<'a>>,
     _place: Permit<'a>,
 }
 
@@ -188,6 +195,7 @@ impl App {
             Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
         extension_grant::look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
+        let cores = thread::available_parallelism().map_or(1, usize::from);
         let (limits, tracked) = (config.limits, config.limits.tracked as usize);
         Ok(App {
             vault: Vault::new(&derived),
@@ -211,7 +219,9 @@ impl App {
             rendered: RwLock::default(),
             passwords: PasswordHashing::new(cost(&config)).map_err(LoadError::Unfit)?,
             hash_waiters: Permits::new((workers / 4).max(1)),
-            hashers: Permits::among_bounded(thread::available_parallelism().map_or(1, usize::from)),
+            hashers: Permits::among_bounded(cores),
+            beside_tokens: Permits::among_bounded((cores - 1).max(1)),
+            tokens_ahead: AtomicU64::new(0),
             config,
             clock,
             store,
@@ -238,12 +248,23 @@ impl App {
         self.hash_waiters.free() as u64
     }
 
-    /// A turn in the hashing lane: as many at once as there are cores, of a quarter of the workers; half of them may wait for a
-    /// moment to be among those.
-    pub fn take_hashing_turn(&self) -> Result<HashingTurn<'_>, Failure> {
+    /// A client asks for a token or about one: more of them than sign-ins, and hashes leave them a core. Such a request wakes
+    /// this process and Postgres in turn, and each waits for the end of a time slice where all cores hash.
+    pub fn token_is_asked_for(&self) {
+        let one_more = |ahead: u64| Some((ahead + 1).min(MOST_TOKENS_AHEAD));
+        let _ = self.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+    }
+
+    /// A turn in the hashing lane: as many at once as there are cores, or one less beside tokens, of a quarter of the workers;
+    /// half of them may wait for a moment to be among those.
+    pub fn take_hashing_turn<'a>(&'a self) -> Result<HashingTurn<'a>, Failure> {
         let place = self.hash_waiters.take(PATIENCE).ok_or(Failure::Busy)?;
-        let turn = self.hashers.take(HASHING_PATIENCE).ok_or(Failure::Busy)?;
-        Ok(HashingTurn { passwords: &self.passwords, _turn: turn, _place: place })
+        let one_less = |ahead: u64| ahead.checked_sub(1);
+        let has_tokens = self.tokens_ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
+        let take = |permits: &'a Permits| permits.take(HASHING_PATIENCE).ok_or(Failure::Busy);
+        let beside_tokens = has_tokens.then(|| take(&self.beside_tokens)).transpose()?;
+        let turn = take(&self.hashers)?;
+        Ok(HashingTurn { passwords: &self.passwords, _turn: turn, _beside_tokens: beside_tokens, _place: place })
     }
 
     pub fn release_hashing_memory(&self) {

@@ -203,6 +203,7 @@ fn keep(app: &App) -> ! {
             told = line;
         }
         let next = Instant::now() + REFRESH;
+        app.release_hashing_memory();
         match app.registry.refresh() {
             Ok(()) if !answered => log::info!("the database answers again"),
             Ok(()) => {}
@@ -294,7 +295,6 @@ fn keep_audit(app: &App) -> ! {
 /// Looks after partitions, signing keys and counters every minute. On a thread of its own: it may wait for locks.
 fn keep_house(app: &App) -> ! {
     loop {
-        app.release_hashing_memory();
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
             Ok(maintained) => {
                 if !maintained.left_to_another {

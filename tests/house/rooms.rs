@@ -61,7 +61,7 @@ pub const ROOMS: &[Room] = &[
     room("endpoints/upstream", "endpoints/upstream", [742, 76, 30], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
     room("endpoints", "endpoints", [461, 62, 0], "how a page for a device or the account answers is told here"),
     room("pages", "pages", [1453, 148, 530], ""),
-    room("app", "app", [778, 95, 176], "what it uses lies in more rooms"),
+    room("app", "app", [778, 95, 176], "what it uses lies in more rooms; hashes leave a core to tokens"),
     room("registry", "registry", [417, 51, 84], ""),
     room("outbound", "outbound", [417, 53, 264], ""),
     room("config", "config clock deadline permits", [869, 99, 346], "whoever answers a request late is the one who counts it"),

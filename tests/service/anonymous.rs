@@ -23,12 +23,16 @@ fn rows(gatepost: &Gatepost) -> BTreeMap<String, i64> {
     tables.iter().map(|table| (table.clone(), count(table))).collect()
 }
 
-/// Memory of the only server process, KiB.
 fn resident_kib(gatepost: &Gatepost) -> u64 {
+    memory_kib(gatepost, "VmRSS:")
+}
+
+/// Memory of the only server process, KiB: now, `VmRSS:`, or the most it ever was, `VmHWM:`.
+pub fn memory_kib(gatepost: &Gatepost, name: &str) -> u64 {
     let processes = gatepost.server_processes();
     assert_eq!(processes.len(), 1, "{processes:?}");
     let status = std::fs::read_to_string(format!("/proc/{}/status", processes[0])).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 

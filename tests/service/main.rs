@@ -52,6 +52,7 @@ mod grant_extension_sql;
 mod grant_jwt_bearer;
 mod grant_password;
 mod grant_token_exchange;
+mod hashing;
 mod introspection;
 mod issued_tokens;
 mod linked_accounts;

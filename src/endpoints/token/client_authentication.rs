@@ -72,6 +72,9 @@ fn prove<T>(
         Err(failure) => return Ok(Err(Unproven { name: None, failure })),
     };
     let judged = judge_readings(app, request, &presented, now, judge)?;
+    if judged.is_ok() {
+        app.token_is_asked_for();
+    }
     if let Err(failure) = &judged {
         // What is nobody's client_id may be anything, a secret in the wrong field among it.
         let reason = failure.error.reason;

@@ -1,0 +1,55 @@
+//! What password hashes take of the machine, told by the memory that each takes while it is made: no more of it than there
+//! are cores, one core less beside tokens, and all of it is given back.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::anonymous::memory_kib;
+use crate::support::flow::{authorize_path, basic, sign_in};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::waiting::{SOON, await_that};
+
+/// Of one hash.
+const HASH_KIB: u64 = 64 * 1_024;
+
+fn start() -> Gatepost {
+    let settings =
+        [("GATEPOST_ARGON2_MEMORY_KIB", HASH_KIB.to_string()), ("GATEPOST_ARGON2_PASSES", String::from("4"))];
+    Gatepost::start_with(&document(), &settings.each_ref().map(|(name, value)| (*name, value.as_str())))
+}
+
+fn attempt(gatepost: &Gatepost) {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    assert_eq!(sign_in(&mut browser, &page, "nobody", "wrong").status, 200);
+}
+
+#[test]
+fn the_memory_of_hashes_is_given_back_within_a_moment_of_the_last_one() {
+    let gatepost = start();
+    let before = memory_kib(&gatepost, "VmRSS:");
+    await_that("a hash takes memory", SOON, || {
+        attempt(&gatepost);
+        memory_kib(&gatepost, "VmRSS:") > before + HASH_KIB / 2
+    });
+    let moment = Duration::from_secs(5);
+    await_that("it is given back", moment, || memory_kib(&gatepost, "VmRSS:") < before + HASH_KIB / 2);
+}
+
+#[test]
+fn hashes_leave_a_core_to_tokens_for_as_long_as_more_of_them_are_asked_for_than_people_sign_in() {
+    let cores = thread::available_parallelism().unwrap().get() as u64;
+    let gatepost = start();
+    let before = memory_kib(&gatepost, "VmRSS:");
+    let all_at_once = || {
+        thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(|| attempt(&gatepost)))));
+        memory_kib(&gatepost, "VmHWM:").saturating_sub(before + HASH_KIB / 2) / HASH_KIB + 1
+    };
+    let authorization = basic("conf1", CONF1_SECRET);
+    for _ in 0..cores {
+        let form = [("grant_type", "client_credentials")];
+        assert_eq!(gatepost.post("/connect/token", &[("Authorization", &authorization)], &form).status, 200);
+    }
+    assert_eq!(all_at_once(), (cores - 1).max(1));
+    assert_eq!(all_at_once(), cores);
+}
