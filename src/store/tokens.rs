@@ -18,6 +18,7 @@ use crate::protocol::words::grant::Epochs;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
+use crate::protocol::words::session::User;
 
 /// What was found. An absent row is `None`: what a token names and is not there makes it dead. Whether the token is alive is
 /// for the core to judge.
@@ -25,7 +26,7 @@ use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 pub struct TokenStanding {
     pub facts: LivenessFacts,
     /// With the claims that userinfo answers from.
-    pub user: Option<UserRow>,
+    pub user: Option<User>,
 }
 
 const FIND: &str = "
@@ -83,7 +84,7 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
         client_enabled: column(row, "client_enabled")?,
         epochs: epochs("installation_epoch", "client_epoch", "user_epoch", "consent_epoch")?,
     };
-    Ok(TokenStanding { facts, user: is_there("sub")?.then(|| user(row)).transpose()? })
+    Ok(TokenStanding { facts, user: is_there("sub")?.then(|| user(row).map(UserRow::into_core)).transpose()? })
 }
 
 const REVOKE: &str = "
