@@ -2,6 +2,8 @@
 
 mod route;
 
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::time::Instant;
 
 use log::kv::Value;
@@ -209,7 +211,7 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         return;
     }
     let Note { client_id, grant, reason, detail } = &response.note;
-    let (method, source) = (request.method.as_str(), request.source.to_string());
+    let (method, source) = (request.method.as_str(), request.source);
     let path = escaped(&request.path, 200);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let named = [
@@ -218,35 +220,39 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         ("reason", *reason),
         ("detail", detail.as_deref()),
     ];
-    let named = named.into_iter().filter_map(|(name, value)| Some((name, escaped(value?, 300))));
-    let named: Vec<(&str, String)> = named.collect();
-    let mut fields: Vec<(&str, Value<'_>)> = vec![
-        ("id", request.id.as_str().into()),
+    let named = named.map(|(name, value)| (name, value.map(|value| escaped(value, 300))));
+    let named = || named.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    let fields = [
+        ("id", Value::from(request.id.as_str())),
         ("method", method.into()),
-        ("path", path.as_str().into()),
+        ("path", (&*path).into()),
         ("status", response.status.into()),
         ("ms", milliseconds.into()),
-        ("source", source.as_str().into()),
+        ("source", Value::from_display(&source)),
     ];
-    fields.extend(named.iter().map(|(name, value)| (*name, Value::from(value.as_str()))));
-    let quoted: String = named.iter().map(|(name, value)| format!(" {name}=\"{value}\"")).collect();
+    let fields: Vec<_> = fields.into_iter().chain(named().map(|(name, value)| (name, value.into()))).collect();
+    let mut line = String::with_capacity(256);
+    // Writing to memory does not fail.
+    let _ = write!(
+        line,
+        "id={} method={method} path={path} status={} ms={milliseconds} source={source}",
+        request.id, response.status
+    );
+    named().for_each(|(name, value)| line.extend([" ", name, "=\"", value, "\""]));
     log::logger().log(
         &Record::builder()
             .level(Level::Info)
             .target("gatepost::request")
             .key_values(&fields)
-            .args(format_args!(
-                "id={} method={method} path={path} status={} ms={milliseconds} source={source}{quoted}",
-                request.id, response.status
-            ))
+            .args(format_args!("{line}"))
             .build(),
     );
 }
 
-fn escaped(text: &str, most: usize) -> String {
+fn escaped(text: &str, most: usize) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\'' | b'\\');
     if text.len() <= most && text.bytes().all(is_plain) {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     text.chars().take(most).flat_map(char::escape_default).collect()
 }

@@ -55,17 +55,25 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Names compare without case (RFC 9110 §5.1).
+/// Names compare without case (RFC 9110 §5.1). One text, in which each field is a line: no name has a colon in it, and no
+/// value a line's end.
 #[derive(Clone, Default)]
-pub struct Headers(pub Vec<(String, String)>);
+pub struct Headers(String);
 
 impl Headers {
-    pub fn first(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    pub fn of<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
+        let mut text = String::with_capacity(1_024);
+        fields.for_each(|(name, value)| text.extend([name, ":", value, "\n"]));
+        Headers(text)
     }
 
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    pub fn first(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let fields = self.0.split_terminator('\n').filter_map(|line| line.split_once(':'));
+        fields.filter(move |(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
@@ -81,14 +89,13 @@ impl Request {
     /// Enough to say in the right language that it failed.
     #[must_use]
     pub fn bare(&self) -> Request {
-        let language =
-            self.headers.first("accept-language").map(|value| (String::from("accept-language"), value.to_owned()));
+        let language = self.headers.first("accept-language").map(|value| ("accept-language", value));
         Request {
             id: self.id.clone(),
             method: self.method,
             path: self.path.clone(),
             query: String::new(),
-            headers: Headers(language.into_iter().collect()),
+            headers: Headers::of(language.into_iter()),
             body: Vec::new(),
             source: self.source,
         }
@@ -145,11 +152,11 @@ pub struct Note {
 
 impl Response {
     pub fn empty(status: u16) -> Response {
-        Response { status, headers: Vec::new(), body: Body::Static(b""), note: Note::default() }
+        Response { status, headers: Vec::with_capacity(8), body: Body::Static(b""), note: Note::default() }
     }
 
     pub fn with_body(status: u16, content_type: &'static str, body: Body) -> Response {
-        Response { status, headers: vec![("Content-Type", Cow::Borrowed(content_type))], body, note: Note::default() }
+        Response { body, ..Response::empty(status).header("Content-Type", content_type) }
     }
 
     #[must_use]
@@ -169,7 +176,7 @@ mod tests {
             method: Method::Get,
             path: String::from("/"),
             query: String::new(),
-            headers: Headers(headers.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()),
+            headers: Headers::of(headers.iter().copied()),
             body: Vec::new(),
             source: IpAddr::from([127, 0, 0, 1]),
         }

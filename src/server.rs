@@ -38,9 +38,9 @@ use crate::http::{Refused, Request, Response};
 use crate::protocol::words::forwarded::Cidr;
 
 /// Maps every failure to a response, and gives the answer to what the server itself refuses.
-pub trait Handler: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static {}
+pub trait Handler: Fn(Result<&Request, Refused>) -> Response + Send + Sync + 'static {}
 
-impl<H: Fn(Result<Request, Refused>) -> Response + Send + Sync + 'static> Handler for H {}
+impl<H: Fn(Result<&Request, Refused>) -> Response + Send + Sync + 'static> Handler for H {}
 
 /// Before and between requests for a successor: nobody shall make us do nothing else.
 const LEAST_LIFE: Duration = Duration::from_secs(5);

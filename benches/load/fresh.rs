@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postgres::{Client, NoTls};
 
-use crate::drive::{Load, drive};
+use crate::drive::{Load, Outcome, drive};
 use crate::flows::{Flow, Walker};
 use crate::gatepost::Gatepost;
 use crate::http::Connections;
@@ -14,8 +14,6 @@ use crate::provider::Provider;
 
 /// Flows before ANALYZE.
 const ROWS: usize = 57;
-/// Measured one after the other.
-const ROUNDS: usize = 5;
 const FLOW: Flow = Flow::Code("code");
 
 /// Nothing looks at the partitions again.
@@ -30,10 +28,10 @@ END $$";
 const SCANNED: &str = "
 SELECT coalesce(sum(seq_tup_read), 0)::int8 FROM pg_stat_user_tables WHERE relid IN (SELECT inhrelid FROM pg_inherits)";
 
-/// Measures both, and prints the table.
+/// Measures the first and the last tenth of those seconds with both, and prints the table.
 pub fn run(cluster: &str, connections: usize, seconds: u64) -> Result<(), String> {
-    let rounds: Vec<String> = (1..=ROUNDS).map(|round| format!("{round}. flows/s")).collect();
-    println!("| plans | {} | rows read by scans |\n|---|{}--:|", rounds.join(" | "), "--:|".repeat(ROUNDS));
+    println!("| plans | first flows/s | p99 ms | flows between | last flows/s | p99 ms | rows read by scans |");
+    println!("|---|--:|--:|--:|--:|--:|--:|");
     // What the URL says goes before what Gatepost sets.
     for (name, options) in [("as served", ""), ("as Postgres makes them", "?options=-c%20enable_seqscan%3Don")] {
         let own = Gatepost::start(cluster, options)?;
@@ -44,20 +42,19 @@ pub fn run(cluster: &str, connections: usize, seconds: u64) -> Result<(), String
         let mut walker = Walker::prepare(&provider, FLOW, Connections::KeptAlive, 0)?;
         (0..ROWS).try_for_each(|_| walker.walk(FLOW))?;
         client.batch_execute("ANALYZE").map_err(|error| error.to_string())?;
-        let load = Load {
-            connections,
-            kind: Connections::KeptAlive,
-            warm_up: Duration::ZERO,
-            duration: Duration::from_secs(seconds),
+        // Connections begin anew each time, so each has a second before it that does not count.
+        let (nothing, warm_up, kind) = (|| (), Duration::from_secs(1), Connections::KeptAlive);
+        let drive = |tenths| {
+            let load =
+                Load { connections, kind, warm_up, duration: Duration::from_secs(seconds.max(10) * tenths / 10) };
+            drive(&provider, FLOW, load, nothing, nothing).map(|(outcome, ..)| outcome)
         };
-        let nothing = || ();
-        let round =
-            |_| drive(&provider, FLOW, load, nothing, nothing).map(|(outcome, ..)| format!("{:.0}", outcome.rate()));
-        let rates = (0..ROUNDS).map(round).collect::<Result<Vec<String>, String>>()?;
+        let (first, between, last) = (drive(1)?, drive(8)?.latencies.len(), drive(1)?);
+        let told = |outcome: Outcome| format!("{:.0} | {:.1}", outcome.rate(), outcome.percentile(99));
         // The last counts reach the statistics when their connections end.
         drop(own);
         let scanned: i64 = client.query_one(SCANNED, &[]).map_err(|error| error.to_string())?.get(0);
-        println!("| {name} | {} | {scanned} |", rates.join(" | "));
+        println!("| {name} | {} | {between} | {} | {scanned} |", told(first), told(last));
     }
     Ok(())
 }

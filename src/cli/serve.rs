@@ -134,14 +134,14 @@ fn serve(config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -
     server::run(
         settings,
         Arc::clone(&stats),
-        |arrived: Result<Request, Refused>| match arrived {
-            Ok(request) => dispatch::handle(&house.config, &house.metrics, &|| house.app_for_request(), &request),
+        |arrived: Result<&Request, Refused>| match arrived {
+            Ok(request) => dispatch::handle(&house.config, &house.metrics, &|| house.app_for_request(), request),
             Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
         },
-        move |arrived: Result<Request, Refused>| match arrived {
+        move |arrived: Result<&Request, Refused>| match arrived {
             Ok(request) => {
                 stats.dropped_log_lines.store(logging::dropped_lines(), Ordering::Relaxed);
-                dispatch::handle_admin(&house.metrics, &stats, house.app.get(), &request)
+                dispatch::handle_admin(&house.metrics, &stats, house.app.get(), request)
             }
             Err(refused) => Response::empty(refused.status),
         },

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maud::Markup;
+use serde::Serialize;
 
 use super::static_files;
 use crate::app::App;
@@ -207,8 +208,9 @@ pub fn nothing_to_show() -> Response {
 }
 
 /// A JSON answer that nobody may keep.
-pub fn json(status: u16, value: &serde_json::Value) -> Response {
-    no_store(Response::with_body(status, "application/json", Body::Owned(value.to_string().into_bytes())))
+pub fn json(status: u16, value: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    no_store(Response::with_body(status, "application/json", Body::Owned(body)))
 }
 
 /// The answer, with the reason for the log.

@@ -30,7 +30,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let grant_type = parameters.single("grant_type").ok().flatten();
     let answer = answer(GrantContext { app, request, client: &client, now }, &parameters)
         .map_err(|failure| failure.about(client_id, grant_type))?;
-    let mut response = answers::json(200, &answer.to_json().into());
+    let mut response = answers::json(200, &answer.into_object());
     response.note.client_id = Some(client_id.to_string());
     response.note.grant = grant_type.map(str::to_owned);
     Ok(response)

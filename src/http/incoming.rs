@@ -124,7 +124,7 @@ fn read_headers(request: &tiny_http::Request) -> Result<Headers, u16> {
     if !fields.clone().all(|(name, value)| is_token(name) && is_field_value(value)) {
         return Err(400);
     }
-    Ok(Headers(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+    Ok(Headers::of(fields))
 }
 
 /// Origin, absolute or asterisk form (RFC 9112 §3.2).
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn length_of(fields: &[(&str, &str)]) -> Result<u64, u16> {
-        body_length(&Headers(fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()))
+        body_length(&Headers::of(fields.iter().copied()))
     }
 
     #[test]

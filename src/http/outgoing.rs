@@ -1,6 +1,7 @@
 //! From our response to the bytes of an answer: the one place where header bytes are checked. What cannot be written
 //! safely is refused as a whole.
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,10 +23,12 @@ pub fn serialise(
     let has_body = !matches!(response.status, 204 | 304);
     let body = if has_body { response.body.bytes() } else { b"" };
     let phrase = tiny_http::StatusCode(response.status).default_reason_phrase();
-    let mut head = format!("HTTP/1.1 {} {phrase}\r\nDate: {}\r\n", response.status, imf_fixdate(now));
+    let mut head = String::with_capacity(1_024 + body.len());
+    // Writing to memory does not fail.
+    let _ = write!(head, "HTTP/1.1 {} {phrase}\r\nDate: {}\r\n", response.status, imf_fixdate(now));
     // RFC 9110 §8.6: a 204 must not announce a length; a 304's would be that of the representation it spares.
     if has_body {
-        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        let _ = write!(head, "Content-Length: {}\r\n", body.len());
     }
     head.push_str(match persistence {
         Persistence::Open => "",

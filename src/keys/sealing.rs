@@ -78,8 +78,9 @@ impl Sealer {
     /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by its prefix.
     pub fn seal_text(&self, prefix: &str, value: &impl Serialize) -> String {
         // Writing to memory fails for none of our types; nothing opens an empty text.
-        let plain = postcard::to_extend(value, vec![VERSION]);
-        let sealed = plain.map(|plain| self.seal(&plain)).unwrap_or_default();
+        let mut plain = Vec::with_capacity(1_024);
+        plain.push(VERSION);
+        let sealed = postcard::to_extend(value, plain).map(|plain| self.seal(&plain)).unwrap_or_default();
         format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -125,7 +126,7 @@ fn tag(key: &hmac::Key, parts: &[&[u8]]) -> [u8; 32] {
 }
 
 fn message(parts: &[&[u8]]) -> Vec<u8> {
-    parts.iter().flat_map(|part| [&(part.len() as u64).to_be_bytes(), *part].concat()).collect()
+    parts.iter().flat_map(|part| (part.len() as u64).to_be_bytes().into_iter().chain(part.iter().copied())).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     self, ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
-    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents, UnparsedPublicKey,
+    ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
+    UnparsedPublicKey,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +32,8 @@ pub struct SigningKey {
 
 #[derive(Debug)]
 enum Pair {
-    Rsa(RsaKeyPair),
+    /// With what its own signatures are checked by.
+    Rsa(RsaKeyPair, ParsedPublicKey),
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
 }
@@ -59,7 +61,11 @@ impl SigningKey {
     pub fn from_pkcs8(algorithm: SigningAlgorithm, pkcs8: &SecretBytes) -> Result<SigningKey, String> {
         let unfit = |error: aws_lc_rs::error::KeyRejected| format!("{} key: {error}", algorithm.as_str());
         let pair = match algorithm {
-            SigningAlgorithm::Rs256 => Pair::Rsa(RsaKeyPair::from_pkcs8(pkcs8.expose()).map_err(unfit)?),
+            SigningAlgorithm::Rs256 => {
+                let pair = RsaKeyPair::from_pkcs8(pkcs8.expose()).map_err(unfit)?;
+                let public = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, pair.public_key()).map_err(unfit)?;
+                Pair::Rsa(pair, public)
+            }
             SigningAlgorithm::Es256 => {
                 Pair::P256(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.expose()).map_err(unfit)?)
             }
@@ -89,10 +95,10 @@ impl SigningKey {
         let random = SystemRandom::new();
         let failed = |_| format!("signing with {} failed", self.algorithm().as_str());
         match &self.pair {
-            Pair::Rsa(pair) => {
+            Pair::Rsa(pair, public) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &random, signing_input, &mut signature).map_err(failed)?;
-                if !verify(&self.public_key, signing_input, &signature) {
+                if public.verify_sig(signing_input, &signature).is_err() {
                     return Err(String::from("an RSA signature did not verify and was withheld"));
                 }
                 Ok(signature)
@@ -105,7 +111,7 @@ impl SigningKey {
 
 fn describe(pair: &Pair, pkcs8: &SecretBytes) -> Option<PublicKey> {
     match pair {
-        Pair::Rsa(_) => {
+        Pair::Rsa(..) => {
             let key = RsaPrivateKey::from_pkcs8_der(pkcs8.expose()).ok()?;
             let big_endian = |number: &rsa::BoxedUint| number.to_be_bytes_trimmed_vartime().to_vec();
             Some(PublicKey::Rsa { n: big_endian(key.n()), e: big_endian(key.e()) })

@@ -317,7 +317,7 @@ mod tests {
             let claims = serde_json::json!({});
             let input = crate::protocol::keys::jwt::signing_input(SigningAlgorithm::Es256, &signer.kid, "JWT", &claims);
             let signature = signer.private.as_ref().unwrap().sign(input.as_bytes()).unwrap();
-            let jws = UnverifiedJws::parse(&crate::protocol::keys::jwt::assemble(&input, &signature)).unwrap();
+            let jws = UnverifiedJws::parse(&crate::protocol::keys::jwt::assemble(input, &signature)).unwrap();
             let retired = KeyRing(vec![Key { private: None, ..signer }]);
             assert!(retired.verifies(&jws));
             assert!(retired.signing_key(SigningAlgorithm::Es256, at(110)).is_none());

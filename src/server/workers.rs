@@ -209,18 +209,17 @@ impl<H: Handler> Service<H> {
                 self.serve_soon(peer, next);
             }
         };
-        let response = deadline::serve(give_up, || self.handle(read));
+        let response = deadline::serve(give_up, || self.handle(&read));
         let answered_here = take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
         answered_here.is_none()
     }
 
     /// Runs the handler. A panic is a defect of ours, answered as one, and the next request is served.
-    fn handle(&self, request: Request) -> Response {
-        let bare = request.bare();
+    fn handle(&self, request: &Request) -> Response {
         catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request)))).unwrap_or_else(|_| {
             self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
-            log::error!("request {}: the handler panicked; answered 500", bare.id);
-            let refused = Refused { status: 500, request: bare };
+            log::error!("request {}: the handler panicked; answered 500", request.id);
+            let refused = Refused { status: 500, request: request.bare() };
             catch_unwind(AssertUnwindSafe(|| (self.handler)(Err(refused)))).unwrap_or_else(|_| Response::empty(500))
         })
     }

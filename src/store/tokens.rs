@@ -18,6 +18,7 @@ use crate::protocol::words::grant::Epochs;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
+use crate::protocol::words::session::User;
 
 /// What was found. An absent row is `None`: what a token names and is not there makes it dead. Whether the token is alive is
 /// for the core to judge.
@@ -25,7 +26,7 @@ use crate::protocol::words::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 pub struct TokenStanding {
     pub facts: LivenessFacts,
     /// With the claims that userinfo answers from.
-    pub user: Option<UserRow>,
+    pub user: Option<User>,
 }
 
 const FIND: &str = "
@@ -44,6 +45,15 @@ LEFT JOIN grants g ON g.day = $5::int4 AND g.id = $6::bytea AND g.client_id = $3
 LEFT JOIN sessions s ON s.day = $7::int4 AND s.sid = $8::text AND s.sub = $4::text
 LEFT JOIN consents k ON k.sub = $4::text AND k.client_id = $3::text";
 
+/// The same of a client's own token, which has neither user nor grant: Postgres takes half the time without their partitions.
+const FIND_OF_CLIENT: &str = "
+SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
+       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, 0::int8 AS user_epoch, 0::int8 AS consent_epoch,
+       NULL::bool AS offline, NULL::text AS sid, NULL::text AS sub
+FROM installation i
+LEFT JOIN revoked_tokens r ON r.day = $1::int4 AND r.jti = $2::bytea
+LEFT JOIN clients c ON c.client_id = $3::text";
+
 /// Reads what a token stands on. A grant of another client or user, or a session of another user, counts as absent.
 pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreError> {
     let (jti, user) = (token.jti.encode(), token.user.as_ref());
@@ -55,7 +65,8 @@ pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreEr
     let (day, random) = (grant.map(|grant| grant.day), grant.as_ref().map(|grant| &grant.random[..]));
     let (expires_on, session_day) = (token.expires_at.day(), sid.and_then(Sid::day));
     let values: Values<'_> = &[&expires_on, &jti, &token.client_id, &sub, &day, &random, &session_day, &sid];
-    let row = store.one(FIND, values)?;
+    let of_client = if user.is_none() && grant.is_none() { values.get(..3) } else { None };
+    let row = of_client.map_or_else(|| store.one(FIND, values), |values| store.one(FIND_OF_CLIENT, values))?;
     standing(&row)
 }
 
@@ -83,7 +94,7 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
         client_enabled: column(row, "client_enabled")?,
         epochs: epochs("installation_epoch", "client_epoch", "user_epoch", "consent_epoch")?,
     };
-    Ok(TokenStanding { facts, user: is_there("sub")?.then(|| user(row)).transpose()? })
+    Ok(TokenStanding { facts, user: is_there("sub")?.then(|| user(row).map(UserRow::into_core)).transpose()? })
 }
 
 const REVOKE: &str = "

@@ -38,15 +38,9 @@ impl UserRow {
     }
 
     /// As the core sees a user: without the password.
-    pub fn to_core(&self) -> User {
-        User {
-            subject: self.sub.clone(),
-            username: self.username.clone(),
-            tenant: self.tenant.clone(),
-            enabled: self.enabled,
-            claims: self.claims.clone().into_iter().collect(),
-            epoch: self.epoch,
-        }
+    pub fn into_core(self) -> User {
+        let UserRow { sub: subject, username, tenant, enabled, claims, epoch, .. } = self;
+        User { subject, username, tenant, enabled, claims, epoch }
     }
 }
 

@@ -31,8 +31,8 @@ fn server_process() {
         admin_listen: None,
         is_open: Arc::new(AtomicBool::new(true)),
     };
-    let handler = move |arrived: Result<Request, Refused>| match arrived {
-        Ok(request) => answer(&request, &seen),
+    let handler = move |arrived: Result<&Request, Refused>| match arrived {
+        Ok(request) => answer(request, &seen),
         Err(refused) => {
             Response::empty(refused.status).header("X-Refused", "yes").header("X-Path", refused.request.path)
         }

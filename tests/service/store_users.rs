@@ -246,7 +246,7 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let facts = &standing.facts;
     assert!(!facts.token_revoked && facts.grant.is_none() && facts.epochs.consent == 0);
     assert!(facts.client_enabled && !facts.session.unwrap().ended);
-    assert_eq!(standing.user.unwrap().sub, session.subject);
+    assert_eq!(standing.user.unwrap().subject, session.subject);
     tokens::revoke(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
     tokens::revoke(&store, token.expires_at.day(), &token.jti.encode(), &event()).unwrap();
     sessions::end(&store, session.day, &session.sid, &event()).unwrap();

@@ -93,7 +93,7 @@ impl Granted<'_> {
         };
         let user = IssueUser {
             sign_in: &sign_in,
-            user: &present.user.to_core(),
+            user: &present.user.clone().into_core(),
             grant: None,
             claims: &claims,
             nonce: request.nonce.as_deref(),

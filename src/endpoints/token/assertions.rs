@@ -145,7 +145,8 @@ mod tests {
     fn signed(key: &SigningKey, kid: &str) -> UnverifiedJws {
         let claims = json!({ "sub": "web" });
         let input = signing_input(key.algorithm(), kid, "JWT", &claims);
-        UnverifiedJws::parse(&assemble(&input, &key.sign(input.as_bytes()).unwrap())).unwrap()
+        let signature = key.sign(input.as_bytes()).unwrap();
+        UnverifiedJws::parse(&assemble(input, &signature)).unwrap()
     }
 
     fn set(keys: &[&SigningKey]) -> KeySet {

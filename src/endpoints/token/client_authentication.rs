@@ -90,7 +90,7 @@ fn prove<T>(
 #[derive(PartialEq)]
 enum Guesser {
     /// Those at something registered, from one source.
-    At(ClientId, Source),
+    At((ClientId, Source)),
     /// Those at whatever nothing is called, from one source.
     AtNothing(Source),
 }
@@ -98,19 +98,19 @@ enum Guesser {
 impl Guesser {
     fn of(app: &App, presented: &PresentedClient, source: Source) -> Guesser {
         let name = &presented.client_id;
-        if app.registry.knows(name) { Guesser::At(name.clone(), source) } else { Guesser::AtNothing(source) }
+        if app.registry.knows(name) { Guesser::At((name.clone(), source)) } else { Guesser::AtNothing(source) }
     }
 
     fn wait(&self, app: &App, guesses: u32, now: Instant) -> Option<Duration> {
         match self {
-            Guesser::At(name, source) => app.client_failures.wait(&(name.clone(), *source), guesses, now),
+            Guesser::At(guesser) => app.client_failures.wait(guesser, guesses, now),
             Guesser::AtNothing(source) => app.made_up_failures.wait(source, guesses, now),
         }
     }
 
     fn count(self, app: &App, now: Instant) -> Result<(), Duration> {
         match self {
-            Guesser::At(name, source) => app.client_failures.count((name, source), now),
+            Guesser::At(guesser) => app.client_failures.count(guesser, now),
             Guesser::AtNothing(source) => app.made_up_failures.count(source, now),
         }
     }

@@ -21,7 +21,6 @@ use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::User;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
-use crate::store::users::UserRow;
 use crate::store::{StoreError, grants, tokens};
 
 /// Answers about a token.
@@ -66,9 +65,8 @@ fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle)
     // What the grant stands on, a token for all of it would stand on.
     let whole = grant.as_access_token();
     let standing = tokens::find(&app.store, &whole)?;
-    let user = standing.user.as_ref().map(UserRow::to_core);
     let usable = stands(&grant, handle, client, &app.registry.snapshot().catalogue, now)
-        && liveness::stands(&whole, user.as_ref(), &standing.facts, now);
+        && liveness::stands(&whole, standing.user.as_ref(), &standing.facts, now);
     Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
 }
 
@@ -163,9 +161,8 @@ pub fn refresh_handle(app: &App, token: &SecretText) -> Option<RefreshHandle> {
 /// Whether a token and everything it stands on live, the tokens that it was exchanged from included; and its user.
 pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
     let found = tokens::find(&app.store, token)?;
-    let user = found.user.as_ref().map(UserRow::to_core);
-    let stands = liveness::stands(token, user.as_ref(), &found.facts, app.now()) && origins_stand(app, token)?;
-    Ok((stands, user))
+    let stands = liveness::stands(token, found.user.as_ref(), &found.facts, app.now()) && origins_stand(app, token)?;
+    Ok((stands, found.user))
 }
 
 /// Whether the tokens live that this one was exchanged from; of one that was not: yes.
@@ -173,8 +170,7 @@ pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
     let origins = token.delegation.as_ref().map(|delegation: &Delegation| delegation.origins_of(token));
     for origin in origins.into_iter().flatten() {
         let found = tokens::find(&app.store, &origin)?;
-        let user = found.user.as_ref().map(UserRow::to_core);
-        if !liveness::stands(&origin, user.as_ref(), &found.facts, app.now()) {
+        if !liveness::stands(&origin, found.user.as_ref(), &found.facts, app.now()) {
             return Ok(false);
         }
     }

@@ -24,11 +24,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(refused(BearerFailure::InvalidToken));
     }
     let standing = tokens::find(&app.store, &token)?;
-    let user = standing.user.as_ref().map(crate::store::users::UserRow::to_core);
-    let mut answer = match judge(&token, user.as_ref(), &standing.facts, app.now()) {
+    let mut answer = match judge(&token, standing.user.as_ref(), &standing.facts, app.now()) {
         UserInfoVerdict::Answer(user) => {
-            let claims = response(&token, user, &app.registry.snapshot().catalogue);
-            answers::json(200, &claims.into())
+            answers::json(200, &response(&token, user, &app.registry.snapshot().catalogue))
         }
         UserInfoVerdict::Refuse(failure) => refused(failure),
     };

@@ -194,7 +194,7 @@ impl Entry<'_> {
             ..AuditEvent::default()
         };
         let linked = linked_identities::find_user(store, issuer, upstream_subject, None)?;
-        let known = linked.as_ref().map(|linked| linked.found.user.to_core());
+        let known = linked.as_ref().map(|linked| linked.found.user.clone().into_core());
         let linked = match decide(self.provider, tenant, known.as_ref()) {
             AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
             AccountDecision::SignIn => linked,

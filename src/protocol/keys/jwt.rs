@@ -33,15 +33,17 @@ pub struct UnverifiedJws {
     pub signature: Vec<u8>,
 }
 
-/// RFC 7515 §5.1
+/// RFC 7515 §5.1. `kid` and `typ` are words of ours, with nothing to escape.
 pub fn signing_input(alg: SigningAlgorithm, kid: &str, typ: &str, claims: &impl Serialize) -> String {
-    let header = json!({ "alg": alg.as_str(), "kid": kid, "typ": typ }).to_string();
+    let header = format!(r#"{{"alg":"{}","kid":"{kid}","typ":"{typ}"}}"#, alg.as_str());
     let payload = serde_json::to_vec(claims).unwrap_or_default();
     format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
 }
 
-pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
-    format!("{signing_input}.{}", URL_SAFE_NO_PAD.encode(signature))
+pub fn assemble(mut signing_input: String, signature: &[u8]) -> String {
+    signing_input.push('.');
+    URL_SAFE_NO_PAD.encode_string(signature, &mut signing_input);
+    signing_input
 }
 
 /// `at_hash` and `c_hash` (OpenID Connect Core §3.1.3.6, §3.3.2.11): the left half of the text's hash, by the hash of
@@ -205,7 +207,7 @@ mod tests {
         assert_eq!((jws.alg, jws.kid.as_deref(), jws.typ.as_deref()), (SigningAlgorithm::Rs256, None, None));
         assert_eq!(jws.signature, [1, 2, 3]);
         assert_eq!(jws.unverified_claims().unwrap().get("exp"), Some(&json!(1_300_819_380)));
-        assert_eq!(assemble(&jws.signing_input, &jws.signature), text);
+        assert_eq!(assemble(jws.signing_input.clone(), &jws.signature), text);
     }
 
     #[test]

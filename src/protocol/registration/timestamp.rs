@@ -1,5 +1,7 @@
 //! Timestamps as people write them in a document (RFC 3339 §5.6).
 
+use std::fmt::{self, Write};
+
 use crate::protocol::words::instant::Instant;
 
 /// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap seconds refused.
@@ -25,22 +27,27 @@ pub fn parse(text: &str) -> Option<Instant> {
 
 /// Writes an instant as `2027-01-31T23:59:59Z`, rounded down to the second.
 pub fn format(instant: Instant) -> String {
-    let seconds = instant.seconds();
-    let (year, month, day) = civil(seconds.div_euclid(86_400));
-    let second = seconds.rem_euclid(86_400);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+    with_fraction(instant, format_args!(""))
+}
+
+fn with_fraction(instant: Instant, fraction: fmt::Arguments<'_>) -> String {
+    let (day, second) = (instant.seconds().div_euclid(86_400), instant.seconds().rem_euclid(86_400));
+    let (year, month, day) = civil(day);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let mut text = String::with_capacity(32);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z");
+    text
 }
 
 /// The same to the millisecond, for logs.
 pub fn format_to_the_millisecond(instant: Instant) -> String {
-    let whole = format(instant);
-    format!("{}.{:03}Z", whole.trim_end_matches('Z'), instant.millis().rem_euclid(1_000))
+    with_fraction(instant, format_args!(".{:03}", instant.millis().rem_euclid(1_000)))
 }
 
 /// The same to the microsecond, as Postgres keeps it.
 pub fn format_to_the_microsecond(instant: Instant) -> String {
-    let whole = format(instant);
-    format!("{}.{:06}Z", whole.trim_end_matches('Z'), instant.micros().rem_euclid(1_000_000))
+    with_fraction(instant, format_args!(".{:06}", instant.micros().rem_euclid(1_000_000)))
 }
 
 /// Year, month and day (both from 1) of a day since 1970, Gregorian. Years are counted from March on, so that the leap day

@@ -170,7 +170,7 @@ impl Jti {
     /// The grant and the random bytes (32); without a grant those bytes and the epochs: 28, or 44 with a user.
     pub fn encode(self) -> Vec<u8> {
         let epochs = match self.stands_on {
-            StandsOn::Grant(grant) => return [&grant.to_bytes()[..], &self.random].concat(),
+            StandsOn::Grant(grant) => return [&grant.day.0.to_be_bytes()[..], &grant.random, &self.random].concat(),
             StandsOn::User(Epochs { installation, client, user, consent }) => vec![installation, client, user, consent],
             StandsOn::Client { installation, client } => vec![installation, client],
         };

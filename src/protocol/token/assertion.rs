@@ -289,7 +289,7 @@ mod tests {
 
         fn assertion(typ: &str, sub: Value) -> String {
             let claims = json!({ "sub": sub });
-            assemble(&signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
+            assemble(signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
         }
 
         fn read_from(pairs: &[(&str, &str)], client_id: Option<&str>) -> Result<String, Reason> {

@@ -1,5 +1,7 @@
 //! Whom an access token is for: `resource` (RFC 8707) against what the scopes stand for, and the `aud` that follows.
 
+use std::borrow::Cow;
+
 use crate::protocol::words::client::Client;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, ScopeKind, ScopeSet};
@@ -52,8 +54,8 @@ pub fn narrow_granted(
     let left: Vec<String> = authorized.iter().filter(|name| behind.contains(&name.as_str())).cloned().collect();
     let of_no_resource = |name: &str| catalogue.scopes.get(name).is_none_or(|scope| scope.resources.is_empty());
     let scope = match left.is_empty() && !authorized.is_empty() {
-        true => scope.retain(of_no_resource),
-        false => scope.clone(),
+        true => Cow::Owned(scope.retain(of_no_resource)),
+        false => Cow::Borrowed(scope),
     };
     if scope.is_empty() {
         return Err(TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget));

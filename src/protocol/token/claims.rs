@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::protocol::words::claim_shape::{self, PROFILE};
@@ -152,15 +152,15 @@ fn scopes_of_kind<'a>(
     kind: ScopeKind,
     catalogue: &'a Catalogue,
 ) -> impl Iterator<Item = &'a RegisteredScope> {
-    let granted: Vec<&RegisteredScope> = scope.iter().filter_map(|name| catalogue.scopes.get(name)).collect();
-    granted.into_iter().filter(move |registered| registered.kind == kind)
+    let granted = scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    granted.filter(move |registered| registered.kind == kind)
 }
 
 /// Each in its standard shape; what has none is left out.
 pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
     let open = sources.iter().filter(|(name, _)| !is_reserved(name));
-    open.filter_map(|(name, source)| Some(((*name).to_owned(), claim_shape::shaped(name, user.claims.get(*source)?)?)))
-        .collect()
+    let shaped = open.filter_map(|(name, source)| Some((name, claim_shape::shaped(name, user.claims.get(*source)?)?)));
+    shaped.map(|(name, value)| ((*name).to_owned(), value)).collect()
 }
 
 /// What was asked for by name, and what the scopes release where this is the only way to say it (OpenID Connect Core
@@ -193,9 +193,19 @@ pub fn for_access_token(
 
 /// The members of an object that are there: a null stands for none.
 pub fn present(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    let mut members = if let Value::Object(members) = object { members } else { Map::new() };
+    members.retain(|_, value| !value.is_null());
+    members
+}
+
+/// An object of these members, but for those that are null, and of further ones under other names.
+#[derive(Clone, Debug)]
+pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub Map<String, Value>);
+
+impl<const N: usize> Serialize for Object<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let own = self.0.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (*name, value));
+        serializer.collect_map(own.chain(self.1.iter().map(|(name, value)| (name.as_str(), value))))
     }
 }
 

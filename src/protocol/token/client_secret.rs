@@ -1,5 +1,7 @@
 //! Client secrets: only their digests are kept, and comparing takes the same time whichever matches, if any.
 
+use std::borrow::Cow;
+
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -101,18 +103,22 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     let user_pass = String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
     let (client_id, secret) = user_pass.split_once(':')?;
     let decoded = form_decoded(client_id).zip(form_decoded(secret));
+    let differs = decoded.as_ref().is_none_or(|(name, password)| name != client_id || password != secret);
     let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
-    let raw = credentials(client_id, secret).filter(|raw| decoded.as_ref() != Some(raw));
+    let raw = if differs { credentials(client_id, secret) } else { None };
     let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
     (!readings.is_empty()).then_some(readings)
 }
 
 /// `None` when the text is not a form value (RFC 6749 §2.3.1).
-fn form_decoded(text: &str) -> Option<String> {
+fn form_decoded(text: &str) -> Option<Cow<'_, str>> {
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')) {
+        return Some(Cow::Borrowed(text));
+    }
     // Behind a name and with separators masked, the strict form parser reads the one value.
     let masked = text.replace('&', "%26").replace('=', "%3D");
     let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
-    parameters.all("value").next().map(str::to_owned)
+    parameters.all("value").next().map(|value| Cow::Owned(value.to_owned()))
 }
 
 /// `None` when a half is too long, the name is empty, or there is a NUL.

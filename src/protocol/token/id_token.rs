@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::keys::jwt::half_hash;
-use crate::protocol::token::claims::{self, present};
+use crate::protocol::token::claims::Object;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
@@ -24,7 +24,7 @@ pub struct IdToken<'a> {
     pub access_token: Option<&'a str>,
     /// The code beside it, for `c_hash`; none at the token endpoint.
     pub code: Option<&'a str>,
-    /// Mapped user claims; they never overwrite the token's own.
+    /// Mapped user claims: none of the protocol's own names is among them.
     pub user_claims: Map<String, Value>,
     pub issued_at: Instant,
     pub lifetime: Duration,
@@ -32,27 +32,26 @@ pub struct IdToken<'a> {
 
 impl IdToken<'_> {
     /// The claims to sign with `alg`, whose hash the half hashes follow.
-    pub fn claims(self, alg: SigningAlgorithm) -> Map<String, Value> {
+    pub fn claims(self, alg: SigningAlgorithm) -> Object<14> {
         let user = self.user;
         let half = |text: Option<&str>| text.map(|text| half_hash(alg, text));
-        let mut claims = claims::present(json!({
-            "iss": self.issuer,
-            "sub": user.subject,
-            "aud": self.client_id,
-            "exp": self.issued_at.plus(self.lifetime).seconds(),
-            "iat": self.issued_at.seconds(),
-            "auth_time": user.auth_time.seconds(),
-            "amr": user.amr,
-            "acr": user.acr,
-            "sid": user.sid,
-            "tenant": user.tenant,
-            "idp": user.identity_provider,
-            "nonce": self.nonce,
-            "at_hash": half(self.access_token),
-            "c_hash": half(self.code),
-        }));
-        claims::add_unreserved(&mut claims, self.user_claims);
-        claims
+        let own = [
+            ("iss", json!(self.issuer)),
+            ("sub", json!(user.subject)),
+            ("aud", json!(self.client_id)),
+            ("exp", json!(self.issued_at.plus(self.lifetime).seconds())),
+            ("iat", json!(self.issued_at.seconds())),
+            ("auth_time", json!(user.auth_time.seconds())),
+            ("amr", json!(user.amr)),
+            ("acr", json!(user.acr)),
+            ("sid", json!(user.sid)),
+            ("tenant", json!(user.tenant)),
+            ("idp", json!(user.identity_provider)),
+            ("nonce", json!(self.nonce)),
+            ("at_hash", json!(half(self.access_token))),
+            ("c_hash", json!(half(self.code))),
+        ];
+        Object(own, self.user_claims)
     }
 }
 
@@ -69,16 +68,16 @@ pub struct TokenResponse {
 }
 
 impl TokenResponse {
-    pub fn to_json(&self) -> Map<String, Value> {
-        let standard = json!({
-            "access_token": self.access_token.expose(),
-            "token_type": "Bearer",
-            "expires_in": self.expires_in,
-            "id_token": self.id_token.as_ref().map(SecretText::expose),
-            "refresh_token": self.refresh_token.as_ref().map(SecretText::expose),
-            "scope": self.scope.to_string(),
-        });
-        self.further.clone().into_iter().chain(present(standard)).collect()
+    pub fn into_object(self) -> Object<6> {
+        let own = [
+            ("access_token", json!(self.access_token.expose())),
+            ("token_type", json!("Bearer")),
+            ("expires_in", json!(self.expires_in)),
+            ("id_token", json!(self.id_token.as_ref().map(SecretText::expose))),
+            ("refresh_token", json!(self.refresh_token.as_ref().map(SecretText::expose))),
+            ("scope", json!(self.scope.to_string())),
+        ];
+        Object(own, self.further)
     }
 }
 
@@ -113,10 +112,10 @@ mod tests {
             code: Some("Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk"),
             ..id_token(&client_id, &user)
         };
-        let rsa = Value::Object(id_token.clone().claims(SigningAlgorithm::Rs256));
+        let rsa = json!(id_token.clone().claims(SigningAlgorithm::Rs256));
         assert_eq!(rsa["at_hash"], json!("77QmUPtjPfzWtF2AnpK9RQ"));
         assert_eq!(rsa["c_hash"], json!("LDktKdoQak3Pk0cnXxCltA"));
-        let ed = Value::Object(id_token.claims(SigningAlgorithm::EdDsa));
+        let ed = json!(id_token.claims(SigningAlgorithm::EdDsa));
         assert!(ed["at_hash"].as_str().unwrap().len() == 43 && ed["c_hash"].as_str().unwrap().len() == 43);
     }
 }

@@ -90,7 +90,7 @@ mod tests {
 
     fn assertion(typ: &str, iss: Value) -> String {
         let claims = json!({ "iss": iss });
-        assemble(&signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
+        assemble(signing_input(SigningAlgorithm::Rs256, "k", typ, &claims), b"signature")
     }
 
     fn read_as(assertion: &str, clients: &[&str]) -> Result<String, TokenError> {

@@ -28,7 +28,7 @@ pub struct RefreshHandle {
 impl RefreshHandle {
     /// The bytes that are authenticated: the grant's 20, then four of the generation.
     pub fn encode(self) -> Vec<u8> {
-        [&self.grant.to_bytes()[..], &self.generation.to_be_bytes()].concat()
+        [&self.grant.day.0.to_be_bytes()[..], &self.grant.random, &self.generation.to_be_bytes()].concat()
     }
 
     /// The token: prefix, and in base64url the handle and its tag.

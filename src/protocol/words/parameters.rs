@@ -15,8 +15,8 @@ impl Parameters {
             return Err(Reason::MalformedParameters);
         }
         // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked before it sees them.
-        let decoded: Vec<u8> = percent_encoding::percent_decode(raw).collect();
-        if decoded.contains(&0) || raw.split(|byte| *byte == b'&' || *byte == b'=').any(|piece| !is_utf8(piece)) {
+        let has_nul = percent_encoding::percent_decode(raw).any(|byte| byte == 0);
+        if has_nul || raw.split(|byte| *byte == b'&' || *byte == b'=').any(|piece| !is_utf8(piece)) {
             return Err(Reason::MalformedParameters);
         }
         Ok(Parameters(form_urlencoded::parse(raw).into_owned().collect()))
@@ -66,8 +66,7 @@ impl Parameters {
 }
 
 fn is_utf8(piece: &[u8]) -> bool {
-    let bytes: Vec<u8> = percent_encoding::percent_decode(piece).collect();
-    std::str::from_utf8(&bytes).is_ok()
+    percent_encoding::percent_decode(piece).decode_utf8().is_ok()
 }
 
 fn percent_encoding_is_whole(raw: &[u8]) -> bool {

@@ -1,10 +1,9 @@
 //! A browser session as decisions see it. Whoever loads one leaves out sessions that were ended and users that are gone.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::words::acr_values::SIGNED_IN;
 use crate::protocol::words::grant::SessionEpochs;
@@ -98,7 +97,7 @@ pub struct User {
     /// Whether they may sign in, and what they gave stands.
     pub enabled: bool,
     /// As registered or as an identity provider sent them.
-    pub claims: BTreeMap<String, Value>,
+    pub claims: Map<String, Value>,
     /// What stands on this user carries it.
     pub epoch: i64,
 }

@@ -52,7 +52,7 @@ pub fn handle(context: GrantContext<'_>, request: &AuthorizationCodeRequest) -> 
     match grants::redeem(&app.store, grant, attempt, &event)? {
         grants::Redemption::Issued(user) => {
             let answered = (&grant.scope, code.nonce.as_deref());
-            issue::of_grant(context, &snapshot, narrowed, grant, &user, answered)
+            issue::of_grant(context, &snapshot, narrowed, grant, *user, answered)
         }
         grants::Redemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
         grants::Redemption::ReplayedAgain => {

@@ -50,7 +50,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     };
     let find = |subject| users::find_for_client(&app.store, subject, &client.client.client_id);
     let found = proposal.subject.as_ref().map(find).transpose()?.flatten();
-    let user = found.as_ref().map(|found| found.user.to_core());
+    let user = found.as_ref().map(|found| found.user.clone().into_core());
     let circumstances = Circumstances {
         client: &client.client,
         catalogue: &snapshot.catalogue,

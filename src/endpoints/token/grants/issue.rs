@@ -77,10 +77,10 @@ pub fn of_grant(
     snapshot: &Snapshot,
     narrowed: Narrowed,
     grant: &Grant,
-    user: &UserRow,
+    user: UserRow,
     (scope, nonce): (&ScopeSet, Option<&str>),
 ) -> Result<TokenResponse, Failure> {
-    let user = &user.to_core();
+    let user = &user.into_core();
     let user = IssueUser { sign_in: &grant.user, user, grant: Some(grant), claims: &grant.claims, nonce };
     let (client, stands_on) = (&context.client.client, StandsOn::Grant(grant.id));
     let issue = Issue { client, scope, user: Some(user), stands_on, now: context.now };
@@ -253,7 +253,7 @@ fn sign(
     let key = key.ok_or_else(|| Failure::Unavailable(missing()))?;
     let input = jwt::signing_input(alg, key.kid(), typ, claims);
     let signature = key.sign(input.as_bytes()).map_err(Failure::Internal)?;
-    Ok(SecretText::new(jwt::assemble(&input, &signature)))
+    Ok(SecretText::new(jwt::assemble(input, &signature)))
 }
 
 /// Makes the token that tells a client of a session's end, signed as its ID tokens are.

@@ -35,7 +35,7 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
-    let sign_in = SignIn::without_session(&found.user.to_core(), vec![String::from(PASSWORD)], context.now);
+    let sign_in = SignIn::without_session(&found.user.clone().into_core(), vec![String::from(PASSWORD)], context.now);
     let (client, epochs) = (&client.client, found.epochs(client.epoch));
     let grant = Grant::given(random::bytes(), client, sign_in, scope, epochs, context.now, Duration::ZERO);
     let grant = Grant { resources: request.resources.clone(), ..grant };
@@ -43,7 +43,7 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
     let event = event.by(context.request.source, &context.request.id);
     let user = grants::begin(&app.store, &grant, random::bytes(), &event)?;
     let user = user.ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))?;
-    issue::of_grant(context, &snapshot, narrowed, &grant, &user, (&grant.scope, None))
+    issue::of_grant(context, &snapshot, narrowed, &grant, *user, (&grant.scope, None))
 }
 
 fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {

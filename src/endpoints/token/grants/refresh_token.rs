@@ -44,5 +44,5 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     let narrowed = narrowed?;
     let scope = narrowed.scope.clone();
     // A refreshed ID token repeats the sign-in, not the request's nonce (OpenID Connect Core §12.2).
-    issue::of_grant(context, &snapshot, narrowed, &grant, &user, (&scope, None))
+    issue::of_grant(context, &snapshot, narrowed, &grant, *user, (&scope, None))
 }

@@ -54,7 +54,7 @@ pub(crate) fn issue(
     let found = users::find_for_client(&app.store, &exchanged.user.subject, &client.client.client_id)?;
     let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
     let found = found.filter(is_open_to).ok_or_else(gone)?;
-    let (user, claims) = (found.user.to_core(), ClaimNames::default());
+    let (user, claims) = (found.user.clone().into_core(), ClaimNames::default());
     let scope = exchanged.narrowed.scope.clone();
     let user = IssueUser { sign_in: &exchanged.user, user: &user, grant: None, claims: &claims, nonce: None };
     let additions = Additions {

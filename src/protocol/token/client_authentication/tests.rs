@@ -109,7 +109,7 @@ fn an_assertion_is_for_those_who_registered_keys_and_for_nobody_else() {
     use ClientAuthenticationMethod::{AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt};
     let claims = serde_json::json!({ "sub": "web" });
     let input = jwt::signing_input(SigningAlgorithm::Es256, "k", "JWT", &claims);
-    let assertion = jwt::assemble(&input, b"signature");
+    let assertion = jwt::assemble(input, b"signature");
     let kind = ("client_assertion_type", super::super::assertion::CLIENT_ASSERTION_TYPE);
     let pairs = [("client_assertion", assertion.as_str()), kind];
     let sent = presented(None, &pairs).unwrap();
