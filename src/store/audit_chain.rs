@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postgres::Row;
+use postgres::types::private::BytesMut;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use serde_json::{Value, json};
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{column, read};
+use super::values::{Fault, column, read};
 use crate::clock::Clock;
 use crate::protocol::audit::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
-use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
@@ -107,14 +108,16 @@ pub(super) enum Together {
     Alternatives,
 }
 
+/// A row as it is written: with its hash.
 #[derive(Debug)]
-pub(super) struct Links {
-    /// The one parameter that statements take.
-    pub(super) rows: Vec<Value>,
-    /// Where the chain stands once the row with that hash is in.
-    ends: Vec<Head>,
-    started: Day,
+pub(super) struct Link {
+    row: AuditRow,
+    hash: Hash,
 }
+
+/// The one parameter that statements take, and the day on which it was made.
+#[derive(Debug)]
+pub(super) struct Links(pub(super) Vec<Link>, Day);
 
 impl Chain {
     /// Chains events to what is there, behind a row that opens the chain where there is none of today.
@@ -122,12 +125,11 @@ impl Chain {
         let at = self.chains.0.clock.now();
         let today = at.day();
         let goes_on = self.head.as_ref().filter(|_| self.started == today);
-        let mut links = Links { rows: Vec::new(), ends: Vec::new(), started: today };
+        let mut links = Links(Vec::new(), today);
         let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
         let is_opened = goes_on.is_none() && !events.is_empty();
         let opening = is_opened.then(|| self.opening());
         for event in opening.iter().chain(events) {
-            let detail = if event.detail.is_null() { json!({}) } else { event.detail.clone() };
             let row = AuditRow {
                 day: head.until,
                 at,
@@ -140,31 +142,13 @@ impl Chain {
                 sid: event.sid.map(Sid::to_string),
                 source: event.source.map(|address| address.to_string()),
                 request_id: event.request_id.map(str::to_owned),
-                detail: detail.to_string(),
+                detail: if event.detail.is_null() { String::from("{}") } else { event.detail.to_string() },
             };
             let hash = row.hash();
-            let bytes = |hash: &Hash| format!("\\x{}", identifiers::encode(hash));
-            // As `json_populate_recordset` reads it.
-            links.rows.push(json!({
-                "day": row.day.0,
-                "at": timestamp::format_to_the_microsecond(row.at),
-                "chain": row.chain,
-                "seq": row.seq,
-                "previous": bytes(&row.previous),
-                "hash": bytes(&hash),
-                "event": row.event,
-                "client_id": row.client_id,
-                "sub": row.sub,
-                "sid": row.sid,
-                "source": row.source,
-                "request_id": row.request_id,
-                "detail": detail,
-            }));
-            let end = Head { seq: row.seq, hash, ..head.clone() };
             if together == Together::InOrder || event.event == OPENED {
-                head = end.clone();
+                (head.seq, head.hash) = (row.seq, hash);
             }
-            links.ends.push(end);
+            links.0.push(Link { row, hash });
         }
         links
     }
@@ -189,9 +173,9 @@ impl Chain {
     pub(super) fn advance(&mut self, links: &Links, rows: &[Row]) -> Result<(), StoreError> {
         for row in rows {
             let written: Vec<&[u8]> = column(row, "audited")?;
-            let latest = links.ends.iter().rev().find(|end| written.contains(&&end.hash[..]));
+            let latest = links.0.iter().rev().find(|link| written.contains(&&link.hash[..])).map(Link::end);
             if let Some(end) = latest.filter(|end| !self.is_beyond(end)) {
-                self.move_to(end.clone(), links.started);
+                self.move_to(end, links.1);
             }
         }
         Ok(())
@@ -217,6 +201,52 @@ impl Chain {
         }
         (self.head, self.started) = (Some(head), started);
     }
+}
+
+impl Link {
+    /// Where the chain stands once this row is in.
+    fn end(&self) -> Head {
+        Head { chain: self.row.chain.clone(), seq: self.row.seq, hash: self.hash, until: self.row.day }
+    }
+}
+
+/// Travels as a row of `audit_events`: its columns in their order, each with its type and length before it.
+impl ToSql for Link {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
+        let AuditRow { day, at, chain, seq, previous, event, client_id, sub, sid, source, request_id, detail } =
+            &self.row;
+        let mut instant = BytesMut::new();
+        let _ = at.to_sql(&Type::TIMESTAMPTZ, &mut instant)?;
+        let columns = [
+            (Type::INT4, Some(&day.0.to_be_bytes()[..])),
+            (Type::TIMESTAMPTZ, Some(&instant)),
+            (Type::TEXT, Some(chain.as_bytes())),
+            (Type::INT8, Some(&seq.to_be_bytes())),
+            (Type::BYTEA, Some(previous)),
+            (Type::BYTEA, Some(&self.hash)),
+            (Type::TEXT, Some(event.as_bytes())),
+            (Type::TEXT, client_id.as_ref().map(String::as_bytes)),
+            (Type::TEXT, sub.as_ref().map(String::as_bytes)),
+            (Type::TEXT, sid.as_ref().map(String::as_bytes)),
+            (Type::TEXT, source.as_ref().map(String::as_bytes)),
+            (Type::TEXT, request_id.as_ref().map(String::as_bytes)),
+            (Type::JSON, Some(detail.as_bytes())),
+        ];
+        out.extend_from_slice(&i32::try_from(columns.len())?.to_be_bytes());
+        for (kind, value) in columns {
+            let length = value.map_or(Ok(-1), |value| i32::try_from(value.len()))?;
+            out.extend_from_slice(&kind.oid().to_be_bytes());
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(value.unwrap_or_default());
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        kind.name() == "audit_events"
+    }
+
+    to_sql_checked!();
 }
 
 impl Drop for Chain {

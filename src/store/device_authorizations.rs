@@ -225,7 +225,7 @@ WITH standing AS (
     RETURNING revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    SELECT a.* FROM redeemed, standing, unnest($8::audit_events[]) AS a
     WHERE standing.told IS NOT TRUE AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END)
     RETURNING hash
 )

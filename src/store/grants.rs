@@ -68,7 +68,7 @@ WITH standing AS (
     RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, json_populate_recordset(NULL::audit_events, $25::json) AS a
+    SELECT a.* FROM redeemed, unnest($25::audit_events[]) AS a
     WHERE CASE WHEN redeemed.issued THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
                WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
                ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
@@ -311,7 +311,7 @@ WITH standing AS (
     RETURNING g.generation, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM refreshed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    SELECT a.* FROM refreshed, standing, unnest($8::audit_events[]) AS a
     WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.generation >= $4::int4))
       AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
                                            WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)

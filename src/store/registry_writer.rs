@@ -217,7 +217,7 @@ impl RegistryWriter<'_> {
     ) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
         let links = self.chain.link(events, Together::InOrder);
-        let rows = self.transaction.query(&written_out(sql), &[values, &[&Json(&links.rows)]].concat())?;
+        let rows = self.transaction.query(&written_out(sql), &[values, &[&links.0]].concat())?;
         self.chain.advance(&links, &rows)?;
         Ok(rows)
     }

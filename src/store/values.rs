@@ -13,7 +13,7 @@ use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
-type Fault = Box<dyn Error + Sync + Send>;
+pub(super) type Fault = Box<dyn Error + Sync + Send>;
 
 /// Microseconds between 1970-01-01 and 2000-01-01, where `timestamptz` counts from.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
