@@ -106,18 +106,20 @@ pub(super) enum Together {
     InOrder,
     /// The statement picks one, by its name, or none.
     Alternatives,
+    /// It picks one, and hashes what it finds for the user and the session: the columns `sub` and `sid` of its answer.
+    AlternativesOfUser,
 }
 
-/// A row as it is written: with its hash.
+/// A row as it is written: with its hash, or with what is hashed as far as it is known.
 #[derive(Debug)]
 pub(super) struct Link {
     row: AuditRow,
-    hash: Hash,
+    hash: Vec<u8>,
 }
 
-/// The one parameter that statements take, and the day on which it was made.
+/// The one parameter that statements take, the day on which it was made, and how its rows belong together.
 #[derive(Debug)]
-pub(super) struct Links(pub(super) Vec<Link>, Day);
+pub(super) struct Links(pub(super) Vec<Link>, Day, Together);
 
 impl Chain {
     /// Chains events to what is there, behind a row that opens the chain where there is none of today.
@@ -125,7 +127,7 @@ impl Chain {
         let at = self.chains.0.clock.now();
         let today = at.day();
         let goes_on = self.head.as_ref().filter(|_| self.started == today);
-        let mut links = Links(Vec::new(), today);
+        let mut links = Links(Vec::new(), today, together);
         let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
         let is_opened = goes_on.is_none() && !events.is_empty();
         let opening = is_opened.then(|| self.opening());
@@ -144,11 +146,16 @@ impl Chain {
                 request_id: event.request_id.map(str::to_owned),
                 detail: if event.detail.is_null() { String::from("{}") } else { event.detail.to_string() },
             };
+            let is_opening = event.event == OPENED;
+            if together == Together::AlternativesOfUser && !is_opening {
+                links.0.push(Link { hash: row.hashed_before_user(), row });
+                continue;
+            }
             let hash = row.hash();
-            if together == Together::InOrder || event.event == OPENED {
+            if together == Together::InOrder || is_opening {
                 (head.seq, head.hash) = (row.seq, hash);
             }
-            links.0.push(Link { row, hash });
+            links.0.push(Link { row, hash: hash.to_vec() });
         }
         links
     }
@@ -170,11 +177,18 @@ impl Chain {
         AuditEvent { event: OPENED, detail, ..AuditEvent::default() }
     }
 
-    pub(super) fn advance(&mut self, links: &Links, rows: &[Row]) -> Result<(), StoreError> {
+    pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<(), StoreError> {
+        let head = |row: &AuditRow| Head { chain: row.chain.clone(), seq: row.seq, hash: row.hash(), until: row.day };
         for row in rows {
+            if links.2 == Together::AlternativesOfUser {
+                for link in links.0.iter_mut().filter(|link| link.row.event != OPENED) {
+                    (link.row.sub, link.row.sid) = (column(row, "sub")?, column(row, "sid")?);
+                    link.hash = link.row.hash().to_vec();
+                }
+            }
             let written: Vec<&[u8]> = column(row, "audited")?;
-            let latest = links.0.iter().rev().find(|link| written.contains(&&link.hash[..])).map(Link::end);
-            if let Some(end) = latest.filter(|end| !self.is_beyond(end)) {
+            let latest = links.0.iter().rev().find(|link| written.contains(&&link.hash[..]));
+            if let Some(end) = latest.map(|link| head(&link.row)).filter(|end| !self.is_beyond(end)) {
                 self.move_to(end, links.1);
             }
         }
@@ -203,13 +217,6 @@ impl Chain {
     }
 }
 
-impl Link {
-    /// Where the chain stands once this row is in.
-    fn end(&self) -> Head {
-        Head { chain: self.row.chain.clone(), seq: self.row.seq, hash: self.hash, until: self.row.day }
-    }
-}
-
 /// Travels as a row of `audit_events`: its columns in their order, each with its type and length before it.
 impl ToSql for Link {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
@@ -217,7 +224,7 @@ impl ToSql for Link {
             &self.row;
         let mut instant = BytesMut::new();
         let _ = at.to_sql(&Type::TIMESTAMPTZ, &mut instant)?;
-        let columns = [
+        let required = [
             (Type::INT4, Some(&day.0.to_be_bytes()[..])),
             (Type::TIMESTAMPTZ, Some(&instant)),
             (Type::TEXT, Some(chain.as_bytes())),
@@ -225,15 +232,12 @@ impl ToSql for Link {
             (Type::BYTEA, Some(previous)),
             (Type::BYTEA, Some(&self.hash)),
             (Type::TEXT, Some(event.as_bytes())),
-            (Type::TEXT, client_id.as_ref().map(String::as_bytes)),
-            (Type::TEXT, sub.as_ref().map(String::as_bytes)),
-            (Type::TEXT, sid.as_ref().map(String::as_bytes)),
-            (Type::TEXT, source.as_ref().map(String::as_bytes)),
-            (Type::TEXT, request_id.as_ref().map(String::as_bytes)),
-            (Type::JSON, Some(detail.as_bytes())),
         ];
-        out.extend_from_slice(&i32::try_from(columns.len())?.to_be_bytes());
-        for (kind, value) in columns {
+        let optional = [client_id, sub, sid, source, request_id];
+        let optional = optional.map(|text| (Type::TEXT, text.as_ref().map(String::as_bytes)));
+        let detail = (Type::JSON, Some(detail.as_bytes()));
+        out.extend_from_slice(&13_i32.to_be_bytes());
+        for (kind, value) in required.into_iter().chain(optional).chain([detail]) {
             let length = value.map_or(Ok(-1), |value| i32::try_from(value.len()))?;
             out.extend_from_slice(&kind.oid().to_be_bytes());
             out.extend_from_slice(&length.to_be_bytes());

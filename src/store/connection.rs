@@ -33,8 +33,8 @@ const PIECES: [(&str, &str); 6] = [
     ),
     (
         "{grant}",
-        "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant, \
-         g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
+        "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, g.token_claims, g.sid, \
+         g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
          g.consent_epoch, g.generation, g.issued_at, \
          coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
     ),
@@ -122,9 +122,9 @@ impl Connection {
         events: &[AuditEvent<'_>],
         together: Together,
     ) -> Result<Vec<Row>, StoreError> {
-        let links = self.chain.link(events, together);
+        let mut links = self.chain.link(events, together);
         let rows = self.query(sql, &[values, &[&links.0]].concat())?;
-        self.chain.advance(&links, &rows)?;
+        self.chain.advance(&mut links, &rows)?;
         Ok(rows)
     }
 

@@ -181,7 +181,7 @@ pub fn poll(
     let (redeemed, expired, early) = (column(row, "redeemed")?, column(row, "expired")?, column(row, "polled_early")?);
     let granted = match decision {
         Some(DeviceDecision::Allowed) => {
-            let (user, resources) = (sign_in(row)?, column(row, "resources")?);
+            let (user, resources) = (sign_in(row, "tenant")?, column(row, "resources")?);
             Some(GrantedDevice { user, scope: column(row, "granted_scopes")?, resources, epochs: epochs(row)? })
         }
         Some(DeviceDecision::Denied) | None => None,

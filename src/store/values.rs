@@ -108,11 +108,11 @@ pub(super) fn tenant_text(tenant: Option<&TenantName>) -> &str {
     tenant.map_or("", TenantName::as_str)
 }
 
-/// Who signed in, and how: the columns that have its fields' names, and `sub`.
-pub(super) fn sign_in(row: &Row) -> Result<SignIn, StoreError> {
+/// Who signed in, and how: the columns that have its fields' names, `sub`, and the tenant's.
+pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn, StoreError> {
     read!(row, SignIn { sid, identity_provider, auth_time, amr, acr;
         subject: column(row, "sub")?,
-        tenant: tenant(row, "tenant")?,
+        tenant: tenant(row, of_tenant)?,
     })
 }
 
