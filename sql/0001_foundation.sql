@@ -268,6 +268,9 @@ CREATE TABLE audit_events (
     detail json NOT NULL, -- not jsonb: kept to the letter, as it was hashed
     PRIMARY KEY (day, chain, seq)
 ) PARTITION BY RANGE (day);
+-- A text as the hash of a row covers it, for a statement that hashes what it finds.
+CREATE FUNCTION hashed(part text) RETURNS bytea
+    RETURN coalesce('\x01'::bytea || int8send(octet_length(part)) || convert_to(part, 'UTF8'), '\x00'::bytea);
 CREATE INDEX audit_events_by_at ON audit_events USING brin (at);
 
 -- Failures within a window, by a keyed hash of who and where.

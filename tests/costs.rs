@@ -38,6 +38,9 @@ const AUTHORIZE: i64 = 2;
 const NOTE_CLIENT: i64 = 1;
 /// The redemption.
 const REDEEM: i64 = 1;
+/// The grant moves on, and is read by the way; where the request asks for less than all of it, it is read before.
+const REFRESH: i64 = 1;
+const REFRESH_NARROWED: i64 = 2;
 /// What the token stands on.
 const USERINFO: i64 = 1;
 const CLIENT_CREDENTIALS: i64 = 0;
@@ -277,6 +280,30 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     assert_eq!(consent.writes, ROUNDS, "{consent:#?}");
     assert_eq!(consent.statements() - shown.statements(), ROUNDS * CONSENT, "{consent:#?}");
     assert_eq!(flow::redeem(&gatepost, "gpc_nothing").status, 400);
+}
+
+#[test]
+fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
+    gatepost.apply(&offline::document());
+    gatepost.serve();
+    let mut meter = Meter { client: gatepost.database.client(), role: role.0.clone() };
+    let mut tokens = CONF1.tokens(&gatepost, &mut signed_in(&gatepost), "openid profile offline_access");
+    let mut refreshed = |further: &[(&str, &str)]| {
+        let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        tokens = answer.json();
+    };
+    meter.await_quiet();
+    for (further, statements) in [(&[][..], REFRESH), (&[("scope", "openid")], REFRESH_NARROWED)] {
+        refreshed(further);
+        let cost = meter.of(|| refreshed(further));
+        assert_eq!((cost.writes, cost.statements()), (ROUNDS, ROUNDS * statements), "{cost:#?}");
+    }
 }
 
 /// Partitions, `users`, `sessions` and `clients` that were read from end to end so far, with how often.

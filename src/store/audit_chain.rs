@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postgres::Row;
+use postgres::types::private::BytesMut;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use serde_json::{Value, json};
 
 use super::audit_events::AuditEvent;
 use super::error::StoreError;
-use super::values::{column, read};
+use super::values::{Fault, column, read};
 use crate::clock::Clock;
 use crate::protocol::audit::audit_chain::{self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name};
-use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
@@ -105,16 +106,20 @@ pub(super) enum Together {
     InOrder,
     /// The statement picks one, by its name, or none.
     Alternatives,
+    /// It picks one, and hashes what it finds for the user and the session: the columns `sub` and `sid` of its answer.
+    AlternativesOfUser,
 }
 
+/// A row as it is written: with its hash, or with what is hashed as far as it is known.
 #[derive(Debug)]
-pub(super) struct Links {
-    /// The one parameter that statements take.
-    pub(super) rows: Vec<Value>,
-    /// Where the chain stands once the row with that hash is in.
-    ends: Vec<Head>,
-    started: Day,
+pub(super) struct Link {
+    row: AuditRow,
+    hash: Vec<u8>,
 }
+
+/// The one parameter that statements take, the day on which it was made, and how its rows belong together.
+#[derive(Debug)]
+pub(super) struct Links(pub(super) Vec<Link>, Day, Together);
 
 impl Chain {
     /// Chains events to what is there, behind a row that opens the chain where there is none of today.
@@ -122,12 +127,11 @@ impl Chain {
         let at = self.chains.0.clock.now();
         let today = at.day();
         let goes_on = self.head.as_ref().filter(|_| self.started == today);
-        let mut links = Links { rows: Vec::new(), ends: Vec::new(), started: today };
+        let mut links = Links(Vec::new(), today, together);
         let mut head = goes_on.cloned().unwrap_or_else(|| self.open(today));
         let is_opened = goes_on.is_none() && !events.is_empty();
         let opening = is_opened.then(|| self.opening());
         for event in opening.iter().chain(events) {
-            let detail = if event.detail.is_null() { json!({}) } else { event.detail.clone() };
             let row = AuditRow {
                 day: head.until,
                 at,
@@ -140,31 +144,18 @@ impl Chain {
                 sid: event.sid.map(Sid::to_string),
                 source: event.source.map(|address| address.to_string()),
                 request_id: event.request_id.map(str::to_owned),
-                detail: detail.to_string(),
+                detail: if event.detail.is_null() { String::from("{}") } else { event.detail.to_string() },
             };
-            let hash = row.hash();
-            let bytes = |hash: &Hash| format!("\\x{}", identifiers::encode(hash));
-            // As `json_populate_recordset` reads it.
-            links.rows.push(json!({
-                "day": row.day.0,
-                "at": timestamp::format_to_the_microsecond(row.at),
-                "chain": row.chain,
-                "seq": row.seq,
-                "previous": bytes(&row.previous),
-                "hash": bytes(&hash),
-                "event": row.event,
-                "client_id": row.client_id,
-                "sub": row.sub,
-                "sid": row.sid,
-                "source": row.source,
-                "request_id": row.request_id,
-                "detail": detail,
-            }));
-            let end = Head { seq: row.seq, hash, ..head.clone() };
-            if together == Together::InOrder || event.event == OPENED {
-                head = end.clone();
+            let is_opening = event.event == OPENED;
+            if together == Together::AlternativesOfUser && !is_opening {
+                links.0.push(Link { hash: row.hashed_before_user(), row });
+                continue;
             }
-            links.ends.push(end);
+            let hash = row.hash();
+            if together == Together::InOrder || is_opening {
+                (head.seq, head.hash) = (row.seq, hash);
+            }
+            links.0.push(Link { row, hash: hash.to_vec() });
         }
         links
     }
@@ -186,12 +177,19 @@ impl Chain {
         AuditEvent { event: OPENED, detail, ..AuditEvent::default() }
     }
 
-    pub(super) fn advance(&mut self, links: &Links, rows: &[Row]) -> Result<(), StoreError> {
+    pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<(), StoreError> {
+        let head = |row: &AuditRow| Head { chain: row.chain.clone(), seq: row.seq, hash: row.hash(), until: row.day };
         for row in rows {
+            if links.2 == Together::AlternativesOfUser {
+                for link in links.0.iter_mut().filter(|link| link.row.event != OPENED) {
+                    (link.row.sub, link.row.sid) = (column(row, "sub")?, column(row, "sid")?);
+                    link.hash = link.row.hash().to_vec();
+                }
+            }
             let written: Vec<&[u8]> = column(row, "audited")?;
-            let latest = links.ends.iter().rev().find(|end| written.contains(&&end.hash[..]));
-            if let Some(end) = latest.filter(|end| !self.is_beyond(end)) {
-                self.move_to(end.clone(), links.started);
+            let latest = links.0.iter().rev().find(|link| written.contains(&&link.hash[..]));
+            if let Some(end) = latest.map(|link| head(&link.row)).filter(|end| !self.is_beyond(end)) {
+                self.move_to(end, links.1);
             }
         }
         Ok(())
@@ -217,6 +215,42 @@ impl Chain {
         }
         (self.head, self.started) = (Some(head), started);
     }
+}
+
+/// Travels as a row of `audit_events`: its columns in their order, each with its type and length before it.
+impl ToSql for Link {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
+        let AuditRow { day, at, chain, seq, previous, event, client_id, sub, sid, source, request_id, detail } =
+            &self.row;
+        let mut instant = BytesMut::new();
+        let _ = at.to_sql(&Type::TIMESTAMPTZ, &mut instant)?;
+        let required = [
+            (Type::INT4, Some(&day.0.to_be_bytes()[..])),
+            (Type::TIMESTAMPTZ, Some(&instant)),
+            (Type::TEXT, Some(chain.as_bytes())),
+            (Type::INT8, Some(&seq.to_be_bytes())),
+            (Type::BYTEA, Some(previous)),
+            (Type::BYTEA, Some(&self.hash)),
+            (Type::TEXT, Some(event.as_bytes())),
+        ];
+        let optional = [client_id, sub, sid, source, request_id];
+        let optional = optional.map(|text| (Type::TEXT, text.as_ref().map(String::as_bytes)));
+        let detail = (Type::JSON, Some(detail.as_bytes()));
+        out.extend_from_slice(&13_i32.to_be_bytes());
+        for (kind, value) in required.into_iter().chain(optional).chain([detail]) {
+            let length = value.map_or(Ok(-1), |value| i32::try_from(value.len()))?;
+            out.extend_from_slice(&kind.oid().to_be_bytes());
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(value.unwrap_or_default());
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        kind.name() == "audit_events"
+    }
+
+    to_sql_checked!();
 }
 
 impl Drop for Chain {

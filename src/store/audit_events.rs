@@ -51,7 +51,7 @@ impl<'a> AuditEvent<'a> {
 }
 
 const INSERT: &str = "
-INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $1::json) AS a
+INSERT INTO audit_events SELECT a.* FROM unnest($1::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Writes an event that goes with no other statement.

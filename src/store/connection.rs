@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use postgres::types::Json;
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -34,8 +33,8 @@ const PIECES: [(&str, &str); 6] = [
     ),
     (
         "{grant}",
-        "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims, g.token_claims, g.sid, g.tenant, \
-         g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
+        "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, g.token_claims, g.sid, \
+         g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
          g.consent_epoch, g.generation, g.issued_at, \
          coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
     ),
@@ -63,7 +62,7 @@ pub fn written_out(sql: &str) -> String {
         let (source, events) = what.split_once(' ').unwrap_or_default();
         text = format!(
             "{before}audited AS (INSERT INTO audit_events \
-             SELECT a.* FROM {source}, json_populate_recordset(NULL::audit_events, {events}::json) AS a RETURNING hash) \
+             SELECT a.* FROM {source}, unnest({events}::audit_events[]) AS a RETURNING hash) \
              SELECT array(SELECT hash FROM audited) AS audited{after}"
         );
     }
@@ -76,7 +75,8 @@ pub(super) const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
     pub(super) client: Client,
-    statements: HashMap<&'static str, Statement>,
+    /// By where its text lies, which is shorter to hash than the text.
+    statements: HashMap<(usize, usize), Statement>,
     chain: Chain,
     pub(super) last_used: Instant,
     generation: u64,
@@ -122,9 +122,9 @@ impl Connection {
         events: &[AuditEvent<'_>],
         together: Together,
     ) -> Result<Vec<Row>, StoreError> {
-        let links = self.chain.link(events, together);
-        let rows = self.query(sql, &[values, &[&Json(&links.rows)]].concat())?;
-        self.chain.advance(&links, &rows)?;
+        let mut links = self.chain.link(events, together);
+        let rows = self.query(sql, &[values, &[&links.0]].concat())?;
+        self.chain.advance(&mut links, &rows)?;
         Ok(rows)
     }
 
@@ -142,13 +142,14 @@ impl Connection {
     }
 
     fn prepared(&mut self, sql: &'static str) -> Result<Statement, StoreError> {
-        if let Some(statement) = self.statements.get(sql) {
+        let place = (sql.as_ptr().addr(), sql.len());
+        if let Some(statement) = self.statements.get(&place) {
             return Ok(statement.clone());
         }
         self.require_time()?;
         let prepared = self.client.prepare(&written_out(sql));
         let statement = self.judged(prepared)?;
-        self.statements.insert(sql, statement.clone());
+        self.statements.insert(place, statement.clone());
         Ok(statement)
     }
 

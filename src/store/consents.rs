@@ -58,7 +58,7 @@ WITH given AS (
     SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at, granted_at = clock_timestamp(),
         epoch = CASE WHEN $6::bool AND consents.expires_at <= clock_timestamp() THEN new_epoch() ELSE consents.epoch END
 )
-INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $7::json) AS a
+INSERT INTO audit_events SELECT a.* FROM unnest($7::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// What a user allows a client from now on: whatever was remembered before is replaced.
@@ -97,7 +97,7 @@ WITH withdrawn AS (
     INSERT INTO consents (sub, client_id, scopes, claims, epoch) VALUES ($1::text, $2::text, '{}', '{}', new_epoch())
     ON CONFLICT (sub, client_id) DO UPDATE SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = excluded.epoch
 )
-INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $3::json) AS a
+INSERT INTO audit_events SELECT a.* FROM unnest($3::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Takes everything back: remembered scopes, grants, tokens and codes in flight of the pair, remembered before or not.

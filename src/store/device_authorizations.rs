@@ -181,7 +181,7 @@ pub fn poll(
     let (redeemed, expired, early) = (column(row, "redeemed")?, column(row, "expired")?, column(row, "polled_early")?);
     let granted = match decision {
         Some(DeviceDecision::Allowed) => {
-            let (user, resources) = (sign_in(row)?, column(row, "resources")?);
+            let (user, resources) = (sign_in(row, "tenant")?, column(row, "resources")?);
             Some(GrantedDevice { user, scope: column(row, "granted_scopes")?, resources, epochs: epochs(row)? })
         }
         Some(DeviceDecision::Denied) | None => None,
@@ -225,7 +225,7 @@ WITH standing AS (
     RETURNING revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
+    SELECT a.* FROM redeemed, standing, unnest($8::audit_events[]) AS a
     WHERE standing.told IS NOT TRUE AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END)
     RETURNING hash
 )

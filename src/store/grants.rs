@@ -15,7 +15,7 @@ use super::error::StoreError;
 use super::users::{UserRow, user};
 use super::values::{Values, column, epochs, id, read, sign_in, tenant_text};
 use crate::protocol::token::claims::ClaimNames;
-use crate::protocol::token::refresh_token::RefreshHandle;
+use crate::protocol::token::refresh_token::{RefreshHandle, Within};
 use crate::protocol::words::client::RefreshTokenUsage;
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
@@ -68,7 +68,7 @@ WITH standing AS (
     RETURNING attempt = $3::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM redeemed, json_populate_recordset(NULL::audit_events, $25::json) AS a
+    SELECT a.* FROM redeemed, unnest($25::audit_events[]) AS a
     WHERE CASE WHEN redeemed.issued THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
                WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
                ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
@@ -232,9 +232,9 @@ pub fn list(
 fn grant(row: &Row) -> Result<Grant, StoreError> {
     read!(row, Grant { client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
         id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
-        user: sign_in(row)?,
+        user: sign_in(row, "grant_tenant")?,
         scope: column(row, "scopes")?,
-        claims: column::<Json<ClaimNames>>(row, "claims")?.0,
+        claims: column::<Json<ClaimNames>>(row, "grant_claims")?.0,
         token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
         epochs: epochs(row)?,
     })
@@ -265,7 +265,7 @@ pub enum Refreshed {
     },
     /// An old token came again, or the grant was revoked meanwhile: the grant is dead.
     Revoked,
-    /// The grant is not there, or user, client or consent no longer stand; the row is as it was.
+    /// User, client or consent no longer stand; the row is as it was.
     NoLongerStands,
 }
 
@@ -283,13 +283,17 @@ WITH standing AS (
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            g.attempt = $5::bytea AS told,
-           {user}
+           {grant}, {user}
     FROM grants g
     CROSS JOIN installation i
     LEFT JOIN users u ON u.sub = g.sub
     LEFT JOIN clients c ON c.client_id = g.client_id
     LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
     WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
+          AND ($8::text[] IS NULL
+               OR g.generation = $4::int4 AND g.revoked_at IS NULL AND g.offline AND g.scopes <@ $8::text[]
+                  AND g.tenant = ANY ($9::text[]) AND g.expires_at > $10::timestamptz
+                  AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > $11::timestamptz)
 ), refreshed AS (
     UPDATE grants g
     SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 AND NOT $6::bool
@@ -308,39 +312,54 @@ WITH standing AS (
                           ELSE clock_timestamp() END
     FROM standing
     WHERE g.day = $1::int4 AND g.id = $2::bytea AND g.client_id = $3::text
-    RETURNING g.generation, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked
+    RETURNING g.generation AS now_at, g.attempt = $5::bytea AS own, g.revoked_at IS NOT NULL AS revoked, g.sub, g.sid
 ), audited AS (
     INSERT INTO audit_events
-    SELECT a.* FROM refreshed, standing, json_populate_recordset(NULL::audit_events, $8::json) AS a
-    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.generation >= $4::int4))
+    SELECT a.day, a.at, a.chain, a.seq, a.previous,
+           CASE a.event WHEN 'chain_opened' THEN a.hash ELSE sha256(
+               a.hash || hashed(refreshed.sub) || hashed(refreshed.sid) || hashed(a.source) || hashed(a.request_id)) END,
+           a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN refreshed.sub END,
+           CASE WHEN a.event <> 'chain_opened' THEN refreshed.sid END, a.source, a.request_id, a.detail
+    FROM refreshed, standing, unnest($12::audit_events[]) AS a
+    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= $4::int4))
       AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
                                            WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
     RETURNING hash
 )
-SELECT refreshed.generation, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
+SELECT refreshed.now_at, refreshed.own, refreshed.revoked, array(SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
 /// Refreshes: of all that present one generation, at once or within the window, each gets the same next one. When the
-/// connection breaks before the answer, the same attempt is made once more. The event is the statement's own.
-pub fn refresh(store: &Store, new: &NewRefresh<'_>, audit: &AuditEvent<'_>) -> Result<Refreshed, StoreError> {
+/// connection breaks before the answer, the same attempt is made once more. The event is the statement's own, and so are its
+/// client, user and session. `within` is what a grant that was not read and judged before must be within, else nothing
+/// happens. With the grant as it was; `None` where there is none, or none within.
+pub fn refresh(
+    store: &Store,
+    new: &NewRefresh<'_>,
+    within: Option<&Within<'_>>,
+    audit: &AuditEvent<'_>,
+) -> Result<Option<(Grant, Refreshed)>, StoreError> {
     let (grant, presented) = (new.handle.grant, new.handle.generation);
-    let own = AuditEvent { detail: with_grant(&audit.detail, grant), ..audit.clone() };
+    let detail = with_grant(&audit.detail, grant);
+    let own = AuditEvent { client_id: Some(new.client_id), detail, ..audit.clone() };
     let events =
         ["refreshed", "refresh_repeated", "refresh_token_replayed"].map(|event| AuditEvent { event, ..own.clone() });
     let reuse = new.usage == RefreshTokenUsage::Reuse;
     let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
-    let values: Values<'_> =
-        &[&grant.day, &&grant.random[..], new.client_id, &presented, &&new.attempt[..], &reuse, &window];
-    let rows =
-        store.write_once_more(|connection| connection.audited(REFRESH, values, &events, Together::Alternatives))?;
-    let Some(row) = rows.first() else { return Ok(Refreshed::NoLongerStands) };
-    let (generation, own): (i32, bool) = (column(row, "generation")?, column(row, "own")?);
-    if column(row, "revoked")? {
-        return Ok(Refreshed::Revoked);
-    }
+    let (scopes, tenants) = within.map(|within| (&within.scopes, &within.tenants)).unzip();
+    let (expires_after, used_after) = within.map(|within| (within.expires_after, within.used_after)).unzip();
+    let token: Values<'_> = &[&grant.day, &&grant.random[..], new.client_id, &presented, &&new.attempt[..]];
+    let values = &[token, &[&reuse, &window, &scopes, &tenants, &expires_after, &used_after]].concat();
+    let together = Together::AlternativesOfUser;
+    let rows = store.write_once_more(|connection| connection.audited(REFRESH, values, &events, together))?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (generation, own): (i32, bool) = (column(row, "now_at")?, column(row, "own")?);
     // Neither ours nor one ahead: the row has not come as far as what was presented.
-    if column::<Option<bool>>(row, "stands")? != Some(true) || !(own || generation > presented) {
-        return Ok(Refreshed::NoLongerStands);
-    }
-    Ok(Refreshed::Issued { generation, user: Box::new(user(row)?) })
+    let stands = column::<Option<bool>>(row, "stands")? == Some(true) && (own || generation > presented);
+    let refreshed = match column(row, "revoked")? {
+        true => Refreshed::Revoked,
+        false if stands => Refreshed::Issued { generation, user: Box::new(user(row)?) },
+        false => Refreshed::NoLongerStands,
+    };
+    Ok(Some((self::grant(row)?, refreshed)))
 }

@@ -89,7 +89,7 @@ WITH revoked AS (
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )
-INSERT INTO audit_events SELECT a.* FROM revoked, json_populate_recordset(NULL::audit_events, $1::json) AS a
+INSERT INTO audit_events SELECT a.* FROM revoked, unnest($1::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {

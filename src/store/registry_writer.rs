@@ -216,9 +216,9 @@ impl RegistryWriter<'_> {
         events: &[AuditEvent<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
-        let links = self.chain.link(events, Together::InOrder);
-        let rows = self.transaction.query(&written_out(sql), &[values, &[&Json(&links.rows)]].concat())?;
-        self.chain.advance(&links, &rows)?;
+        let mut links = self.chain.link(events, Together::InOrder);
+        let rows = self.transaction.query(&written_out(sql), &[values, &[&links.0]].concat())?;
+        self.chain.advance(&mut links, &rows)?;
         Ok(rows)
     }
 

@@ -56,7 +56,7 @@ WITH link AS MATERIALIZED (
     WHERE u.sub = $4::text AND u.epoch = $16::int8 AND i.epoch = $11::int8 AND ($12::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 )
-INSERT INTO audit_events SELECT a.* FROM begun, json_populate_recordset(NULL::audit_events, $25::json) AS a
+INSERT INTO audit_events SELECT a.* FROM begun, unnest($25::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since they were read; and, where it
@@ -174,7 +174,7 @@ WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
     WHERE sub = $1::text AND sid <> $2::text AND ended_at IS NULL AND expires_at > clock_timestamp() RETURNING day, sid
 ), {called}, audited AS (
-    INSERT INTO audit_events SELECT a.* FROM json_populate_recordset(NULL::audit_events, $3::json) AS a
+    INSERT INTO audit_events SELECT a.* FROM unnest($3::audit_events[]) AS a
     WHERE EXISTS (SELECT FROM ended)
     RETURNING hash
 )

@@ -13,7 +13,7 @@ use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
-type Fault = Box<dyn Error + Sync + Send>;
+pub(super) type Fault = Box<dyn Error + Sync + Send>;
 
 /// Microseconds between 1970-01-01 and 2000-01-01, where `timestamptz` counts from.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -108,11 +108,11 @@ pub(super) fn tenant_text(tenant: Option<&TenantName>) -> &str {
     tenant.map_or("", TenantName::as_str)
 }
 
-/// Who signed in, and how: the columns that have its fields' names, and `sub`.
-pub(super) fn sign_in(row: &Row) -> Result<SignIn, StoreError> {
+/// Who signed in, and how: the columns that have its fields' names, `sub`, and the tenant's.
+pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn, StoreError> {
     read!(row, SignIn { sid, identity_provider, auth_time, amr, acr;
         subject: column(row, "sub")?,
-        tenant: tenant(row, "tenant")?,
+        tenant: tenant(row, of_tenant)?,
     })
 }
 

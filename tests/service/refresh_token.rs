@@ -332,6 +332,42 @@ fn both_ends_come() {
 }
 
 #[test]
+fn what_is_refused_leaves_the_grant_and_its_token_as_they_were() {
+    let (gatepost, mut browser) = start();
+    let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let row = || gatepost.database.client().query_one("SELECT g::text FROM grants g", &[]).unwrap().get::<_, String>(0);
+    let refused = || {
+        let before = row();
+        assert_error(&CONF1.refresh(&gatepost, refresh(&tokens)), 400, "invalid_grant");
+        assert_eq!((row(), events(&gatepost, "refreshed")), (before, 0));
+    };
+    for (lost, back) in [
+        ("redeemed_at = redeemed_at - interval '1296001 seconds'", "redeemed_at = clock_timestamp()"),
+        (
+            "expires_at = expires_at - interval '2592001 seconds'",
+            "expires_at = expires_at + interval '2592001 seconds'",
+        ),
+        ("tenant = 'gone'", "tenant = ''"),
+        ("scopes = scopes || 'gone'::text", "scopes = array_remove(scopes, 'gone')"),
+        ("generation = -1", "generation = 0"),
+    ] {
+        gatepost.database.run(&format!("UPDATE grants SET {lost}"));
+        refused();
+        gatepost.database.run(&format!("UPDATE grants SET {back}"));
+    }
+    let mut narrowed = document();
+    client(&mut narrowed, "conf1")["scope"] = json!("openid profile offline_access");
+    gatepost.apply(&narrowed);
+    refused();
+    gatepost.apply(&document());
+    assert_eq!(CONF1.refresh(&gatepost, refresh(&tokens)).status, 200);
+    // The database made that row's hash.
+    let verified = gatepost.run(&["audit", "verify"], "");
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    assert_eq!(events(&gatepost, "refreshed"), 1);
+}
+
+#[test]
 fn what_a_token_stands_on_is_looked_at_each_time() {
     let (gatepost, mut browser) = start();
     let mut narrower = document();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use gatepost::keys::random;
 use gatepost::protocol::device::device_code::DeviceDecision;
 use gatepost::protocol::token::claims::ClaimNames;
-use gatepost::protocol::token::refresh_token::RefreshHandle;
+use gatepost::protocol::token::refresh_token::{RefreshHandle, Within};
 use gatepost::protocol::words::client::RefreshTokenUsage;
 use gatepost::protocol::words::grant::{Epochs, Grant, SessionEpochs};
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
-use gatepost::protocol::words::instant::Day;
+use gatepost::protocol::words::instant::{Day, Instant};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::store::audit_events::AuditEvent;
@@ -283,11 +283,26 @@ fn the_same_attempt_twice_is_one_refresh() {
     for (usage, generation, told) in [(RefreshTokenUsage::Reuse, 0, 1), (RefreshTokenUsage::Rotate, 1, 2)] {
         let new = new(usage);
         for _ in 0..2 {
-            let refreshed = grants::refresh(&scene.store, &new, &AuditEvent::default()).unwrap();
-            assert!(matches!(refreshed, Refreshed::Issued { generation: next, .. } if next == generation));
+            let refreshed = grants::refresh(&scene.store, &new, None, &AuditEvent::default()).unwrap();
+            assert!(matches!(refreshed, Some((_, Refreshed::Issued { generation: next, .. })) if next == generation));
         }
         assert_eq!((scene.events("refreshed"), scene.events("refresh_repeated")), (told, 0));
     }
+    // Moved without being read first, and the answer lost: what was to be is past, and the grant is read.
+    let handle = RefreshHandle { generation: 1, ..handle };
+    let (scopes, tenants, now) = (vec!["openid", "offline_access"], vec![""], Instant::from_seconds(0));
+    let within = Within { scopes, tenants, expires_after: now, used_after: now };
+    let new = NewRefresh { handle, ..new(RefreshTokenUsage::Rotate) };
+    let refresh = |within| {
+        let refreshed = grants::refresh(&scene.store, &new, within, &AuditEvent::default()).unwrap();
+        refreshed.map(|(read, refreshed)| match refreshed {
+            Refreshed::Issued { generation, user } => (read.user, generation, user.sub),
+            Refreshed::Revoked | Refreshed::NoLongerStands => panic!("{refreshed:?}"),
+        })
+    };
+    let next = Some((grant.user.clone(), 2, alice()));
+    assert_eq!((refresh(Some(&within)), refresh(Some(&within))), (next.clone(), None));
+    assert_eq!((refresh(None), scene.events("refreshed"), scene.events("refresh_repeated")), (next, 3, 0));
 }
 
 #[test]

@@ -97,27 +97,30 @@ pub struct AuditRow {
 impl AuditRow {
     /// Its hash: over every column, each with its length before it, so that no text can pass from one to the next.
     pub fn hash(&self) -> Hash {
-        let mut digest = Sha256::new();
-        digest.update(DOMAIN);
-        digest.update(self.day.0.to_be_bytes());
-        digest.update(self.at.micros().to_be_bytes());
-        digest.update(self.seq.to_be_bytes());
-        digest.update(self.previous);
-        let required = [&self.chain, &self.event, &self.detail].map(|text| Some(text.as_str()));
-        let optional = [&self.client_id, &self.sub, &self.sid, &self.source, &self.request_id];
-        for text in required.into_iter().chain(optional.map(|text| text.as_deref())) {
-            absorb(&mut digest, text);
+        let mut hashed = self.hashed_before_user();
+        for text in [&self.sub, &self.sid, &self.source, &self.request_id] {
+            absorb(&mut hashed, text.as_deref());
         }
-        digest.finalize().into()
+        Sha256::digest(hashed).into()
+    }
+
+    /// What is hashed of the columns before the user's: a statement that finds the user goes on from there.
+    pub fn hashed_before_user(&self) -> Vec<u8> {
+        let (day, at, seq) = (self.day.0.to_be_bytes(), self.at.micros().to_be_bytes(), self.seq.to_be_bytes());
+        let mut hashed = [DOMAIN, &day, &at, &seq, &self.previous].concat();
+        for text in [Some(&self.chain), Some(&self.event), Some(&self.detail), self.client_id.as_ref()] {
+            absorb(&mut hashed, text.map(String::as_str));
+        }
+        hashed
     }
 }
 
-/// One byte tells nothing from something; something has its length before it.
-fn absorb(digest: &mut Sha256, text: Option<&str>) {
-    let Some(text) = text else { return digest.update([0]) };
-    digest.update([1]);
-    digest.update((text.len() as u64).to_be_bytes());
-    digest.update(text.as_bytes());
+/// One byte tells nothing from something; something has its length before it. The function `hashed` does the same in SQL.
+fn absorb(hashed: &mut Vec<u8>, text: Option<&str>) {
+    let Some(text) = text else { return hashed.push(0) };
+    hashed.push(1);
+    hashed.extend_from_slice(&(text.len() as u64).to_be_bytes());
+    hashed.extend_from_slice(text.as_bytes());
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

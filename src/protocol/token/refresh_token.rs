@@ -9,7 +9,7 @@ use super::token_request::RefreshTokenRequest;
 use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::grant::Grant;
-use crate::protocol::words::identifiers::GrantId;
+use crate::protocol::words::identifiers::{GrantId, TenantName};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{Catalogue, OFFLINE_ACCESS, ScopeSet};
@@ -86,6 +86,43 @@ pub fn judge(
         Ok(narrowed) => RefreshVerdict::Refresh(narrowed),
         Err(error) => RefreshVerdict::Refuse(error),
     }
+}
+
+/// All that [`judge`] asks of a grant beside its token, where a request asks for the whole of it: for the statement that
+/// refreshes to ask in its stead, so that the grant need not be read before.
+#[derive(Clone, Debug)]
+pub struct Within<'a> {
+    pub scopes: Vec<&'a str>,
+    /// An empty name is none.
+    pub tenants: Vec<&'a str>,
+    pub expires_after: Instant,
+    pub used_after: Instant,
+}
+
+/// As many names as go with each refresh; where more are registered, the grant is read.
+const MOST_NAMES: usize = 64;
+
+/// `None` where the grant has to be read and judged first.
+pub fn within<'a>(
+    request: &RefreshTokenRequest,
+    client: &'a Client,
+    catalogue: &'a Catalogue,
+    now: Instant,
+) -> Option<Within<'a>> {
+    let is_narrower = request.scope.is_some() || !request.resources.is_empty();
+    if is_narrower || catalogue.tenants.len() > MOST_NAMES || client.scope.iter().count() > MOST_NAMES {
+        return None;
+    }
+    let is_allowed = |name: &&str| {
+        let tenant = (!name.is_empty()).then(|| TenantName::new(*name));
+        tenant_stands(tenant.as_ref(), client, catalogue)
+    };
+    Some(Within {
+        scopes: client.scope.iter().filter(|name| catalogue.kind(name).is_some()).collect(),
+        tenants: catalogue.tenants.keys().map(String::as_str).chain([""]).filter(is_allowed).collect(),
+        expires_after: now,
+        used_after: now.minus(client.lifetimes.refresh_token_idle),
+    })
 }
 
 /// Whether this very token would refresh, as far as the grant's own row and the registration tell.

@@ -1,12 +1,13 @@
 //! `grant_type=refresh_token` (RFC 6749 §6): the grant is read, the request judged against it, and the grant moved on by
-//! one statement, which also tells a repeated request from a replay.
+//! one statement, which also tells a repeated request from a replay. Mostly that statement is all: it reads the grant, and
+//! moves on only one that will pass.
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::endpoints::token::introspection;
 use crate::keys::random;
 use crate::protocol::token::id_token::TokenResponse;
-use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
+use crate::protocol::token::refresh_token::{RefreshVerdict, judge, within};
 use crate::protocol::token::token_request::RefreshTokenRequest;
 use crate::protocol::words::reason::Reason;
 use crate::store::audit_events::AuditEvent;
@@ -17,29 +18,41 @@ pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Resul
     let GrantContext { app, client, now, .. } = context;
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = introspection::refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
-    let mut grant = grants::find(&app.store, handle.grant, Some(&client.client.client_id))?.ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
-    let narrowed = match judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now) {
-        RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
-        RefreshVerdict::OldToken(narrowed) => narrowed,
-        RefreshVerdict::Refuse(error) => return Err(error.into()),
-    };
+    let client_id = &client.client.client_id;
     let new = NewRefresh {
         handle,
-        client_id: &client.client.client_id,
+        client_id,
         attempt: random::bytes(),
         usage: client.client.refresh_token_usage,
         retry_window: client.client.lifetimes.refresh_token_retry_window,
     };
     // Its name is the statement's to say: refreshed, repeated or replayed.
-    let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
-    let user = match grants::refresh(&app.store, &new, &event)? {
-        Refreshed::Issued { generation, user } => {
+    let event = AuditEvent::default().by(context.request.source, &context.request.id);
+    let at_once = match within(request, &client.client, &snapshot.catalogue, now) {
+        Some(within) => grants::refresh(&app.store, &new, Some(&within), &event)?,
+        None => None,
+    };
+    let (mut grant, refreshed) = match at_once {
+        Some((grant, refreshed)) => (grant, Some(refreshed)),
+        None => (grants::find(&app.store, handle.grant, Some(client_id))?.ok_or_else(unknown)?, None),
+    };
+    let narrowed = match judge(&grant, handle, request, &client.client, (&snapshot.catalogue, app.issuer()), now) {
+        RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
+        RefreshVerdict::OldToken(narrowed) => narrowed,
+        RefreshVerdict::Refuse(error) => return Err(error.into()),
+    };
+    let refreshed = match refreshed {
+        Some(refreshed) => Some(refreshed),
+        None => grants::refresh(&app.store, &new, None, &event)?.map(|(_, refreshed)| refreshed),
+    };
+    let user = match refreshed {
+        Some(Refreshed::Issued { generation, user }) => {
             grant.generation = generation;
             user
         }
-        Refreshed::Revoked => return Err(invalid_grant(Reason::RefreshTokenReplayed)),
-        Refreshed::NoLongerStands => return Err(invalid_grant(Reason::GrantNoLongerStands)),
+        Some(Refreshed::Revoked) => return Err(invalid_grant(Reason::RefreshTokenReplayed)),
+        Some(Refreshed::NoLongerStands) | None => return Err(invalid_grant(Reason::GrantNoLongerStands)),
     };
     let narrowed = narrowed?;
     let scope = narrowed.scope.clone();
