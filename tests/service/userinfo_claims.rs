@@ -4,8 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-use crate::support::flow::{access_token, decode_jwt, signed_in, tokens, userinfo};
-use crate::support::gatepost::{Gatepost, document};
+use crate::support::flow::{
+    access_token, authorize_path, code, decode_jwt, issued, redeem_with, signed_in, tokens, userinfo,
+};
+use crate::support::gatepost::{Gatepost, RP1, document};
 
 #[test]
 fn changed_claims_show_at_once() {
@@ -129,4 +131,23 @@ fn every_answer_about_one_person_names_the_same_subject() {
     assert!(subjects.iter().all(|claims| claims["sub"] == subjects[0]["sub"]), "{subjects:?}");
     let sub = subjects[0]["sub"].as_str().unwrap();
     assert_eq!(URL_SAFE_NO_PAD.decode(sub).unwrap().len(), 16, "128 random bits: {sub}");
+}
+
+#[test]
+fn a_claim_asked_for_by_name_is_told_only_as_long_as_the_client_may_have_it() {
+    let mut registered = document();
+    registered["identity_scopes"].as_array_mut().unwrap().push(json!({"name": "hr", "claims": {"role": "salary"}}));
+    registered["users"][0]["claims"]["salary"] = json!(["high"]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let claims = r#"{"userinfo":{"email":null,"role":null}}"#;
+    let path = authorize_path("conf1", RP1, &[("scope", "openid"), ("claims", claims)]);
+    let token = issued(&redeem_with(&gatepost, "conf1", &code(&mut browser, &path), &[]));
+    let told = || userinfo(&gatepost, token["access_token"].as_str().unwrap()).json();
+    // As the scope fills it that the client may have, not as another one would.
+    assert_eq!((&told()["email"], &told()["role"]), (&json!("alice@example.com"), &json!(["admin"])));
+    registered["clients"][0]["scope"] = json!("openid profile roles");
+    gatepost.apply(&registered);
+    gatepost.settle();
+    assert_eq!((told().get("email"), &told()["role"]), (None, &json!(["admin"])));
 }

@@ -87,7 +87,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 
 /// Whose link it is, as long as it stands.
 fn username(app: &App, link: &PasswordLink) -> Result<Option<String>, Failure> {
-    let user = users::find(&app.store, &link.subject)?.map(|user| user.to_core());
+    let user = users::find(&app.store, &link.subject)?.map(users::UserRow::into_core);
     Ok(user.and_then(|user| link.username(&user, app.now()).map(str::to_owned)))
 }
 

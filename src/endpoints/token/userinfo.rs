@@ -8,6 +8,7 @@ use crate::endpoints::token::introspection;
 use crate::http::{Method, Request, Response};
 use crate::protocol::token::userinfo::{self, BearerFailure, UserInfoVerdict, judge, response};
 use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 use crate::store::tokens;
 
@@ -26,7 +27,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let standing = tokens::find(&app.store, &token)?;
     let mut answer = match judge(&token, standing.user.as_ref(), &standing.facts, app.now()) {
         UserInfoVerdict::Answer(user) => {
-            answers::json(200, &response(&token, user, &app.registry.snapshot().catalogue))
+            let (client, none) = (app.registry.client(&token.client_id)?, ScopeSet::default());
+            let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
+            answers::json(200, &response(&token, user, reach, &app.registry.snapshot().catalogue))
         }
         UserInfoVerdict::Refuse(failure) => refused(failure),
     };

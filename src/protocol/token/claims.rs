@@ -114,17 +114,23 @@ pub fn is_reserved(name: &str) -> bool {
 /// Each name on its way out, and the user's claim that it is filled from.
 pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
 
-/// What the identity scopes release, and what was asked for one by one. Where two scopes fill one name from different
-/// claims, the first does.
-pub fn identity_claims<'a>(scope: &ScopeSet, requested: &'a [String], catalogue: &'a Catalogue) -> ClaimSources<'a> {
+/// What the identity scopes release, and what was asked for one by one, as far as a scope within `reach`, the client's, still
+/// releases it. Where two scopes fill one name from different claims, the first does.
+pub fn identity_claims<'a>(
+    scope: &ScopeSet,
+    requested: &'a [String],
+    reach: &ScopeSet,
+    catalogue: &'a Catalogue,
+) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
     for registered in scopes_of_kind(scope, ScopeKind::Identity, catalogue) {
         add_sources(&mut sources, &registered.claims, &registered.renamed);
     }
-    let identity = || catalogue.scopes.values().filter(|registered| registered.kind == ScopeKind::Identity);
     for name in requested {
-        let source = identity().find_map(|registered| registered.renamed.get(name)).unwrap_or(name);
-        sources.entry(name).or_insert(source);
+        let mut within = scopes_of_kind(reach, ScopeKind::Identity, catalogue);
+        if let Some(releasing) = within.find(|registered| registered.claims.contains(name)) {
+            sources.entry(name).or_insert(releasing.renamed.get(name).unwrap_or(name));
+        }
     }
     sources
 }
@@ -168,12 +174,12 @@ pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
 pub fn for_id_token(
     user: &User,
     scope: &ScopeSet,
-    requested: &[String],
+    (requested, reach): (&[String], &ScopeSet),
     with_scope_claims: bool,
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
     let releasing = if with_scope_claims { scope.clone() } else { ScopeSet::default() };
-    mapped(user, &identity_claims(&releasing, requested, catalogue))
+    mapped(user, &identity_claims(&releasing, requested, reach, catalogue))
 }
 
 pub fn for_access_token(
@@ -241,12 +247,15 @@ mod tests {
         (stock.claims, stock.renamed) =
             (names("role"), BTreeMap::from([(String::from("role"), String::from("groups"))]));
         let user = user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
-        let told = |scopes: &str, requested: &str| {
-            Value::Object(for_id_token(&user, &scope(scopes), &names(requested), true, &catalogue))
+        let told = |scopes: &str, requested: &str, reach: &str| {
+            let requested = (&names(requested)[..], &scope(reach));
+            Value::Object(for_id_token(&user, &scope(scopes), requested, true, &catalogue))
         };
-        assert_eq!(told("openid roles", ""), json!({"dept": "it"}));
-        assert_eq!(told("openid", "dept"), json!({"dept": "it"}));
-        assert_eq!(told("openid", "department"), json!({"department": "it"}));
+        assert_eq!(told("openid roles", "", "openid roles"), json!({"dept": "it"}));
+        assert_eq!(told("openid", "dept", "openid roles"), json!({"dept": "it"}));
+        for (requested, reach) in [("dept", "openid profile"), ("department", "openid roles"), ("dept", "")] {
+            assert_eq!(told("openid", requested, reach), json!({}), "{requested} within {reach}");
+        }
         let access = |scopes: &str, audience: &str| {
             let client = samples::client();
             Value::Object(for_access_token(Some(&user), &client, &scope(scopes), &names(audience), &catalogue))

@@ -8,7 +8,7 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::liveness::{self, LivenessFacts};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::{Catalogue, OPENID};
+use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::User;
 
@@ -35,9 +35,10 @@ pub fn judge<'a>(
     }
 }
 
-/// The answer: `sub`, and the claims that the token's identity scopes and requested names release.
-pub fn response(token: &AccessToken, user: &User, catalogue: &Catalogue) -> Map<String, Value> {
-    let sources = claims::identity_claims(&token.scope, &token.userinfo_claims, catalogue);
+/// The answer: `sub`, and the claims that the token's identity scopes and requested names release; of the latter those within
+/// `reach`, the client's scope of now.
+pub fn response(token: &AccessToken, user: &User, reach: &ScopeSet, catalogue: &Catalogue) -> Map<String, Value> {
+    let sources = claims::identity_claims(&token.scope, &token.userinfo_claims, reach, catalogue);
     let mut members = claims::mapped(user, &sources);
     members.insert(String::from("sub"), json!(user.subject.as_str()));
     members

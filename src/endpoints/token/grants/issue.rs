@@ -232,7 +232,7 @@ fn id_token(
         user_claims: claims::for_id_token(
             user.user,
             issue.scope,
-            beside.requested,
+            (beside.requested, &issue.client.scope),
             beside.with_scope_claims,
             &snapshot.catalogue,
         ),
