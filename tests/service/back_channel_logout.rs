@@ -14,7 +14,7 @@ use crate::support::flow::{
     access_token, authorize_path, code, decode_jwt, sign_in, signed_in, text, tokens, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
-use crate::support::http::{Browser, ask_alone, free_address};
+use crate::support::http::{Browser, ask_alone, free_address, free_port};
 use crate::support::jwt::verified;
 use crate::support::waiting::{SOON, await_that};
 
@@ -308,7 +308,7 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     let broken = Receiver::start(Manner::Status(500));
     let slow = Receiver::start(Manner::Slow);
     let moved = Receiver::start(Manner::Redirect(elsewhere.uri()));
-    let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let down = free_port();
     let down = json!({"backchannel_logout_uri": format!("http://127.0.0.1:{down}/")});
     let front = json!({"frontchannel_logout_uri": "https://rp1.example/out"});
     let document = with_clients(

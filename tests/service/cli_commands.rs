@@ -595,7 +595,7 @@ fn errors_name_what_was_tried_once_and_what_is_needed() {
     command.env("GATEPOST_DATABASE_URL", "postgres://localhost/x?sslmode=nonsense");
     let answer = crate::cli_support::answer(command, "");
     assert!(answer.code == 78 && answer.stderr.matches("GATEPOST_DATABASE_URL").count() == 1, "{answer:?}");
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let nobody = crate::support::http::free_address();
     let answer = installation.run(&["healthcheck", "--admin-listen", &nobody]);
     assert!(answer.code == 1 && answer.stderr.contains(&format!("http://{nobody}/readyz")), "{answer:?}");
     let answer = installation.run(&["revoke"]);

@@ -156,7 +156,7 @@ fn every_shell_completes_commands_options_and_files() {
         ("gatepost us", words("user")),
         ("gatepost client ", within("client")),
         ("gatepost key ", within("key")),
-        ("gatepost user r", words("role remove revoke")),
+        ("gatepost user r", words("reset role remove revoke")),
         ("gatepost user add --te", words("--tenant")),
         ("gatepost --env-file x user add --no", words("--no-password")),
         ("gatepost key rotate --no", words("--now")),

@@ -1,6 +1,5 @@
 //! Connections: lost, frozen, slow and scarce ones, and what the callers see of it.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use gatepost::protocol::registration::catalogue::ExtensionGrant;
@@ -8,6 +7,7 @@ use gatepost::protocol::words::identifiers::Subject;
 use gatepost::store::{DatabaseSettings, Store, StoreError, catalogue, installation, users};
 use serde_json::{Map, json};
 
+use crate::support::http::free_port;
 use crate::support::postgres::{TestDatabase, settings};
 use crate::support::proxy::Proxy;
 use crate::support::waiting::await_that;
@@ -20,7 +20,7 @@ fn find(store: &Store) -> Result<(), StoreError> {
 
 #[test]
 fn the_store_opens_while_the_database_is_away_and_fails_fast() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = free_port();
     let store = Store::open(&settings(&format!("postgres://canary@127.0.0.1:{free}/canary"))).unwrap();
     let first = find(&store).unwrap_err();
     assert!(matches!(first, StoreError::Unavailable(_)), "{first:?}");

@@ -1,6 +1,5 @@
 //! What is answered while there is no database, and that nothing is lost by it.
 
-use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -87,7 +86,7 @@ fn before_the_first_load_there_is_health_and_nothing_else() {
 #[test]
 fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     let proxy = Proxy::start();
-    let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let admin: std::net::SocketAddr = crate::support::http::free_address().parse().unwrap();
     let gatepost = behind_with(&proxy, &[("GATEPOST_ADMIN_LISTEN", &admin.to_string())]);
     soon("it gets ready", &gatepost, || gatepost.is_ready());
     let standing = || standing(admin.port());
