@@ -87,6 +87,9 @@ CREATE TABLE users (
     enabled boolean NOT NULL DEFAULT true,
     claims jsonb NOT NULL DEFAULT '{}',
     epoch int8 NOT NULL DEFAULT new_epoch(),
+    factors int8 NOT NULL DEFAULT 0, -- raised by each factor that is added or removed
+    strongest_acr text NOT NULL DEFAULT '1' CHECK (strongest_acr IN ('1', '2', 'phr')), -- what the factors there are reach
+    user_handle bytea UNIQUE, -- what passkeys call them: 32 random bytes, drawn with the first
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (tenant, username_key),
@@ -104,6 +107,23 @@ CREATE TABLE linked_identities (
     PRIMARY KEY (issuer, upstream_subject)
 );
 CREATE INDEX linked_identities_by_user ON linked_identities (sub);
+
+-- What people prove who they are with, besides their password.
+CREATE TABLE authenticators (
+    sub text NOT NULL REFERENCES users ON DELETE CASCADE,
+    kind text NOT NULL CHECK (kind IN ('totp', 'passkey', 'recovery_code')),
+    id bytea NOT NULL, -- a passkey's credential id; empty for the one app that shows codes
+    name text,
+    secret bytea, -- sealed: of the app, or SHA-256 of a recovery code
+    public_key bytea,
+    sign_count int8,
+    last_step int8, -- the step of the last code that was taken: each counts once
+    backup_eligible boolean,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    used_at timestamptz,
+    PRIMARY KEY (sub, kind, id)
+);
+CREATE UNIQUE INDEX passkeys ON authenticators (id) WHERE kind = 'passkey';
 
 -- A subject that was removed is never given to somebody else.
 CREATE TABLE removed_subjects (

@@ -61,6 +61,10 @@ pub struct Vault {
     pub upstream_states: Sealer,
     pub upstream_id_tokens: Sealer,
     pub password_links: Sealer,
+    /// What was proved so far, and apps that are being set up.
+    pub second_factors: Sealer,
+    /// Secrets of apps, and digests of recovery codes, in the database.
+    pub authenticators: Sealer,
     pub refresh_tokens: Mac,
     pub form_tokens: Mac,
     pub device_codes: Mac,
@@ -329,6 +333,8 @@ impl Vault {
             upstream_states: Sealer::new(derived, Purpose::UpstreamState),
             upstream_id_tokens: Sealer::new(derived, Purpose::UpstreamIdToken),
             password_links: Sealer::new(derived, Purpose::PasswordLink),
+            second_factors: Sealer::new(derived, Purpose::SecondFactor),
+            authenticators: Sealer::new(derived, Purpose::Authenticator),
             refresh_tokens: Mac::new(derived, Purpose::RefreshToken),
             form_tokens: Mac::new(derived, Purpose::FormToken),
             device_codes: Mac::new(derived, Purpose::DeviceCode),

@@ -44,6 +44,7 @@ const RUN: &[(&str, Run)] = &[
     ("user password", Once(user::password)),
     ("user invite", Once(|invocation| user::change::invite(invocation, false))),
     ("user reset", Once(|invocation| user::change::invite(invocation, true))),
+    ("user factors", Once(user::change::factors)),
     ("user role", Once(user::change::role)),
     ("user set", Once(user::change::set)),
     ("user disable", Once(|invocation| user::change::enable(invocation, false))),

@@ -12,11 +12,12 @@ use crate::keys::master;
 use crate::keys::sealing::Sealer;
 use crate::protocol::keys::key_schedule::{KeySeasons, current};
 use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretBytes;
 use crate::registry::Sealers;
 use crate::store::StoreError;
+use crate::store::authenticators::Authenticator;
 use crate::store::catalogue::CatalogueRow;
 use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
@@ -27,6 +28,7 @@ enum Sealed {
     ClientSecret(ClientId, SecretRow),
     ResourceSecret(String, SecretRow),
     ProviderSecret(CatalogueRow, SecretBytes),
+    Factor(Subject, Authenticator, SecretBytes),
 }
 
 impl Sealed {
@@ -47,6 +49,11 @@ impl Sealed {
                 all.push(Sealed::ProviderSecret(row, sealed));
             }
         }
+        for (sub, row) in writer.sealed_authenticators()? {
+            if let Some(sealed) = row.secret.clone() {
+                all.push(Sealed::Factor(sub, row, sealed));
+            }
+        }
         Ok(all)
     }
 
@@ -56,12 +63,14 @@ impl Sealed {
             Sealed::ClientSecret(client_id, _) => format!("a secret of client {client_id}"),
             Sealed::ResourceSecret(name, _) => format!("a secret of resource {name}"),
             Sealed::ProviderSecret(row, _) => format!("the client_secret of identity provider {}", row.name),
+            Sealed::Factor(sub, row, _) => format!("a second factor ({}) of user {sub}", row.kind.as_str()),
         }
     }
 
     fn sealer<'s>(&self, sealers: &'s Sealers) -> &'s Sealer {
         match self {
             Sealed::Key(..) => &sealers.signing_keys,
+            Sealed::Factor(..) => &sealers.authenticators,
             Sealed::ClientSecret(..) | Sealed::ResourceSecret(..) | Sealed::ProviderSecret(..) => {
                 &sealers.client_secrets
             }
@@ -70,7 +79,9 @@ impl Sealed {
 
     fn sealed(&self) -> &[u8] {
         match self {
-            Sealed::Key(_, sealed) | Sealed::ProviderSecret(_, sealed) => sealed.expose(),
+            Sealed::Key(_, sealed) | Sealed::ProviderSecret(_, sealed) | Sealed::Factor(_, _, sealed) => {
+                sealed.expose()
+            }
             Sealed::ClientSecret(_, row) | Sealed::ResourceSecret(_, row) => row.sealed_digest.expose(),
         }
     }
@@ -91,6 +102,7 @@ impl Sealed {
             Sealed::ProviderSecret(row, _) => {
                 writer.upsert_entry(&CatalogueRow { sealed_secret: Some(sealed), ..row.clone() })
             }
+            Sealed::Factor(sub, row, _) => writer.reseal_authenticator(sub, row, Some(&sealed)),
         }
     }
 
@@ -101,6 +113,8 @@ impl Sealed {
             Sealed::ClientSecret(client_id, row) => writer.remove_secrets(true, &[(client_id.as_str(), row.id)]),
             Sealed::ResourceSecret(name, row) => writer.remove_secrets(false, &[(name, row.id)]),
             Sealed::ProviderSecret(row, _) => writer.erase_entry_secret(row.kind, &row.name),
+            // Their password alone is not enough from then on, either: the operator sees to them.
+            Sealed::Factor(sub, row, _) => writer.reseal_authenticator(sub, row, None),
         }
     }
 }
@@ -228,5 +242,10 @@ fn remedy(one: &Sealed) -> String {
         Sealed::ClientSecret(client_id, _) => format!(": `gatepost client secret {client_id}` makes another"),
         Sealed::ResourceSecret(..) => String::from(": apply a document that gives it another"),
         Sealed::ProviderSecret(..) => String::from(": apply a document that gives it again"),
+        Sealed::Factor(sub, ..) => {
+            format!(
+                ": `gatepost user factors {sub} --remove-all`, once you know that it is them, lets them in by their password"
+            )
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::keys::random;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::{self, Kind, user::UserEntry};
 use crate::protocol::token::claims::is_personal;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::store::users::{self, UserRow};
@@ -48,6 +49,8 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         enabled: true,
         claims: entry.claims,
         epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
     };
     let event = user_event("user_added", &new.sub, told_added(&new));
     users::insert(&operator.store, &new, &event).map_err(|error| {

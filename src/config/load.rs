@@ -11,6 +11,7 @@ use super::{
 };
 use crate::config::reader;
 use crate::protocol::registration::client_rules::ClientDefaults;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::AccessTokenTyp;
 use crate::protocol::words::secret::SecretText;
 
@@ -103,6 +104,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (remember > 0).then(|| Duration::from_secs(u64::from(remember))),
+        enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
         client_defaults: client_defaults(reader),
     }
 }
@@ -145,5 +147,6 @@ fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
         device_code_lifetime: reader.seconds(&DEVICE_CODE_LIFETIME),
         device_interval: reader.seconds(&DEVICE_INTERVAL),
         access_token_typ: reader.choice(&ACCESS_TOKEN_TYP, &AccessTokenTyp::NAMED, AccessTokenTyp::AtJwt),
+        minimum_acr: reader.choice(&MINIMUM_ACR, &Strength::NAMED, Strength::SignedIn),
     }
 }

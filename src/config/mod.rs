@@ -49,6 +49,8 @@ pub struct Config {
     pub session_lifetime: Duration,
     /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
     pub remember_session_lifetime: Option<Duration>,
+    /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by themselves.
+    pub enrols: bool,
     /// `GATEPOST_*_LIFETIME` and kin: what clients that register none get.
     pub client_defaults: ClientDefaults,
 }

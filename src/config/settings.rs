@@ -77,6 +77,11 @@ settings! {
     SESSION_LIFETIME: LIFETIME, Is("36000"), "seconds that a sign-in lasts, from its beginning";
     REMEMBER_SESSION_LIFETIME: LIFETIME, Described("none: the page does not offer it"),
         "seconds that a sign-in lasts whose device a person has remembered; longer than the line above";
+    MINIMUM_ACR: Text, Is("1"),
+        "weakest sign-in that any client and the account page take: `1`, `2` (two factors) or `phr` (a passkey)";
+    ENROLMENT: Text, Is("sign-in"),
+        "where people add their first second factor: `sign-in` (there, and on the account page) or `link` (behind a \
+         link of yours alone)";
     AUTHORIZATION_CODE_LIFETIME: Number(1, 600), Is("60"),
         "seconds, for clients that register none (so the lines below)";
     ID_TOKEN_LIFETIME: LIFETIME, Is("300"), "seconds";

@@ -112,6 +112,8 @@ fn every_other_setting_takes_these_and_refuses_those() {
         ("GATEPOST_INVALID_CLIENT_STATUS", &["standard", "400"], &["401", "200"]),
         ("GATEPOST_SCOPE_CLAIM", &["string", "array"], &["both"]),
         ("GATEPOST_ACCESS_TOKEN_TYP", &["at+jwt", "JWT"], &["jwt", "application/at+jwt"]),
+        ("GATEPOST_MINIMUM_ACR", &["1", "2", "phr"], &["0", "3", "PHR", "mfa"]),
+        ("GATEPOST_ENROLMENT", &["sign-in", "link"], &["on", "off", "links"]),
         ("GATEPOST_BRAND_NAME", &["Ärzte & Söhne"], &["a\nb", " "]),
         ("GATEPOST_BRAND_LOGO", &["/srv/logo.svg"], &["logo.svg", "/srv/logo.exe", "https://a.example/logo.svg"]),
         ("GATEPOST_BRAND_COLOR", &["#0a0B0c"], &["blue", "#", "#fff", "1a2b3c", "#1a2b3c4", "#1a2b3g", "#+12345"]),

@@ -88,6 +88,7 @@ impl<'a> Route<'a> {
                 ("change_password", READ, Person, Nobody, Plain(account))
             }
             "/login" => ("login", FORM, Person, Nobody, Plain(login::handle)),
+            "/login/second-factor" => ("second_factor", FORM, Person, Nobody, Plain(login::second_factor::handle)),
             "/consent" => ("consent", FORM, Person, Nobody, Plain(consent::handle)),
             "/logout" => ("logout", FORM, Person, Nobody, Plain(logout::handle)),
             "/account" => ("account", FORM, Person, Nobody, Plain(account::handle)),

@@ -1,6 +1,7 @@
 //! `/account`: a signed-in person's sessions, allowed applications, accounts elsewhere and password. Who is not signed in
 //! signs in first, for this page: within the tenant that the address names, or without one.
 
+pub mod factors;
 pub mod linked;
 pub mod password_link;
 
@@ -30,7 +31,7 @@ use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::Session;
 use crate::store::audit_events::{self, AuditEvent};
-use crate::store::{consents, grants, sessions, users};
+use crate::store::{authenticators, consents, grants, sessions, users};
 
 /// Sign-ins shown: the latest ones.
 const MOST_SESSIONS: i64 = 100;
@@ -84,12 +85,35 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         Some("end_session") => end_session(change),
         Some("end_others") => end_others(change),
         Some("withdraw") => withdraw(change),
+        Some("add_app") => factors::add_app_here(change),
+        Some("remove_factor") => factors::remove(change),
+        Some("make_recovery_codes") => factors::make_recovery_codes(change),
+        Some("continue") => Ok(answers::see_other(visit_address(app, request))),
         Some("change_password") => change_password(change),
         Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
 
+/// The page itself, in the language of this one.
+fn visit_address(app: &App, request: &Request) -> String {
+    let presentation = Presentation { config: &app.config, request };
+    presentation.in_its_language(format!("{}/account", app.config.base_url.path()))
+}
+
 impl<'a> Change<'a> {
+    /// To a sign-in first, within the session's tenant; by their password if they have one.
+    fn sign_in_anew(&self) -> Result<Response, Failure> {
+        let Change { app, present, visit, .. } = self;
+        let purpose = SealedPurpose::Account {
+            tenant: present.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: visit.request.ui_locales.clone(),
+            anew: true,
+            by_password: present.user.password_hash.is_some(),
+        };
+        let visit = Visit::resume(app, visit::seal(app, purpose))?;
+        Ok(answers::see_other(visit.page(app, "/login")))
+    }
+
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
         let value = self.form.bounded(name, most)?;
         value.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))
@@ -148,6 +172,7 @@ fn draw(
     for allowance in allowances(app, present)? {
         applications.extend(app.registry.client(&allowance.client_id)?.map(|client| (client, allowance)));
     }
+    let factors = authenticators::list(&app.store, &present.user.sub, true)?;
     let own = linked::identities(app, &snapshot, present)?;
     let linkable = linked::linkable(&snapshot, present, &own);
     let named = |identity| {
@@ -158,6 +183,7 @@ fn draw(
         catalogue: &snapshot.catalogue,
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
+        factors: &factors,
         present: &present.row,
         sessions: &sessions,
         applications: &applications,

@@ -16,7 +16,7 @@ use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Next, Visit};
 use crate::endpoints::cookies;
 use crate::endpoints::forms::{refuse_parameters_in_query, require_form};
-use crate::endpoints::login::LoginPage;
+use crate::endpoints::login::{LoginPage, second_factor};
 use crate::endpoints::token::client_authentication::authenticate;
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
@@ -114,7 +114,8 @@ fn take_code(app: &App, request: &Request) -> Result<Response, Failure> {
             Ok(consent::draw(app, request, &visit, present, may_remember, false))
         }
         (Next::Answer(response), _) => Ok(response),
-        (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. }, _) => {
+        (Next::Stronger(stronger), Some(present)) => second_factor::in_session(app, request, &visit, present, stronger),
+        (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. }, _) => {
             LoginPage::of(app, request, &visit).begin("")
         }
     }
@@ -135,7 +136,7 @@ pub fn decide(
     let allowed = decision == DeviceDecision::Allowed;
     let new = NewDecision {
         decision,
-        user: &present.sign_in(None, &visit.request.acr_values),
+        user: &present.sign_in(None, &visit.request),
         scopes: scope,
         session_epochs: present.row.epochs,
         client_epoch: client.epoch,

@@ -3,6 +3,7 @@
 //! form; so does which services there are to choose from.
 
 pub mod password;
+pub mod second_factor;
 pub mod sign_in;
 
 use super::answers::{self, Presentation, WayBack};
@@ -26,6 +27,7 @@ use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::choices::{WayOut, way_out};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
@@ -86,7 +88,10 @@ impl<'a> LoginPage<'a> {
         let next = if self.someone_else || self.visit.wants_fresh_sign_in() { Next::Login } else { next };
         match (next, self.present) {
             (Next::SelectAccount, Some(present)) => Ok(self.page(200, "", None, Some(present))),
-            (Next::Login | Next::Upstream(_) | Next::SelectAccount, _) => {
+            (Next::Stronger(stronger), Some(present)) => {
+                second_factor::in_session(self.app, self.request, self.visit, present, stronger)
+            }
+            (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_), _) => {
                 self.begin(self.visit.request.login_hint.as_deref().unwrap_or_default())
             }
             (Next::Consent { .. }, _) => Ok(answers::see_other(self.visit.page(self.app, "/consent"))),
@@ -99,7 +104,7 @@ impl<'a> LoginPage<'a> {
     pub fn begin(self, username: &str) -> Result<Response, Failure> {
         match self.visit.to_sign_in()? {
             Next::Upstream(provider) => self.depart(&provider),
-            Next::Login | Next::SelectAccount | Next::Consent { .. } | Next::Answer(_) => {
+            Next::Login | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. } | Next::Answer(_) => {
                 Ok(self.page(200, username, None, None))
             }
         }
@@ -115,24 +120,8 @@ impl<'a> LoginPage<'a> {
         let of_chooser = is_of(Form::SelectAccount, self.present.map(|present| &present.handle.random));
         let of_login = is_of(Form::Login, cookies::pre_session(&app.config, request).as_ref());
         match (decision, self.present) {
-            (Some("cancel"), _) if of_chooser || of_login => {
-                let path = app.config.base_url.path();
-                match visit.request.ending {
-                    Ending::Client(_) => Err(visit.denied()),
-                    Ending::Device(_) => Ok(answers::see_other(format!("{path}/device"))),
-                    Ending::Account { .. } => Ok(answers::see_other(format!("{path}/"))),
-                }
-            }
-            (Some("continue"), Some(present)) if of_chooser => {
-                match visit.next(app, request, Some(present), Step::AfterAccountChosen)? {
-                    // Drawn here and not redirected to: its address alone does not say that the account was chosen.
-                    Next::Consent { may_remember } => {
-                        Ok(consent::draw(app, request, visit, present, may_remember, false))
-                    }
-                    Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
-                    Next::Answer(response) => Ok(response),
-                }
-            }
+            (Some("cancel"), _) if of_chooser || of_login => self.cancelled(),
+            (Some("continue"), Some(present)) if of_chooser => self.go_on(present),
             (Some("another"), Some(_)) if of_chooser => self.for_someone_else().begin(""),
             (None, _) if of_login => page.sign_in(&form),
             (Some(_) | None, _) if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
@@ -140,6 +129,27 @@ impl<'a> LoginPage<'a> {
                 let username = form.bounded("username", parameters::USERNAME).ok().flatten().unwrap_or_default();
                 Ok(page.again(username, LoginProblem::PageExpired, Reason::PageExpired))
             }
+        }
+    }
+
+    fn cancelled(self) -> Result<Response, Failure> {
+        let path = self.app.config.base_url.path();
+        match self.visit.request.ending {
+            Ending::Client(_) => Err(self.visit.denied()),
+            Ending::Device(_) => Ok(answers::see_other(format!("{path}/device"))),
+            Ending::Account { .. } => Ok(answers::see_other(format!("{path}/"))),
+        }
+    }
+
+    /// With the session as it is.
+    fn go_on(self, present: &PresentSession) -> Result<Response, Failure> {
+        let LoginPage { app, request, visit, .. } = self;
+        match visit.next(app, request, Some(present), Step::AfterAccountChosen)? {
+            // Drawn here and not redirected to: its address alone does not say that the account was chosen.
+            Next::Consent { may_remember } => Ok(consent::draw(app, request, visit, present, may_remember, false)),
+            Next::Stronger(stronger) => second_factor::in_session(app, request, visit, present, stronger),
+            Next::Login | Next::Upstream(_) | Next::SelectAccount => self.begin(""),
+            Next::Answer(response) => Ok(response),
         }
     }
 
@@ -166,14 +176,15 @@ impl<'a> LoginPage<'a> {
         };
         let (tenant, source) = (visit.request.acr_values.tenant.as_ref(), request.source);
         match attempt(app, &Attempt { tenant, username, password, source, client_id: None })? {
-            Outcome::Accepted(found) => sign_in::complete(
-                app,
-                request,
-                visit,
-                self.present,
-                *found,
-                &Proof::password(form.single("remember")?.is_some()),
-            ),
+            Outcome::Accepted(found) => {
+                let proof = Proof::password(form.single("remember")?.is_some());
+                match found.user.strongest_acr {
+                    Strength::SignedIn => sign_in::complete(app, request, visit, self.present, *found, &proof),
+                    Strength::TwoFactors | Strength::PhishingResistant => {
+                        second_factor::after_password(app, request, visit, &found.user, proof)
+                    }
+                }
+            }
             Outcome::Wrong => {
                 record_failure(app, request, visit.client_id());
                 Ok(self.again(username, LoginProblem::WrongCredentials, Reason::WrongPassword))

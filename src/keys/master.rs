@@ -33,6 +33,10 @@ named! {
         FormToken = "form token",
         /// Links by which people set their password.
         PasswordLink = "password link",
+        /// What was proved before a second factor.
+        SecondFactor = "second factor",
+        /// Wrapping what people's factors are checked by, in the database.
+        Authenticator = "authenticator",
         SignInThrottle = "sign-in throttle",
         SigningKey = "signing key",
         /// Wrapping digests of client secrets, and upstream client secrets, in the database.

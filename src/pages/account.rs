@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use maud::{Markup, html};
 
 use crate::pages::consent::wording;
@@ -12,6 +14,7 @@ use crate::pages::frame::{
 use crate::pages::texts::{Template, Texts};
 use crate::pages::user_agent::browser;
 use crate::protocol::authorize::consent::Allowance;
+use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::account::readable;
@@ -21,6 +24,7 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::session::{LOCAL, Session};
 use crate::registry::RegisteredClient;
+use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
 
 /// What there is to see, as it is stored.
@@ -29,6 +33,8 @@ pub struct Holdings<'a> {
     pub catalogue: &'a Catalogue,
     pub account: Account<'a>,
     pub has_password: bool,
+    /// With the recovery codes.
+    pub factors: &'a [Authenticator],
     /// The session of this browser.
     pub present: &'a Session,
     pub sessions: &'a [Session],
@@ -50,6 +56,8 @@ pub enum Outcome<'a> {
     IdentityLinked(&'a str),
     IdentityLinkedAlready(&'a str),
     IdentityUnlinked(&'a str),
+    FactorAdded,
+    FactorRemoved,
     Problem(AccountProblem),
 }
 
@@ -76,6 +84,8 @@ pub enum AccountProblem {
     SignInTooOld,
     LinkCancelled,
     ProviderUnavailable,
+    LastFactor,
+    FactorImpossible,
 }
 
 impl AccountProblem {
@@ -98,6 +108,8 @@ impl AccountProblem {
             AccountProblem::SignInTooOld => (None, texts.sign_in_too_old),
             AccountProblem::LinkCancelled => (None, texts.link_cancelled),
             AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
+            AccountProblem::LastFactor => (None, texts.last_factor),
+            AccountProblem::FactorImpossible => (None, texts.factor_impossible),
         };
         (field, sentence.to_owned())
     }
@@ -125,6 +137,7 @@ pub fn page(
         (sessions(texts, form, holdings))
         (applications(chrome, form, holdings))
         @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) { (identities(texts, form, holdings)) }
+        @if has_password { (factors(texts, form, holdings.factors)) }
         @if has_password { (password(texts, form, account.username, problem)) }
         script src=(asset(chrome, "times.js")) {}
     };
@@ -142,6 +155,8 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::IdentityLinked(provider) => done(about(texts.identity_linked, provider)),
         Outcome::IdentityLinkedAlready(provider) => done(about(texts.identity_linked_already, provider)),
         Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
+        Outcome::FactorAdded => done(html! { (texts.factor_added) }),
+        Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
         Outcome::Problem(problem) => problem_notice(
             texts,
             &html! {
@@ -295,6 +310,53 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
             }
         }
     }
+}
+
+fn factors(texts: &Texts, form: PageForm<'_>, all: &[Authenticator]) -> Markup {
+    let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
+    let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
+    html! {
+        section aria-labelledby="factors" {
+            h2 #factors { (texts.factors_heading) }
+            @if factors.is_empty() {
+                p .hint { (texts.no_factors) }
+            } @else {
+                ul .items {
+                    @for (index, one) in factors.iter().enumerate() {
+                        @let id = format!("factor-{index}");
+                        li {
+                            div id=(id) {
+                                p { strong { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
+                                @if one.name.is_some() { p .hint { (kind(one)) } }
+                                p .hint { (at(texts.added_on, one.created_at)) }
+                                @if let Some(used_at) = one.used_at { p .hint { (at(texts.last_used_on, used_at)) } }
+                            }
+                            (form.of(&html! {
+                                input type="hidden" name="factor" value=(factor_name(one));
+                                button .link type="submit" name="decision" value="remove_factor" aria-describedby=(id) {
+                                    (texts.remove_factor)
+                                }
+                            }))
+                        }
+                    }
+                }
+                p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+            }
+            (form.of(&html! {
+                div .actions {
+                    button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
+                    @if !factors.is_empty() {
+                        button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// What a factor is called in its form, and for operators: its kind and its id, in base64url.
+pub fn factor_name(one: &Authenticator) -> String {
+    format!("{}.{}", one.kind.as_str(), URL_SAFE_NO_PAD.encode(&one.id))
 }
 
 fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {

@@ -120,7 +120,7 @@ pub fn chooser_page(
     card(chrome, purpose, title, !is_open, &form.of(&chooser))
 }
 
-fn card(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: &Markup) -> Markup {
+pub(super) fn card(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: &Markup) -> Markup {
     let (texts, SignInFor { request, client, catalogue }) = (chrome.texts, purpose);
     let tenant = request.acr_values.tenant.as_ref().and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let card = html! {

@@ -11,6 +11,7 @@ pub mod language;
 pub mod login;
 pub mod logout;
 pub mod password_link;
+pub mod second_factor;
 pub mod texts;
 mod user_agent;
 

@@ -4,22 +4,33 @@ use maud::{Markup, html};
 
 use crate::pages::account::{AccountProblem, Outcome, password_field, said};
 use crate::pages::frame::{Chrome, PageForm, about, document_with};
+use crate::pages::second_factor::{FactorProblem, NewApp, setup};
 
-/// The form posts `form_token`, `new_password` and `new_password_again`.
-pub fn page(chrome: Chrome<'_>, form: PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {
+/// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up, too, `app` and `code`.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    username: &str,
+    problem: Option<AccountProblem>,
+    new: Option<NewApp<'_>>,
+    app_problem: Option<FactorProblem>,
+) -> Markup {
     let texts = chrome.texts;
     let wrong = problem.and_then(|problem| problem.told(texts).0);
-    let new = password_field("new_password", "new-password", texts.new_password, wrong, Some(texts.new_password_hint));
+    let password =
+        password_field("new_password", "new-password", texts.new_password, wrong, Some(texts.new_password_hint));
     let again = password_field("new_password_again", "new-password", texts.new_password_again, wrong, None);
     let card = html! {
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
         @if let Some(problem) = problem { (said(texts, Outcome::Problem(problem))) }
+        @if let Some(problem) = app_problem { (problem.notice(texts)) }
         (form.of(&html! {
             input type="text" name="username" value=(username) autocomplete="username" hidden readonly;
-            (new) (again)
+            (password) (again)
+            @if let Some(app) = new { h2 { (texts.add_app_title) } (setup(texts, app, app_problem)) }
             div .actions { button .primary type="submit" { (texts.set_password) } }
         }))
     };
-    document_with(chrome, problem.is_some(), texts.set_password_title, card)
+    document_with(chrome, problem.is_some() || app_problem.is_some(), texts.set_password_title, card)
 }

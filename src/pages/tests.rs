@@ -17,11 +17,13 @@ use super::language::Language;
 use super::login::{self, LoginProblem, SignInFor};
 use super::logout::{self, SignedOut};
 use super::password_link;
+use super::second_factor::{self, FactorProblem, NewApp};
 use crate::config::{Brand, Color};
 use crate::protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::consent::Allowance;
 use crate::protocol::device::device_code::UserCode;
+use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::upstream::choices::Choices;
@@ -34,6 +36,7 @@ use crate::protocol::words::samples::{self, NOW};
 use crate::protocol::words::scope::{Catalogue, RegisteredScope, RegisteredTenant};
 use crate::protocol::words::session::{LOCAL, Session};
 use crate::registry::RegisteredClient;
+use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
 
 const FORM: PageForm<'_> = PageForm { action: "/auth/login?request=AAAA&x='\"<>", token: "TOKEN" };
@@ -112,7 +115,13 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         }
         let corp = &catalogue.identity_providers["corp"];
         let unfit = Some(AccountProblem::NewPasswordUnfit);
-        add("password link", password_link::page(chrome, FORM, name, unfit));
+        add("password link", password_link::page(chrome, FORM, name, unfit, None, None));
+        let new = NewApp { otpauth: "otpauth://totp/a", key: "ABCDEFGH", sealed: "APP", is_required: true };
+        add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
+        let wrong = Some(FactorProblem::CodeWrong);
+        add("second factor", second_factor::page(chrome, FORM, purpose, true, true, wrong));
+        add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
+        add("recovery codes", second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")]));
         add("link", account::link_page(chrome, FORM, account, corp, ("subject", Some(name)), "OFFER"));
 
         add("logout", logout::page(chrome, FORM, account, Some(&client), false));
@@ -213,10 +222,17 @@ fn account_page(
     };
     let known = json!({"name": "known"}).as_object().unwrap().clone();
     let identities = [identity(known), identity(Map::new())].map(|one| (one, String::from("IDENTITY")));
+    let factor = |kind, name: Option<&str>| Authenticator {
+        name: name.map(str::to_owned),
+        used_at: Some(NOW),
+        ..Authenticator::new(kind, b"id".to_vec(), None, NOW)
+    };
+    let factors = [factor(FactorKind::Totp, None), factor(FactorKind::Passkey, Some(name))];
     let holdings = Holdings {
         catalogue,
         account: Account { name, username: name },
         has_password: true,
+        factors: &factors,
         present: &sessions[0],
         sessions: &sessions,
         applications: &[(Arc::new(registered), allowance)],

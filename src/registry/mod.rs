@@ -61,6 +61,8 @@ pub struct Sealers {
     /// Digests of the secrets of clients and resources.
     pub client_secrets: Sealer,
     pub signing_keys: Sealer,
+    /// What people's second factors are checked by.
+    pub authenticators: Sealer,
 }
 
 impl Sealers {
@@ -68,6 +70,7 @@ impl Sealers {
         Sealers {
             client_secrets: Sealer::new(derived, Purpose::ClientSecret),
             signing_keys: Sealer::new(derived, Purpose::SigningKey),
+            authenticators: Sealer::new(derived, Purpose::Authenticator),
         }
     }
 }

@@ -24,7 +24,10 @@ const PIECES: [(&str, &str); 6] = [
          THEN coalesce((u.claims -> 'role') ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
          ELSE true END",
     ),
-    ("{user}", "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch"),
+    (
+        "{user}",
+        "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch, u.factors, u.strongest_acr",
+    ),
     (
         "{session}",
         "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider, \

@@ -293,7 +293,8 @@ WITH standing AS (
           AND ($8::text[] IS NULL
                OR g.generation = $4::int4 AND g.revoked_at IS NULL AND g.offline AND g.scopes <@ $8::text[]
                   AND g.tenant = ANY ($9::text[]) AND g.expires_at > $10::timestamptz
-                  AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > $11::timestamptz)
+                  AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > $11::timestamptz
+                  AND ($12::text[] IS NULL OR g.acr = ANY ($12::text[])))
 ), refreshed AS (
     UPDATE grants g
     SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = $4::int4 AND NOT $6::bool
@@ -320,7 +321,7 @@ WITH standing AS (
                a.hash || hashed(refreshed.sub) || hashed(refreshed.sid) || hashed(a.source) || hashed(a.request_id)) END,
            a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN refreshed.sub END,
            CASE WHEN a.event <> 'chain_opened' THEN refreshed.sid END, a.source, a.request_id, a.detail
-    FROM refreshed, standing, unnest($12::audit_events[]) AS a
+    FROM refreshed, standing, unnest($13::audit_events[]) AS a
     WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= $4::int4))
       AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
                                            WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
@@ -348,8 +349,9 @@ pub fn refresh(
     let window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX);
     let (scopes, tenants) = within.map(|within| (&within.scopes, &within.tenants)).unzip();
     let (expires_after, used_after) = within.map(|within| (within.expires_after, within.used_after)).unzip();
+    let acrs = within.and_then(|within| within.acrs.as_ref());
     let token: Values<'_> = &[&grant.day, &&grant.random[..], new.client_id, &presented, &&new.attempt[..]];
-    let values = &[token, &[&reuse, &window, &scopes, &tenants, &expires_after, &used_after]].concat();
+    let values = &[token, &[&reuse, &window, &scopes, &tenants, &expires_after, &used_after, &acrs]].concat();
     let together = Together::AlternativesOfUser;
     let rows = store.write_once_more(|connection| connection.audited(REFRESH, values, &events, together))?;
     let Some(row) = rows.first() else { return Ok(None) };

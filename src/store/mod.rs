@@ -15,6 +15,7 @@ mod values;
 mod watchdog;
 
 pub mod audit_events;
+pub mod authenticators;
 pub mod catalogue;
 pub mod clients;
 pub mod consents;

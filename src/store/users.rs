@@ -11,6 +11,7 @@ use super::audit_events::AuditEvent;
 use super::error::StoreError;
 use super::sessions::others;
 use super::values::{Values, column, read, tenant, tenant_text};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::grant::{Epochs, SessionEpochs};
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
@@ -29,6 +30,10 @@ pub struct UserRow {
     pub enabled: bool,
     pub claims: Map<String, Value>,
     pub epoch: i64,
+    /// Raised whenever a factor is added or removed.
+    pub factors: i64,
+    /// What those reach beside the password; one factor where there is none.
+    pub strongest_acr: Strength,
 }
 
 impl UserRow {
@@ -181,7 +186,7 @@ pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
 }
 
 pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
-    read!(row, UserRow { sub, username, enabled, epoch;
+    read!(row, UserRow { sub, username, enabled, epoch, factors, strongest_acr;
         tenant: tenant(row, "tenant")?,
         password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),
         claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,

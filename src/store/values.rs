@@ -7,6 +7,7 @@ use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use super::error::StoreError;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::grant::Epochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
@@ -71,6 +72,7 @@ travels! {
     ClientId as &str: ClientId::new, |name| name.as_str();
     Subject as &str: Subject::new, |name| name.as_str();
     Sid as &str: Sid::new, |name| name.as_str();
+    Strength as &str: Strength::of, |strength| strength.as_str();
     ScopeSet as Vec<&str>: |names| names.into_iter().collect(), |scope| scope.iter().collect::<Vec<_>>();
 }
 

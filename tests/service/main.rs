@@ -70,6 +70,7 @@ mod refresh_families;
 mod refresh_token;
 mod revocation;
 mod revocations_hold;
+mod second_factors;
 mod session_management;
 mod sessions;
 mod static_files;

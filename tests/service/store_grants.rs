@@ -6,6 +6,7 @@ use gatepost::keys::random;
 use gatepost::protocol::device::device_code::DeviceDecision;
 use gatepost::protocol::token::claims::ClaimNames;
 use gatepost::protocol::token::refresh_token::{RefreshHandle, Within};
+use gatepost::protocol::words::acr_values::Strength;
 use gatepost::protocol::words::client::RefreshTokenUsage;
 use gatepost::protocol::words::grant::{Epochs, Grant, SessionEpochs};
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
@@ -53,6 +54,8 @@ fn scene() -> Scene {
         enabled: true,
         claims,
         epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
     };
     users::insert(&store, &user, &named("user_added")).unwrap();
     let now = database.now();
@@ -291,7 +294,7 @@ fn the_same_attempt_twice_is_one_refresh() {
     // Moved without being read first, and the answer lost: what was to be is past, and the grant is read.
     let handle = RefreshHandle { generation: 1, ..handle };
     let (scopes, tenants, now) = (vec!["openid", "offline_access"], vec![""], Instant::from_seconds(0));
-    let within = Within { scopes, tenants, expires_after: now, used_after: now };
+    let within = Within { scopes, tenants, expires_after: now, used_after: now, acrs: None };
     let new = NewRefresh { handle, ..new(RefreshTokenUsage::Rotate) };
     let refresh = |within| {
         let refreshed = grants::refresh(&scene.store, &new, within, &AuditEvent::default()).unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gatepost::keys::random;
 use gatepost::protocol::token::access_token::{AccessToken, Jti, StandsOn};
+use gatepost::protocol::words::acr_values::Strength;
 use gatepost::protocol::words::grant::SessionEpochs;
 use gatepost::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
 use gatepost::protocol::words::scope::ScopeSet;
@@ -30,6 +31,8 @@ fn new_user(sub: &str, username: &str, tenant: Option<&str>) -> UserRow {
         enabled: true,
         claims: Map::new(),
         epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
     }
 }
 

@@ -8,6 +8,7 @@ pub mod house;
 pub mod http;
 pub mod jwt;
 pub mod offline;
+pub mod phone;
 pub mod postgres;
 pub mod proxy;
 pub mod record;

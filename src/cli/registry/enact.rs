@@ -15,6 +15,7 @@ use crate::protocol::registration::document::Entry;
 use crate::protocol::registration::plan::{Change, Plan, SecretChanges, Step, Verb};
 use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::registration::{Kind, Problem};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
@@ -133,7 +134,17 @@ fn add_user(
 
 fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) -> UserRow {
     let UserEntry { username, tenant, enabled, claims, .. } = entry.clone();
-    UserRow { sub, username, tenant, password_hash, enabled, claims, epoch: 0 }
+    UserRow {
+        sub,
+        username,
+        tenant,
+        password_hash,
+        enabled,
+        claims,
+        epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
+    }
 }
 
 /// Whether two changes that follow each other can be done by the same statements.

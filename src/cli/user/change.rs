@@ -11,18 +11,22 @@ use crate::cli::output::{self, Failure};
 use crate::cli::{idp, input, registry};
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
+use crate::pages::account::factor_name;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
+use crate::protocol::login::second_factor::{FactorKind, strongest};
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::registration::user::is_possible_claim;
 use crate::protocol::token::jwt_bearer::is_possible_subject;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::TenantName;
+use crate::store::authenticators::Authenticator;
 use crate::store::installation::Installation;
 use crate::store::linked_identities::{self, Link, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
-use crate::store::{audit_events, catalogue};
+use crate::store::{audit_events, authenticators, catalogue};
 
 fn change<T>(
     invocation: &Invocation,
@@ -91,7 +95,8 @@ pub(super) fn print_link(
     operator.sealers(installation)?;
     let derived = operator.master_secret()?.derive(&installation.id, &installation.issuer);
     let expires_at = operator.now()?.plus(lifetime);
-    let link = PasswordLink { subject: user.sub.clone(), epoch: user.epoch, expires_at };
+    let (subject, enrols) = (user.sub.clone(), invocation.has("--enrol"));
+    let link = PasswordLink { subject, epoch: user.epoch, factors: user.factors, enrols, expires_at };
     let sealed = Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link);
     let detail = json!({"by": "operator", "expires_at": output::time(expires_at)});
     audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
@@ -100,6 +105,44 @@ pub(super) fn print_link(
         true => output::line(&json!({"link": address, "expires_at": output::time(expires_at)}).to_string()),
         false => output::line(&address),
     }
+}
+
+/// Lists them, or removes one or all.
+pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let all = authenticators::list(&operator.store, &user.sub, true)?;
+    let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
+    let is_all = invocation.has("--remove-all");
+    let (removed, left) = match invocation.option("--remove") {
+        None if !is_all => {
+            let shown = |one: &&Authenticator| {
+                json!({"kind": one.kind.as_str(), "id": factor_name(one), "name": one.name,
+                       "created_at": output::time(one.created_at), "used_at": one.used_at.map(output::time)})
+            };
+            let left = json!({"kind": FactorKind::RecoveryCode.as_str(), "name": format!("{} left", codes.len())});
+            let rows: Vec<Value> = factors.iter().map(shown).chain((!codes.is_empty()).then_some(left)).collect();
+            let columns =
+                [("KIND", "/kind"), ("ID", "/id"), ("NAME", "/name"), ("MADE", "/created_at"), ("USED", "/used_at")];
+            return output::list(invocation.has("--json"), &columns, &rows);
+        }
+        None => (None, Strength::SignedIn),
+        Some(id) => {
+            let (named, others): (Vec<_>, Vec<_>) =
+                factors.iter().copied().cloned().partition(|one| factor_name(one) == id);
+            let removed = named.into_iter().next();
+            let missing =
+                || Failure::Refused(format!("{} has no factor \"{}\"", user.designation(), id.escape_debug()));
+            (Some(removed.ok_or_else(missing)?), strongest(others.iter().map(|one| one.kind)))
+        }
+    };
+    let which = removed.as_ref().map_or((FactorKind::RecoveryCode, &[][..]), |one| (one.kind, one.id.as_slice()));
+    let told = removed.as_ref().map_or("all", |one| one.kind.as_str());
+    let event = user_event("factor_removed", &user.sub, json!({"by": "operator", "factor": told}));
+    if authenticators::remove(&operator.store, &user, which, left, None, &event)?.is_none() {
+        return Err(Failure::Refused(String::from("the user was changed meanwhile: look again")));
+    }
+    output::line(&format!("removed; sessions, grants and tokens of {} are over", user.designation()))
 }
 
 fn lifetime(text: &str) -> Result<Duration, Failure> {

@@ -9,7 +9,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
-use crate::endpoints::authorize::visit::{self, Visit};
+use crate::endpoints::authorize::visit;
 use crate::endpoints::cookies;
 use crate::endpoints::upstream::{self, Purpose};
 use crate::http::{Request, Response};
@@ -80,7 +80,7 @@ pub(super) fn linkable<'a>(
 
 /// Goes upstream; or to a sign-in first, where the last one is too long ago.
 pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, visit, .. } = change;
+    let Change { app, request, present, .. } = change;
     let name = change.parameter("provider", parameters::OTHER)?;
     let snapshot = app.registry.snapshot();
     let own = identities(app, &snapshot, present)?;
@@ -88,15 +88,7 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     }
     if !may_begin(app, present) {
-        // Within the session's tenant; by their password if they have one.
-        let purpose = SealedPurpose::Account {
-            tenant: present.row.tenant.as_ref().map(ToString::to_string),
-            ui_locales: visit.request.ui_locales.clone(),
-            anew: true,
-            by_password: present.user.password_hash.is_some(),
-        };
-        let visit = Visit::resume(app, visit::seal(app, purpose))?;
-        return Ok(answers::see_other(visit.page(app, "/login")));
+        return change.sign_in_anew();
     }
     match upstream::depart(app, request, Purpose::Link(present), name)? {
         Ok(response) => Ok(response),

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::account::factors;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::visit;
@@ -16,15 +17,18 @@ use crate::pages;
 use crate::pages::account::AccountProblem;
 use crate::pages::error::Problem;
 use crate::pages::frame::PageForm;
+use crate::pages::second_factor::{FactorProblem, NewApp};
 use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::login::password::check_new;
 use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::audit_events::AuditEvent;
-use crate::store::users;
+use crate::store::authenticators::{self, Authenticator};
+use crate::store::users::{self, UserRow};
 
 const PAGE: &str = "/account/link";
 
@@ -37,7 +41,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
         let opened: Option<PasswordLink> = app.vault.password_links.open_text(PREFIX, text);
         let Some(link) = opened else { return over() };
-        if username(app, &link)?.is_none() {
+        if user(app, &link)?.is_none() {
             return over();
         }
         let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
@@ -49,27 +53,37 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return over() };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
     let SealedPurpose::SetPassword { link, browser: tied } = opened.request.purpose else { return over() };
-    let Some(username) = username(app, &link)?.filter(|_| !is_late && tied == name_of(&browser)) else { return over() };
-    let draw = |problem| {
+    let Some(user) = user(app, &link)?.filter(|_| !is_late && tied == name_of(&browser)) else { return over() };
+    let username = user.username.as_deref().unwrap_or_default();
+    let draw = |problem, (before, wrong): (Option<&str>, Option<FactorProblem>)| {
         let action = presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed));
         let token = consent::issue(app, Form::Password, &opened.sealed, &browser);
-        let form = PageForm { action: &action, token: &token };
-        Ok(answers::form_page(200, pages::password_link::page(presentation.chrome(""), form, &username, problem)))
+        let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
+        let page = |new: Option<NewApp<'_>>| {
+            answers::form_page(200, pages::password_link::page(chrome, form, username, problem, new, wrong))
+        };
+        Ok(if link.enrols { factors::with_offer(app, &user, before, |new| page(Some(new))) } else { page(None) })
     };
     if request.method != Method::Post {
-        return draw(None);
+        return draw(None, (None, None));
     }
     let form = consent::read_post(app, request)?;
+    let before = (form.single("app")?, None);
     let (new, again) = (form.single("new_password")?.unwrap_or_default(), form.single("new_password_again")?);
     if !consent::matches(app, Form::Password, &opened.sealed, Some(&browser), &form) {
-        return draw(Some(AccountProblem::SessionChanged));
+        return draw(Some(AccountProblem::SessionChanged), before);
     }
     if check_new(new).is_err() {
-        return draw(Some(AccountProblem::NewPasswordUnfit));
+        return draw(Some(AccountProblem::NewPasswordUnfit), before);
     }
     if again != Some(new) {
-        return draw(Some(AccountProblem::NewPasswordsDiffer));
+        return draw(Some(AccountProblem::NewPasswordsDiffer), before);
     }
+    let added = match link.enrols.then(|| factors::shown_right(app, &user, &form)).transpose()? {
+        None => None,
+        Some(Ok(added)) => Some(added),
+        Some(Err(problem)) => return draw(None, (before.0, Some(problem))),
+    };
     let hash = app.take_hashing_turn()?.hash(&SecretText::new(new))?;
     let event = AuditEvent {
         event: "password_set_by_link",
@@ -79,16 +93,26 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         detail: json!({"by": "user"}),
         ..AuditEvent::default()
     };
-    if users::set_password(&app.store, &link.subject, Some(link.epoch), &hash, &event)? {
-        return Ok(answers::see_other(presentation.in_its_language(format!("{}/account", app.config.base_url.path()))));
+    let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
+    let Some(added) = added else {
+        let is_set = users::set_password(&app.store, &link.subject, Some(link.epoch), &hash, &event)?;
+        return if is_set { Ok(answers::see_other(account)) } else { over() };
+    };
+    let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
+    let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
+    let reached = (&all[..], Strength::TwoFactors);
+    if !authenticators::add(&app.store, &user, reached, None, Some(&hash), &event)? {
+        return over();
     }
-    over()
+    // To the account page, whatever is posted there: whoever is not signed in signs in first.
+    let form = PageForm { action: &account, token: "" };
+    Ok(answers::form_page(200, pages::second_factor::recovery_page(presentation.chrome(""), form, &codes)))
 }
 
 /// Whose link it is, as long as it stands.
-fn username(app: &App, link: &PasswordLink) -> Result<Option<String>, Failure> {
-    let user = users::find(&app.store, &link.subject)?.map(users::UserRow::into_core);
-    Ok(user.and_then(|user| link.username(&user, app.now()).map(str::to_owned)))
+fn user(app: &App, link: &PasswordLink) -> Result<Option<UserRow>, Failure> {
+    let stands = |user: &UserRow| user.factors == link.factors && link.stands(&user.clone().into_core(), app.now());
+    Ok(users::find(&app.store, &link.subject)?.filter(stands))
 }
 
 fn name_of(browser: &SecretBytes) -> String {

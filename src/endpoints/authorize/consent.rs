@@ -51,7 +51,9 @@ pub fn answer(app: &App, request: &Request, visit: &Visit) -> Result<Response, F
             Next::Consent { .. } => {
                 device::decide(app, request, visit, present, DeviceDecision::Denied, &ScopeSet::default())
             }
-            Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Answer(_) => Ok(back(app, request, visit)),
+            Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Answer(_) => {
+                Ok(back(app, request, visit))
+            }
         },
         Some("deny") => Err(visit.denied()),
         Some("another") => LoginPage::of(app, request, visit).for_someone_else().begin(""),
@@ -72,7 +74,7 @@ fn show(
         (Next::Consent { may_remember }, Some(present)) => {
             Ok(draw(app, request, visit, present, may_remember, drawn_again))
         }
-        (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. }, _) => {
+        (Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. }, _) => {
             Ok(back(app, request, visit))
         }
         // Without a page of its own there is nothing here that a fresh sign-in could be seen to stand behind.
@@ -111,7 +113,9 @@ fn allow(
     }
     match visit.next(app, request, Some(present), Step::AfterConsent { granted })? {
         Next::Answer(response) => Ok(response),
-        Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Consent { .. } => Ok(back(app, request, visit)),
+        Next::Login | Next::Upstream(_) | Next::SelectAccount | Next::Stronger(_) | Next::Consent { .. } => {
+            Ok(back(app, request, visit))
+        }
     }
 }
 
@@ -183,6 +187,8 @@ named! {
         Account = "account",
         /// Behind a link of the operator's.
         Password = "password",
+        /// Where a new factor is added during a sign-in.
+        NewFactor = "new factor",
         /// The question whether to link an account elsewhere.
         Link = "link",
     }

@@ -70,7 +70,7 @@ impl Granted<'_> {
     fn issue(&self, app: &App) -> Result<Issued, Failure> {
         let Granted { visit, client, present, scope, .. } = self;
         let (request, now) = (&visit.request, app.now());
-        let sign_in = present.sign_in(Some(&present.row.sid), &request.acr_values);
+        let sign_in = present.sign_in(Some(&present.row.sid), request);
         let claims = ClaimNames {
             userinfo: request.claims.userinfo.iter().cloned().collect(),
             id_token: request.claims.id_token.iter().cloned().collect(),

@@ -9,8 +9,8 @@ use crate::app::failure::Failure;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::Request;
 use crate::pages::frame::Account;
+use crate::protocol::authorize::authorize_request::AuthorizeRequest;
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
-use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, SignIn};
@@ -68,8 +68,8 @@ impl PresentSession {
     }
 
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.
-    pub fn sign_in(&self, sid: Option<&Sid>, wanted: &AcrValues) -> SignIn {
-        let named = wanted.identity_provider.is_some();
+    pub fn sign_in(&self, sid: Option<&Sid>, request: &AuthorizeRequest) -> SignIn {
+        let named = request.acr_values.identity_provider.is_some();
         SignIn {
             subject: self.user.sub.clone(),
             sid: sid.cloned(),
@@ -77,7 +77,7 @@ impl PresentSession {
             identity_provider: named.then(|| self.row.identity_provider().to_owned()),
             auth_time: self.row.auth_time,
             amr: self.row.amr.clone(),
-            acr: self.row.acr.clone(),
+            acr: request.claims.told(&self.row.acr).to_owned(),
         }
     }
 

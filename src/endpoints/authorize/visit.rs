@@ -13,11 +13,11 @@ use crate::endpoints::login::LoginPage;
 use crate::endpoints::{answers, device};
 use crate::http::{Request, Response};
 use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRequest, Ending, Refusal};
-use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
+use crate::protocol::authorize::interaction::{Interaction, Situation, Step, Stronger, decide};
 use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_allowed};
 use crate::protocol::upstream::choices::{Choices, Place};
-use crate::protocol::words::acr_values::{AcrValues, named_tenant};
+use crate::protocol::words::acr_values::{AcrValues, Strength, named_tenant};
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
@@ -51,6 +51,8 @@ pub enum Next {
         /// Whether agreeing may be remembered.
         may_remember: bool,
     },
+    /// Another factor of theirs, or a new one.
+    Stronger(Stronger),
     Answer(Response),
 }
 
@@ -153,6 +155,7 @@ impl Visit {
                 return Ok(present
                     .map_or(Next::Login, |present| Next::Answer(LoginPage::of(app, http, self).not_open(present))));
             }
+            Interaction::Stronger(stronger) => return Ok(Next::Stronger(stronger)),
             Interaction::Consent { may_remember } => return Ok(Next::Consent { may_remember }),
             Interaction::Refuse(refusal) => return Err(self.refuse(refusal)),
         }) else {
@@ -195,12 +198,20 @@ impl Visit {
         consent: Option<&ConsentRow>,
         step: &Step,
     ) -> Result<Interaction, Failure> {
+        let user = present.map(|present| &present.user);
+        let strongest_acr = user.map_or(Strength::SignedIn, |user| user.strongest_acr);
+        let has_way = user.is_some_and(|user| user.password_hash.is_some())
+            && (app.config.enrols || strongest_acr > Strength::SignedIn);
+        let minimum_acr = app.config.client_defaults.minimum_acr;
         Ok(decide(&Situation {
             request: &self.request,
             client: self.registration(),
             catalogue: &self.snapshot.catalogue,
             session: present.map(|present| &present.row),
-            role: present.and_then(|present| present.user.claims.get("role")),
+            role: user.and_then(|user| user.claims.get("role")),
+            minimum_acr: self.registration().map_or(minimum_acr, |client| client.minimum_acr),
+            strongest_acr,
+            may_enrol: if has_way { Strength::TwoFactors } else { Strength::SignedIn },
             consent: consent.filter(|row| !row.has_lapsed(app.now())).map(|row| &row.consent),
             hinted_subject: self.hinted_subject(app)?.as_ref(),
             step: step.clone(),

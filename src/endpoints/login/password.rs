@@ -10,6 +10,7 @@ use crate::app::guesses::Source;
 use crate::http::Request;
 use crate::keys::password::PasswordVerdict;
 use crate::protocol::login::password::{Admission, Counters, Failures, PasswordLimits, admit};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
@@ -61,7 +62,8 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<Outcome, Failure> {
     let verdict = turn.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
-            if counters.account_and_source.is_some() {
+            // Who has a second factor has not proved enough to be forgiven.
+            if counters.account_and_source.is_some() && found.user.strongest_acr == Strength::SignedIn {
                 sign_in_failures::clear(&app.store, &buckets.account_and_source)?;
             }
             if let (PasswordVerdict::RightButOutdated, Some(old)) = (verdict, &found.user.password_hash) {

@@ -9,12 +9,13 @@ use crate::endpoints::authorize::consent;
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{Next, Visit};
 use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::login::second_factor;
 use crate::endpoints::upstream;
 use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::protocol::authorize::authorize_request::Refusal;
 use crate::protocol::authorize::interaction::Step;
-use crate::protocol::words::acr_values::SIGNED_IN;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
@@ -46,7 +47,14 @@ impl Proof {
     /// Their password, typed just now.
     pub fn password(remember: bool) -> Proof {
         let (identity_provider, amr) = (String::from(LOCAL), vec![String::from(PASSWORD)]);
-        Proof { identity_provider, amr, acr: String::from(SIGNED_IN), auth_time: None, upstream: None, remember }
+        Proof {
+            identity_provider,
+            amr,
+            acr: String::from(Strength::SignedIn.as_str()),
+            auth_time: None,
+            upstream: None,
+            remember,
+        }
     }
 
     fn is_from_upstream(&self) -> bool {
@@ -72,28 +80,40 @@ pub fn complete(
         });
     };
     let signed_in = PresentSession { browser_state: Some(browser_state.clone()), ..begun };
-    let next = match visit.next(app, request, Some(&signed_in), Step::AfterSignIn) {
+    let response = go_on(app, request, visit, &signed_in, proof.is_from_upstream())?;
+    let response = cookies::set_session(&app.config, response, &signed_in.handle, signed_in.max_age(app));
+    Ok(cookies::set_browser_state(&app.config, response, &browser_state))
+}
+
+/// With what they came for, in a session that was begun or made stronger just now.
+pub fn go_on(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    signed_in: &PresentSession,
+    is_from_upstream: bool,
+) -> Result<Response, Failure> {
+    let next = match visit.next(app, request, Some(signed_in), Step::AfterSignIn) {
         // Asking upstream again would get the same answer, round and round.
-        Ok(Next::Login | Next::Upstream(_)) if proof.is_from_upstream() => {
+        Ok(Next::Login | Next::Upstream(_)) if is_from_upstream => {
             Err(visit.refuse(Refusal::new(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)))
         }
         next => next,
     };
-    let response = match next {
+    Ok(match next {
         Ok(Next::Answer(response)) => response,
         Ok(Next::Consent { may_remember }) if visit.is_of_device() => {
-            consent::draw(app, request, visit, &signed_in, may_remember, false)
+            consent::draw(app, request, visit, signed_in, may_remember, false)
         }
         Ok(Next::Consent { .. }) => answers::see_other(visit.page(app, "/consent")),
+        Ok(Next::Stronger(stronger)) => second_factor::in_session(app, request, visit, signed_in, stronger)?,
         Ok(Next::Login | Next::Upstream(_) | Next::SelectAccount) => answers::see_other(visit.page(app, "/login")),
         // The user is signed in although the client is told no: the browser must learn its session in that answer.
         Err(Failure::Authorize(error)) => {
             answers::authorize_error(&Presentation { config: &app.config, request }, error)
         }
         Err(failure) => return Err(failure),
-    };
-    let response = cookies::set_session(&app.config, response, &signed_in.handle, signed_in.max_age(app));
-    Ok(cookies::set_browser_state(&app.config, response, &browser_state))
+    })
 }
 
 /// The same user's session goes on under a new handle; anybody else's ends, and a new one begins. `None` when the way that

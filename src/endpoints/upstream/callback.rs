@@ -25,6 +25,7 @@ use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::upstream::account::{AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims};
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
@@ -209,6 +210,8 @@ impl Entry<'_> {
                 enabled: true,
                 claims: said.clone(),
                 epoch: 0,
+                factors: 0,
+                strongest_acr: Strength::SignedIn,
             };
             let name = &self.provider.name;
             let detail = json!({"identity_provider": name, "issuer": issuer, "upstream_subject": upstream_subject});

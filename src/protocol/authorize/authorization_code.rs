@@ -67,6 +67,9 @@ pub fn redeem(
     if !is_still_allowed(code, client, catalogue) {
         return Redemption::Burn(Reason::GrantNoLongerStands);
     }
+    if !client.takes(&code.grant.user.acr) {
+        return Redemption::Burn(Reason::AcrBelowMinimum);
+    }
     Redemption::Redeem
 }
 

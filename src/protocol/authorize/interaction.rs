@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::authorize_request::{AuthorizeRequest, Ending, Refusal};
 use super::consent::Consent;
+use crate::protocol::upstream::account::may_begin;
 use crate::protocol::upstream::choices::Place;
+use crate::protocol::words::acr_values::{Strength, reaches};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
@@ -18,7 +20,7 @@ use crate::protocol::words::reason::AuthorizeErrorCode;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::redirect_uri::RedirectTarget;
 use crate::protocol::words::scope::{Catalogue, OPENID, ScopeSet};
-use crate::protocol::words::session::Session;
+use crate::protocol::words::session::{LOCAL, Session};
 
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
@@ -29,6 +31,12 @@ pub struct Situation<'a> {
     pub session: Option<&'a Session>,
     /// The claim `role` of the session's user.
     pub role: Option<&'a Value>,
+    /// The weakest sign-in that will do, whatever the request asks.
+    pub minimum_acr: Strength,
+    /// What the factors reach that the session's user has.
+    pub strongest_acr: Strength,
+    /// What those reach that they may add here by themselves.
+    pub may_enrol: Strength,
     pub consent: Option<&'a Consent>,
     pub hinted_subject: Option<&'a Subject>,
     pub step: Step,
@@ -42,6 +50,7 @@ pub enum Step {
     /// None: the client sent the user here.
     Arrival,
     AfterSignIn,
+    /// Or a further factor declined that was only wished for.
     AfterAccountChosen,
     AfterConsent {
         /// To these scopes: what [`narrow`] made of the ticks.
@@ -59,6 +68,7 @@ pub enum Interaction {
     SelectAccount,
     /// The page that says that the client is not open to this user.
     NotOpen,
+    Stronger(Stronger),
     /// The consent page, for everything in the request.
     Consent {
         /// Whether agreeing may be remembered.
@@ -68,6 +78,18 @@ pub enum Interaction {
         scope: ScopeSet,
     },
     Refuse(Refusal),
+}
+
+/// What makes a session stronger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stronger {
+    /// Another factor that its user has.
+    Prove {
+        /// Whether the request goes on without it.
+        may_skip: bool,
+    },
+    /// A new factor, good enough for this.
+    Enrol(Strength),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +125,9 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
             true => refuse(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser),
             false => Interaction::NotOpen,
         };
+    }
+    if let Some(stronger) = strengthen(situation, session) {
+        return stronger;
     }
     match &situation.step {
         Step::AfterConsent { granted } => proceed(granted.retain(|name| request.scope.contains(name))),
@@ -147,12 +172,55 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
         (any_tenant || session.tenant == request.acr_values.tenant, LoginCause::OtherTenant),
         (is_of_wanted_provider(situation, session), LoginCause::OtherIdentityProvider),
         (is_wanted_subject(situation, &session.subject), LoginCause::OtherSubject),
-        (request.claims.is_met_by(&session.acr), LoginCause::OtherAcr),
         (own_sign_in || !request.prompt.login, LoginCause::Prompt),
         (own_sign_in || !is_too_old(session, request.max_age, situation.now), LoginCause::TooOld),
     ];
     let unanswered = answers.into_iter().find(|(answered, _)| !answered);
     unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
+}
+
+/// What must come before anything else where the session is weaker than it must be, or than the client wishes. Whoever signed
+/// in elsewhere adds nothing to it here; a first factor is added by whoever typed the password just now.
+fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interaction> {
+    let Situation { request, minimum_acr, strongest_acr, .. } = *situation;
+    let has = Strength::of(&session.acr);
+    let is_local = session.identity_provider() == LOCAL;
+    let will_do = |acr: &str| request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr;
+    if will_do(&session.acr) {
+        let may_ask = situation.step == Step::Arrival && is_local && !request.prompt.none;
+        let wished = may_ask && !is_own_sign_in(request, session) && wishes_more(request, session, strongest_acr);
+        return wished.then_some(Interaction::Stronger(Stronger::Prove { may_skip: true }));
+    }
+    let unmet = |reason| Some(refuse(AuthorizeErrorCode::UnmetAuthenticationRequirements, reason));
+    if !is_local {
+        return Some(sign_in(situation, LoginCause::OtherAcr));
+    }
+    let Some(wanted) = Strength::ALL.into_iter().find(|one| will_do(one.as_str())) else {
+        return unmet(Reason::UnmetAuthenticationRequirements);
+    };
+    if request.prompt.none {
+        return match strongest_acr >= wanted {
+            true => Some(refuse(AuthorizeErrorCode::InteractionRequired, Reason::InteractionRequired)),
+            false => unmet(Reason::FactorDeclined),
+        };
+    }
+    if strongest_acr > has {
+        return Some(Interaction::Stronger(Stronger::Prove { may_skip: false }));
+    }
+    if situation.may_enrol < wanted {
+        return unmet(Reason::FactorDeclined);
+    }
+    match may_begin(session, true, situation.now) {
+        true => Some(Interaction::Stronger(Stronger::Enrol(wanted))),
+        false => Some(Interaction::Login { cause: LoginCause::OtherAcr }),
+    }
+}
+
+/// Whether `acr_values` names something that the user's factors reach before anything that the session does.
+fn wishes_more(request: &AuthorizeRequest, session: &Session, strongest_acr: Strength) -> bool {
+    let mut wishes = request.acr_values.others.iter().map(String::as_str);
+    let decisive = wishes.find(|wish| reaches(&session.acr, wish) || reaches(strongest_acr.as_str(), wish));
+    decisive.is_some_and(|wish| !reaches(&session.acr, wish))
 }
 
 /// Whether the session's user signed in for this request, or later. Without this `max_age=0` would never end.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::protocol::words::acr_values::{Strength, reaches};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::reason::Reason;
@@ -44,7 +45,13 @@ impl RequestedClaims {
     }
 
     pub fn is_met_by(&self, acr: &str) -> bool {
-        self.essential_acr.as_ref().is_none_or(|values| values.contains(acr))
+        self.essential_acr.as_ref().is_none_or(|values| values.iter().any(|wanted| reaches(acr, wanted)))
+    }
+
+    /// What is told of a sign-in of `acr`: of those that were insisted on, the best that it reaches (§5.5.1.1).
+    pub fn told<'a>(&'a self, acr: &'a str) -> &'a str {
+        let reached = self.essential_acr.iter().flatten().map(String::as_str).filter(|wanted| reaches(acr, wanted));
+        reached.max_by_key(|wanted| (Strength::of(wanted), *wanted == acr)).unwrap_or(acr)
     }
 }
 
@@ -151,7 +158,15 @@ mod tests {
     #[test]
     fn only_an_essential_acr_with_values_binds() {
         let essential = read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
-        assert!(essential.is_met_by("1") && !essential.is_met_by("0") && !essential.is_met_by("loa3"));
+        for (acr, told) in [("1", "1"), ("2", "1"), ("phr", "1"), ("loa2", "loa2"), ("loa3", "1")] {
+            assert!(essential.is_met_by(acr) && essential.told(acr) == told, "{acr}");
+        }
+        let stronger = read(r#"{"id_token": {"acr": {"essential": true, "values": ["2", "phr", "loa2"]}}}"#).unwrap();
+        for (acr, met, told) in
+            [("1", false, "1"), ("2", true, "2"), ("phr", true, "phr"), ("loa2", true, "loa2"), ("loa3", false, "loa3")]
+        {
+            assert!(stronger.is_met_by(acr) == met && stronger.told(acr) == told, "{acr}");
+        }
         for text in [
             r#"{"id_token": {"acr": {"values": ["loa2"]}}}"#,
             r#"{"id_token": {"acr": {"essential": true}}}"#,

@@ -2,3 +2,4 @@
 
 pub mod password;
 pub mod password_link;
+pub mod second_factor;

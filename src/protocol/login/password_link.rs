@@ -18,14 +18,17 @@ pub const FORM_LIFETIME: Duration = Duration::from_secs(600);
 pub struct PasswordLink {
     pub subject: Subject,
     pub epoch: i64,
+    pub factors: i64,
+    /// Whether an app that shows codes is set up there, too.
+    pub enrols: bool,
     pub expires_at: Instant,
 }
 
 impl PasswordLink {
-    /// The name that whoever holds the link signs in with; `None` where it is over. The user is as stored now.
-    pub fn username<'a>(&self, user: &'a User, now: Instant) -> Option<&'a str> {
-        let stands = now < self.expires_at && user.enabled && user.epoch == self.epoch && user.subject == self.subject;
-        user.username.as_deref().filter(|_| stands)
+    /// Whether it is good for that user, who is as stored now and has a name to sign in with.
+    pub fn stands(&self, user: &User, now: Instant) -> bool {
+        let is_theirs = user.enabled && user.epoch == self.epoch && user.subject == self.subject;
+        now < self.expires_at && is_theirs && user.username.is_some()
     }
 }
 
@@ -38,16 +41,17 @@ mod tests {
     fn a_link_dies_with_its_time_its_epoch_and_its_user() {
         let user = User { username: Some(String::from("alice")), ..samples::user(serde_json::json!({})) };
         let (subject, epoch) = (user.subject.clone(), user.epoch);
-        let link = PasswordLink { subject, epoch, expires_at: NOW.plus(Duration::from_secs(1)) };
-        assert_eq!(link.username(&user, NOW), Some("alice"));
-        assert_eq!(link.username(&user, link.expires_at), None);
+        let link =
+            PasswordLink { subject, epoch, factors: 0, enrols: false, expires_at: NOW.plus(Duration::from_secs(1)) };
+        assert!(link.stands(&user, NOW));
+        assert!(!link.stands(&user, link.expires_at));
         for user in [
             User { epoch: epoch + 1, ..user.clone() },
             User { enabled: false, ..user.clone() },
             User { username: None, ..user.clone() },
             User { subject: Subject::new("bob"), ..user },
         ] {
-            assert_eq!(link.username(&user, NOW), None, "{user:?}");
+            assert!(!link.stands(&user, NOW), "{user:?}");
         }
     }
 }

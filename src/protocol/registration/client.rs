@@ -12,6 +12,7 @@ use super::provider::protected_url;
 use super::walker::{Check, Walker};
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
@@ -106,6 +107,9 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         identity_providers: walker.strings_or_all("identity_providers", plain_name),
         tenants: walker.strings_or_all("tenants", plain_name).map(|t| t.into_iter().map(TenantName::new).collect()),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),
+        minimum_acr: walker
+            .one_of("minimum_acr", &Strength::NAMED)
+            .map_or(defaults.minimum_acr, |own| own.max(defaults.minimum_acr)),
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", (1, LONGEST_LIFETIME)),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::protocol::keys::key_set::{KeySet, read};
 use crate::protocol::registration::problem::Problem;
 use crate::protocol::registration::walker::Walker;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::client::{
     AccessTokenTyp, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
 };
@@ -121,6 +122,8 @@ pub struct ClientDefaults {
     pub device_code_lifetime: Duration,
     pub device_interval: Duration,
     pub access_token_typ: AccessTokenTyp,
+    /// What none of them may go below.
+    pub minimum_acr: Strength,
 }
 
 impl Default for ClientDefaults {
@@ -136,6 +139,7 @@ impl Default for ClientDefaults {
             device_code_lifetime: Duration::from_secs(600),
             device_interval: Duration::from_secs(5),
             access_token_typ: AccessTokenTyp::AtJwt,
+            minimum_acr: Strength::SignedIn,
         }
     }
 }

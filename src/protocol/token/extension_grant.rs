@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::claims::is_reserved;
 use super::delegation::Exchanged;
 use crate::protocol::upstream::choices::Place;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::claim_shape;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::grant::Epochs;
@@ -133,6 +134,10 @@ pub struct Circumstances<'a> {
 pub fn judge(proposal: &Proposal, circumstances: &Circumstances<'_>) -> Verdict {
     if !is_allowed_subject(proposal, circumstances) {
         return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject));
+    }
+    // Nothing tells how often they proved who they are.
+    if proposal.subject.is_some() && !circumstances.client.takes(Strength::SignedIn.as_str()) {
+        return Verdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, Reason::AcrBelowMinimum));
     }
     let scope = match granted_scope(proposal, circumstances) {
         Ok(scope) => scope,

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::audience::{Narrowed, narrow_granted};
 use super::token_request::RefreshTokenRequest;
-use crate::protocol::words::acr_values::tenant_stands;
+use crate::protocol::words::acr_values::{Strength, tenant_stands};
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::identifiers::{GrantId, TenantName};
@@ -97,6 +97,8 @@ pub struct Within<'a> {
     pub tenants: Vec<&'a str>,
     pub expires_after: Instant,
     pub used_after: Instant,
+    /// `None` is any.
+    pub acrs: Option<Vec<&'static str>>,
 }
 
 /// As many names as go with each refresh; where more are registered, the grant is read.
@@ -122,6 +124,8 @@ pub fn within<'a>(
         tenants: catalogue.tenants.keys().map(String::as_str).chain([""]).filter(is_allowed).collect(),
         expires_after: now,
         used_after: now.minus(client.lifetimes.refresh_token_idle),
+        acrs: (client.minimum_acr > Strength::SignedIn)
+            .then(|| Strength::ALL.map(Strength::as_str).into_iter().filter(|acr| client.takes(acr)).collect()),
     })
 }
 
@@ -144,6 +148,9 @@ fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<
 fn check_standing(grant: &Grant, client: &Client, catalogue: &Catalogue, now: Instant) -> Result<(), Reason> {
     if now >= ends_at(grant, client) {
         return Err(Reason::RefreshTokenExpired);
+    }
+    if !client.takes(&grant.user.acr) {
+        return Err(Reason::AcrBelowMinimum);
     }
     let registered =
         grant.scope.is_within(&client.scope) && grant.scope.iter().all(|name| catalogue.kind(name).is_some());

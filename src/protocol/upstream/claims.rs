@@ -9,7 +9,7 @@ use super::super::registration::names::display_text;
 use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use super::is_identifier;
 use crate::protocol::token::claims::is_reserved;
-use crate::protocol::words::acr_values::SIGNED_IN;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::claim_shape::{PROFILE, shaped};
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
@@ -139,7 +139,7 @@ fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> 
 /// What a sign-in there is worth here: by the provider's table, else as much as any.
 pub fn acr(provider: &IdentityProvider, theirs: Option<&str>) -> String {
     let ours = theirs.and_then(|theirs| provider.acr_map.get(theirs));
-    ours.cloned().unwrap_or_else(|| String::from(SIGNED_IN))
+    ours.cloned().unwrap_or_else(|| String::from(Strength::SignedIn.as_str()))
 }
 
 /// The values as they are; where there is a table, only what it makes of them.

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::super::registration::provider::{IdentityProvider, ProviderKind};
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::authorize::authorize_response::with_query;
+use crate::protocol::words::acr_values::reaches;
 use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
@@ -139,7 +140,8 @@ impl Ask {
         let prompt = [(self.login, "login"), (self.select_account, "select_account")];
         let prompt: Vec<&str> = prompt.into_iter().filter(|(wanted, _)| *wanted).map(|(_, word)| word).collect();
         // Under their names, what would do here.
-        let acr_values = provider.acr_map.iter().filter(|(_, ours)| self.acr.contains(*ours));
+        let acr_values =
+            provider.acr_map.iter().filter(|(_, ours)| self.acr.iter().any(|wanted| reaches(ours, wanted)));
         let acr_values: Vec<&str> = acr_values.map(|(theirs, _)| theirs.as_str()).collect();
         // Only an ID token carries a nonce back.
         let has_id_token = matches!(provider.kind, ProviderKind::OpenId { .. });

@@ -3,15 +3,43 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::client::Client;
 use super::identifiers::TenantName;
+use super::named::named;
 use super::reason::Reason;
 use super::scope::Catalogue;
 use super::session::LOCAL;
 use crate::protocol::upstream::choices::Place;
 
-/// What every completed sign-in here is worth (OpenID Connect Core §2, `acr`).
-pub const SIGNED_IN: &str = "1";
+named! {
+    /// What a sign-in here is worth, the weakest first (OpenID Connect Core §2, `acr`).
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Strength {
+        /// One factor.
+        SignedIn = "1",
+        TwoFactors = "2",
+        /// A passkey that verified its user (OpenID EAP ACR Values §4).
+        PhishingResistant = "phr",
+    }
+}
+
+impl Strength {
+    /// With their names, for registrations and settings.
+    pub const NAMED: [(&str, Strength); 3] =
+        [("1", Strength::SignedIn), ("2", Strength::TwoFactors), ("phr", Strength::PhishingResistant)];
+
+    /// What an `acr` ranks as: a name that is none of ours is an identity provider's, and ranks as one factor.
+    pub fn of(acr: &str) -> Strength {
+        Strength::from_name(acr).unwrap_or(Strength::SignedIn)
+    }
+}
+
+/// Whether a sign-in of `acr` is as good as `wanted`: that very one, or a weaker one of ours.
+pub fn reaches(acr: &str, wanted: &str) -> bool {
+    acr == wanted || Strength::from_name(wanted).is_some_and(|wanted| Strength::of(acr) >= wanted)
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcrValues {
@@ -100,7 +128,8 @@ fn only_tenant(client: &Client) -> Option<&TenantName> {
 /// Every `acr` that a sign-in can end with: what discovery lists, and what an essential `acr` can ask for.
 pub fn supported(catalogue: &Catalogue) -> BTreeSet<&str> {
     let enabled = catalogue.identity_providers.values().filter(|provider| provider.enabled);
-    enabled.flat_map(|provider| provider.acr_map.values().map(String::as_str)).chain([SIGNED_IN]).collect()
+    let ours = Strength::ALL.map(Strength::as_str);
+    enabled.flat_map(|provider| provider.acr_map.values().map(String::as_str)).chain(ours).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::acr_values::Strength;
 use super::identifiers::{ClientId, TenantName};
 use super::named::named;
 use super::response_type::ResponseType;
@@ -42,6 +43,8 @@ pub struct Client {
     pub tenants: Option<BTreeSet<TenantName>>,
     /// Whoever has one of these roles may use it; absent means everybody.
     pub allowed_roles: Option<BTreeSet<String>>,
+    /// The weakest sign-in that it takes: its own, or the installation's where that is stronger.
+    pub minimum_acr: Strength,
     pub require_consent: Option<bool>,
     pub allow_remember_consent: Option<bool>,
     /// `None` is without end.
@@ -239,6 +242,11 @@ impl Client {
             None => &[],
         };
         roles.iter().filter_map(Value::as_str).any(|role| allowed.contains(role))
+    }
+
+    /// Whether it takes a sign-in of `acr`.
+    pub fn takes(&self, acr: &str) -> bool {
+        Strength::of(acr) >= self.minimum_acr
     }
 
     /// Whether the client can keep a secret (RFC 6749 §2.1).

@@ -89,6 +89,12 @@ reasons! {
     UnmetAuthenticationRequirements "GP1136" "The authentication requirements cannot be met." "Ask for an acr value that discovery lists.";
     NoWayToSignIn "GP1138" "There is no way to sign in for this application." "Allow the client an identity provider that this server has; local is the password login.";
     NotOpenToUser "GP1139" "The application is not open to this user." "Give the user one of the client's allowed_roles, or let somebody who has one sign in.";
+    InteractionRequired "GP1140" "The user must prove who they are by another factor." "Repeat the request without prompt=none.";
+    SecondFactorWrong "GP1805" "The code is not right." "Type the code that the app shows now, or a recovery code; the clocks of phone and server must agree to 30 seconds.";
+    TooManyCodes "GP1806" "Too many wrong codes." "Wait as long as Retry-After says; recovery codes and passkeys go on.";
+    LastFactor "GP1804" "The last second factor cannot be removed." "GATEPOST_MINIMUM_ACR asks for one: add another first.";
+    FactorImpossible "GP1807" "The factor was not added." "The page was out of date, or the user was changed meanwhile: begin again.";
+    FactorDeclined "GP1801" "The authentication requirements cannot be met." "The user has no factor as strong as the client asks for, and may not add one now, or did not want to.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
     // End session endpoint
     HintOfAnotherClient "GP1160" "The id_token_hint was made for another client." "Send the client_id that the ID token was made for, or none.";
@@ -109,6 +115,8 @@ reasons! {
     CodeVerifierUnexpected "GP1212" "The grant is not valid." "Send a code_verifier only if the authorization request had a code_challenge.";
     CodeVerifierMissing "GP1213" "The grant is not valid." "Send the code_verifier.";
     GrantNoLongerStands "GP1214" "The grant is not valid." "Session, user, consent, scope, role or client was withdrawn in the meantime: sign in again.";
+    AcrBelowMinimum "GP1802" "The grant is not valid." "The sign-in was weaker than the client's minimum_acr, or GATEPOST_MINIMUM_ACR: sign in again.";
+    PasswordAlone "GP1803" "The grant is not valid." "The user has a second factor, which the password grant cannot ask for: use the authorization code flow.";
     PublicClientCredentials "GP1215" "The client may not use this grant_type." "client_credentials needs a confidential client.";
     IdentityScopeForClient "GP1216" "A requested scope needs a user." "Ask for resource scopes only with client_credentials.";
     NoScopeLeft "GP1217" "There is no scope that this grant may carry." "Add a resource scope to the client.";
@@ -273,6 +281,7 @@ named! {
         TemporarilyUnavailable = "temporarily_unavailable",
         LoginRequired = "login_required",
         ConsentRequired = "consent_required",
+        InteractionRequired = "interaction_required",
         RequestNotSupported = "request_not_supported",
         RequestUriNotSupported = "request_uri_not_supported",
         UnmetAuthenticationRequirements = "unmet_authentication_requirements",

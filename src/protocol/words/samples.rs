@@ -6,6 +6,7 @@ use std::time::Duration;
 use aws_lc_rs::agreement::{ECDH_P256, PrivateKey};
 use serde_json::{Value, json};
 
+use super::acr_values::Strength;
 use super::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod, ClientLinks, GrantType,
     Lifetimes, RefreshTokenUsage, SigningAlgorithm,
@@ -114,6 +115,7 @@ pub(crate) fn client() -> Client {
         identity_providers: None,
         tenants: None,
         allowed_roles: None,
+        minimum_acr: Strength::SignedIn,
         require_consent: None,
         allow_remember_consent: None,
         consent_lifetime: None,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::words::acr_values::SIGNED_IN;
+use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::grant::SessionEpochs;
 use crate::protocol::words::identifiers::{Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
@@ -39,7 +39,7 @@ impl SignIn {
             identity_provider: None,
             auth_time,
             amr,
-            acr: String::from(SIGNED_IN),
+            acr: String::from(Strength::SignedIn.as_str()),
         }
     }
 }

@@ -100,6 +100,9 @@ pub fn tokens(
     if issue.user.is_some_and(|user| !issue.client.is_open_to(user.user.claims.get("role"))) {
         return Err(invalid_grant(Reason::NotOpenToUser));
     }
+    if issue.user.is_some_and(|user| !issue.client.takes(&user.sign_in.acr)) {
+        return Err(invalid_grant(Reason::AcrBelowMinimum));
+    }
     let further = additions.members.clone();
     let token = describe(issue, narrowed, additions);
     let access_token = access_token(app, snapshot, issue, &token)?;

@@ -10,7 +10,7 @@ use crate::keys::random;
 use crate::protocol::token::audience::narrow;
 use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::token_request::PasswordRequest;
-use crate::protocol::words::acr_values::tenant_for_password;
+use crate::protocol::words::acr_values::{Strength, tenant_for_password};
 use crate::protocol::words::grant::Grant;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::requested_scope;
@@ -35,6 +35,13 @@ pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<To
         client_id: Some(&client.client.client_id),
     };
     let found = try_password(context, &attempt)?;
+    // Told to whoever knows the password alone.
+    if found.user.strongest_acr > Strength::SignedIn {
+        return Err(invalid_grant(Reason::PasswordAlone));
+    }
+    if !client.client.takes(Strength::SignedIn.as_str()) {
+        return Err(invalid_grant(Reason::AcrBelowMinimum));
+    }
     let sign_in = SignIn::without_session(&found.user.clone().into_core(), vec![String::from(PASSWORD)], context.now);
     let (client, epochs) = (&client.client, found.epochs(client.epoch));
     let grant = Grant::given(random::bytes(), client, sign_in, scope, epochs, context.now, Duration::ZERO);

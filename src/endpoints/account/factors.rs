@@ -1,0 +1,238 @@
+//! Adding and removing second factors, on the account page and in the middle of a sign-in that needs one.
+
+use serde_json::json;
+
+use super::{Change, draw};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::authorize::consent::{self, Form};
+use crate::endpoints::authorize::present_session::PresentSession;
+use crate::http::{Request, Response};
+use crate::keys::random;
+use crate::pages;
+use crate::pages::account::{AccountProblem, Outcome, factor_name};
+use crate::pages::frame::PageForm;
+use crate::pages::second_factor::{FactorProblem, NewApp};
+use crate::protocol::login::second_factor::{
+    FactorKind, OFFER_LIFETIME, OfferedApp, RECOVERY_CODES, Typed, otpauth, recovery_code, secret_text, step_of,
+    strongest, typed, with_factor,
+};
+use crate::protocol::upstream::account::may_begin;
+use crate::protocol::words::acr_values::Strength;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretBytes;
+use crate::protocol::words::session::Session;
+use crate::store::audit_events::AuditEvent;
+use crate::store::authenticators::{self, Authenticator};
+use crate::store::users::UserRow;
+
+/// What became of an app that was to be added.
+pub enum Added {
+    /// With the recovery codes that came along.
+    Done(Vec<String>),
+    Problem(FactorProblem),
+}
+
+/// What stands sealed in the database: whose it is stands in it.
+pub fn sealed(app: &App, sub: &Subject, secret: &[u8]) -> Vec<u8> {
+    app.vault.authenticators.seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
+}
+
+pub fn opened(app: &App, sub: &Subject, sealed: &SecretBytes) -> Option<SecretBytes> {
+    let plain = app.vault.authenticators.open(sealed.expose())?;
+    plain.strip_prefix(sub.as_str().as_bytes())?.strip_prefix(b"\0").map(SecretBytes::new)
+}
+
+/// Draws a page that sets up an app for that user: with the secret that it was drawn with before, or a new one.
+pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl FnOnce(NewApp<'_>) -> T) -> T {
+    let opened = before.and_then(|before| app.vault.second_factors.open_text::<OfferedApp>("", before));
+    let offer = opened.unwrap_or_else(|| OfferedApp {
+        secret: random::bytes(),
+        subject: user.sub.clone(),
+        factors: user.factors,
+        expires_at: app.now().plus(OFFER_LIFETIME),
+    });
+    let (secret, sealed) = (SecretBytes::new(offer.secret), app.vault.second_factors.seal_text("", &offer));
+    let otpauth = otpauth(&app.config.brand.name, user.username.as_deref().unwrap_or_default(), &secret);
+    draw(NewApp { otpauth: &otpauth, key: &secret_text(&secret), sealed: &sealed, is_required: false })
+}
+
+/// The page that does nothing else, as an answer in that session.
+pub fn app_page(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    page: PageForm<'_>,
+    (before, is_required): (Option<&str>, bool),
+    problem: Option<FactorProblem>,
+) -> Response {
+    let chrome = Presentation { config: &app.config, request }.chrome("");
+    with_offer(app, &present.user, before, |new| {
+        let new = NewApp { is_required, ..new };
+        answers::form_page(200, pages::second_factor::add_app_page(chrome, page, new, problem))
+    })
+}
+
+/// The app that such a page offered, once it has shown a right code.
+pub fn shown_right(
+    app: &App,
+    user: &UserRow,
+    form: &Parameters,
+) -> Result<Result<Authenticator, FactorProblem>, Failure> {
+    let now = app.now();
+    let offered =
+        form.bounded("app", parameters::HANDLE)?.and_then(|text| app.vault.second_factors.open_text("", text));
+    let stands =
+        |offer: &OfferedApp| offer.subject == user.sub && offer.factors == user.factors && now < offer.expires_at;
+    let Some(offered) = offered.filter(stands) else { return Ok(Err(FactorProblem::Impossible)) };
+    let Some(code) = form.bounded("code", parameters::OTHER)?.map(typed) else {
+        return Ok(Err(FactorProblem::CodeMissing));
+    };
+    let secret = SecretBytes::new(offered.secret);
+    let step = match code {
+        Typed::Totp(code) => step_of(code, &secret, None, now),
+        Typed::RecoveryCode(_) | Typed::Neither => None,
+    };
+    let new = || Authenticator::new(FactorKind::Totp, Vec::new(), Some(sealed(app, &user.sub, secret.expose())), now);
+    Ok(step.map(|step| Authenticator { last_step: Some(step), ..new() }).ok_or(FactorProblem::CodeWrong))
+}
+
+/// Takes what that page posts: the app is theirs once it has shown a right code, and the session is as strong as both.
+pub fn add_app(app: &App, request: &Request, present: &PresentSession, form: &Parameters) -> Result<Added, Failure> {
+    match shown_right(app, &present.user, form)? {
+        Ok(new) => add(app, request, present, new, (&["otp"], Strength::TwoFactors)),
+        Err(problem) => Ok(Added::Problem(problem)),
+    }
+}
+
+/// Adds a factor that was just used; with the first, recovery codes.
+fn add(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    factor: Authenticator,
+    (methods, strength): (&[&str], Strength),
+) -> Result<Added, Failure> {
+    let user = &present.user;
+    let (codes, rows) = match user.strongest_acr {
+        Strength::SignedIn => new_recovery_codes(app, &user.sub),
+        Strength::TwoFactors | Strength::PhishingResistant => (Vec::new(), Vec::new()),
+    };
+    let (amr, reached) = with_factor(&present.row.amr, methods, strength.max(Strength::of(&present.row.acr)));
+    let session = Session { amr, acr: reached.as_str().to_owned(), ..present.row.clone() };
+    let detail = json!({"by": "user", "factor": factor.kind.as_str()});
+    let event = AuditEvent { detail, ..event("factor_added", request, present) };
+    let all: Vec<Authenticator> = [factor].into_iter().chain(rows).collect();
+    let strongest = strength.max(user.strongest_acr);
+    let added = authenticators::add(&app.store, user, (&all, strongest), Some(&session), None, &event)?;
+    Ok(if added { Added::Done(codes) } else { Added::Problem(FactorProblem::Impossible) })
+}
+
+fn event<'a>(event: &'a str, request: &'a Request, present: &'a PresentSession) -> AuditEvent<'a> {
+    let (sub, sid) = (Some(&present.user.sub), Some(&present.row.sid));
+    AuditEvent { event, sub, sid, ..AuditEvent::default() }.by(request.source, &request.id)
+}
+
+pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authenticator>) {
+    let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| recovery_code(random::bytes())).collect();
+    let row = |code: &String| {
+        let Typed::RecoveryCode(digest) = typed(code) else { return None };
+        let id = random::bytes::<16>().to_vec();
+        Some(Authenticator::new(FactorKind::RecoveryCode, id, Some(sealed(app, sub, &digest)), app.now()))
+    };
+    let rows = codes.iter().filter_map(row).collect();
+    (codes, rows)
+}
+
+/// Soon after a sign-in with any factor that they have.
+fn may_change(change: Change<'_>) -> bool {
+    let (session, user) = (&change.present.row, &change.present.user);
+    let is_enough = user.strongest_acr == Strength::SignedIn || Strength::of(&session.acr) > Strength::SignedIn;
+    is_enough && may_begin(session, true, change.app.now())
+}
+
+fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+    let action = super::visit_address(change.app, change.request);
+    let token = consent::issue(change.app, Form::Account, "", &change.present.handle.random);
+    draw(PageForm { action: &action, token: &token })
+}
+
+fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
+    let chrome = Presentation { config: &change.app.config, request: change.request }.chrome("");
+    page_form(change, |form| answers::form_page(200, pages::second_factor::recovery_page(chrome, form, codes)))
+}
+
+/// On the account page: shows what the app needs, or takes its code.
+pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, form, .. } = change;
+    let user = &present.user;
+    if user.password_hash.is_none() || !(app.config.enrols || user.strongest_acr > Strength::SignedIn) {
+        return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
+    }
+    if !may_change(change) {
+        return change.sign_in_anew();
+    }
+    let before = form.single("app")?;
+    let problem = match before {
+        None => None,
+        Some(_) => match add_app(app, request, present, form)? {
+            Added::Done(codes) if codes.is_empty() => return read_again(change, Outcome::FactorAdded),
+            Added::Done(codes) => return Ok(recovery_page(change, &codes)),
+            Added::Problem(FactorProblem::Impossible) => {
+                return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
+            }
+            Added::Problem(problem) => Some(problem),
+        },
+    };
+    Ok(page_form(change, |page| app_page(app, request, present, page, (before, false), problem)))
+}
+
+fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+    let present = change.present.read_again(change.app)?;
+    draw(change.app, change.request, present.as_ref().unwrap_or(change.present), 200, Some(outcome))
+}
+
+pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, .. } = change;
+    if !may_change(change) {
+        return change.sign_in_anew();
+    }
+    let (codes, rows) = new_recovery_codes(app, &present.user.sub);
+    let detail = json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()});
+    let event = AuditEvent { detail, ..event("factor_added", request, present) };
+    let strongest = present.user.strongest_acr;
+    let has_factor = strongest > Strength::SignedIn;
+    let added = has_factor
+        && authenticators::add(&app.store, &present.user, (&rows, strongest), Some(&present.row), None, &event)?;
+    match added {
+        true => Ok(recovery_page(change, &codes)),
+        false => change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible),
+    }
+}
+
+/// Removes a factor, and ends everything else of this person.
+pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, .. } = change;
+    let name = change.parameter("factor", parameters::HANDLE)?;
+    if !may_change(change) {
+        return change.sign_in_anew();
+    }
+    let all = authenticators::list(&app.store, &present.user.sub, false)?;
+    let (named, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| factor_name(one) == name);
+    let [factor] = named.as_slice() else {
+        return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
+    };
+    let left = strongest(others.iter().map(|one| one.kind));
+    if left < app.config.client_defaults.minimum_acr {
+        return change.refuse(AccountProblem::LastFactor, Reason::LastFactor);
+    }
+    let detail = json!({"by": "user", "factor": factor.kind.as_str()});
+    let event = AuditEvent { detail, ..event("factor_removed", request, present) };
+    let which = (factor.kind, factor.id.as_slice());
+    let epoch = authenticators::remove(&app.store, &present.user, which, left, Some(&present.row), &event)?;
+    let Some(_) = epoch else { return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible) };
+    read_again(change, Outcome::FactorRemoved)
+}

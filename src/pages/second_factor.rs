@@ -1,0 +1,150 @@
+//! Pages about a second factor: the one that asks for it, the one that sets up an app that shows codes, and the recovery codes.
+
+use maud::{Markup, html};
+use qrcodegen::{QrCode, QrCodeEcc};
+
+use crate::pages::frame::{Chrome, PageForm, document_with, problem_notice};
+use crate::pages::login::{SignInFor, card};
+use crate::pages::texts::Texts;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorProblem {
+    CodeMissing,
+    CodeWrong,
+    /// Whole minutes to wait, rounded up.
+    TooManyAttempts {
+        minutes: u32,
+    },
+    PasskeyRefused,
+    /// User or session changed meanwhile, or the page was out of date.
+    Impossible,
+}
+
+impl FactorProblem {
+    pub(super) fn notice(self, texts: &Texts) -> Markup {
+        let of_code = |sentence| html! { a href="#code" { (sentence) } };
+        let sentence = match self {
+            FactorProblem::CodeMissing => of_code(texts.second_factor_missing),
+            FactorProblem::CodeWrong => of_code(texts.second_factor_wrong),
+            FactorProblem::TooManyAttempts { minutes } => {
+                html! { (texts.too_many_attempts.fill(&texts.minutes(minutes))) }
+            }
+            FactorProblem::PasskeyRefused => html! { (texts.passkey_refused) },
+            FactorProblem::Impossible => html! { (texts.factor_impossible) },
+        };
+        problem_notice(texts, &html! { p { (sentence) } })
+    }
+}
+
+/// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or `cancel`.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    purpose: SignInFor<'_>,
+    has_app: bool,
+    may_skip: bool,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let (decision, declining) = if may_skip { ("not_now", texts.not_now) } else { ("cancel", texts.cancel) };
+    let ways = html! {
+        @if let Some(problem) = problem { (problem.notice(texts)) }
+        (form.of(&html! {
+            @if has_app { (code(texts.second_factor_code, Some(texts.second_factor_hint), problem)) }
+            div .actions {
+                @if has_app { button .primary type="submit" { (texts.second_factor_confirm) } }
+                button .quiet type="submit" name="decision" value=(decision) formnovalidate { (declining) }
+            }
+        }))
+    };
+    card(chrome, purpose, texts.second_factor_title, problem.is_some(), &ways)
+}
+
+/// An app that shows codes, to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct NewApp<'a> {
+    /// What the QR code says.
+    pub otpauth: &'a str,
+    /// What is typed where none can be scanned.
+    pub key: &'a str,
+    pub sealed: &'a str,
+    /// Whether a sign-in waits for it, which is declined without it.
+    pub is_required: bool,
+}
+
+/// The form posts `form_token`, `app`, `code`, and `decision` as `add_app` or `cancel`; on the account page that is a link back.
+pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.add_app_title) }
+        @if new.is_required { p .lead { (texts.factor_required) } }
+        @if let Some(problem) = problem { (problem.notice(texts)) }
+        (form.of(&html! {
+            (setup(texts, new, problem))
+            div .actions {
+                button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
+                @if new.is_required {
+                    button .quiet type="submit" name="decision" value="cancel" formnovalidate { (texts.cancel) }
+                } @else {
+                    a .button href=(form.action) { (texts.cancel) }
+                }
+            }
+        }))
+    };
+    document_with(chrome, problem.is_some(), texts.add_app_title, card)
+}
+
+/// What sets an app up, in a form: `app` and `code`.
+pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
+    let groups = (0..new.key.len()).step_by(4).filter_map(|at| new.key.get(at..new.key.len().min(at + 4)));
+    html! {
+        p { (texts.scan_code) }
+        @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) { (qr_code(texts, &picture)) }
+        p { (texts.key_by_hand) " " code .key { (groups.collect::<Vec<_>>().join(" ")) } }
+        input type="hidden" name="app" value=(new.sealed);
+        (code(texts.code_now, None, problem))
+    }
+}
+
+/// Shows recovery codes, once. The form posts `form_token` and `decision` as `continue`.
+pub fn recovery_page(chrome: Chrome<'_>, form: PageForm<'_>, codes: &[String]) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.recovery_title) }
+        p { (texts.recovery_hint) }
+        ul .codes { @for one in codes { li { code { (one) } } } }
+        (form.of(&html! {
+            div .actions { button .primary type="submit" name="decision" value="continue" { (texts.recovery_kept) } }
+        }))
+    };
+    document_with(chrome, false, texts.recovery_title, card)
+}
+
+fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Markup {
+    let is_wrong = matches!(problem, Some(FactorProblem::CodeMissing | FactorProblem::CodeWrong));
+    let described_by = [is_wrong.then_some("problem"), hint.map(|_| "code-hint")];
+    let described_by = described_by.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    html! {
+        div .field {
+            label for="code" { (label) }
+            input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="none" autocorrect="off"
+                spellcheck="false" required autofocus aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
+            @if let Some(hint) = hint { p #code-hint .hint { (hint) } }
+        }
+    }
+}
+
+/// Dark on light, whatever the page is: that is what cameras read. With the four empty modules around it that they need.
+fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
+    let size = picture.size();
+    let dark = (0..size).flat_map(|y| (0..size).map(move |x| (x, y))).filter(|(x, y)| picture.get_module(*x, *y));
+    let path: String = dark.map(|(x, y)| format!("M{} {}h1v1h-1z", x + 4, y + 4)).collect();
+    let whole = size + 8;
+    html! {
+        svg .qr-code viewBox={ "0 0 " (whole) " " (whole) } role="img" aria-label=(texts.qr_code) shape-rendering="crispEdges" {
+            rect width=(whole) height=(whole) fill="#fff" {}
+            path d=(path) fill="#000" {}
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What proves somebody beside their password: codes of an app (TOTP, RFC 6238) and recovery codes; and what was proved so far,
+//! which travels sealed in the page that asks for more.
+
+use std::time::Duration;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac::{HMAC_SHA1_FOR_LEGACY_USE_ONLY, Key, sign};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::protocol::words::acr_values::Strength;
+use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::named::named;
+use crate::protocol::words::secret::SecretBytes;
+
+/// For how long a factor may be asked for after the one before it.
+pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
+/// For how long a secret is offered to an app.
+pub const OFFER_LIFETIME: Duration = Duration::from_secs(600);
+/// How many codes are looked at, and the seconds over which they are counted: of one account from one source; and of its app
+/// from everywhere, in an hour and in a day. What is counted from everywhere must not lock anybody out: recovery codes, which
+/// nobody guesses, go on.
+pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
+pub const RECOVERY_CODES: usize = 10;
+
+const STEP: i64 = 30;
+/// Of 32 characters, none of which is taken for another.
+const RECOVERY_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+named! {
+    #[derive(PartialOrd, Ord)]
+    pub enum FactorKind {
+        Totp = "totp",
+        Passkey = "passkey",
+        RecoveryCode = "recovery_code",
+    }
+}
+
+impl FactorKind {
+    /// What it makes of a sign-in beside a password.
+    pub fn reaches(self) -> Strength {
+        match self {
+            FactorKind::Totp => Strength::TwoFactors,
+            FactorKind::Passkey => Strength::PhishingResistant,
+            // For whoever has lost their factor.
+            FactorKind::RecoveryCode => Strength::SignedIn,
+        }
+    }
+}
+
+/// What somebody has proved so far: there is no session yet, or one that is to be made stronger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    pub subject: Subject,
+    /// The user's, as they were read: whoever was changed since begins anew.
+    pub epoch: i64,
+    pub factors: i64,
+    pub amr: Vec<String>,
+    pub auth_time: Instant,
+    /// Whether the sign-in shall outlive the browser.
+    pub remember: bool,
+    /// Whether the request goes on without a further factor.
+    pub may_skip: bool,
+    pub expires_at: Instant,
+    /// [`tie`] to the request and the browser.
+    pub tie: [u8; 32],
+}
+
+/// An app that is being set up: its secret, which is stored once the app has shown that it has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedApp {
+    pub secret: [u8; 20],
+    pub subject: Subject,
+    pub factors: i64,
+    pub expires_at: Instant,
+}
+
+/// What factors of these kinds reach beside a password.
+pub fn strongest(kinds: impl Iterator<Item = FactorKind>) -> Strength {
+    kinds.map(FactorKind::reaches).max().unwrap_or(Strength::SignedIn)
+}
+
+/// What stands for a sealed request in one browser: the pre-session value, or the handle of its session.
+pub fn tie(sealed_request: &str, browser: &SecretBytes) -> [u8; 32] {
+    Sha256::new().chain_update(Sha256::digest(sealed_request)).chain_update(browser.expose()).finalize().into()
+}
+
+/// `amr` with one more method, and the `acr` of both (RFC 8176 §2).
+pub fn with_factor(amr: &[String], methods: &[&str], strength: Strength) -> (Vec<String>, Strength) {
+    let before = amr.iter().map(String::as_str).filter(|method| *method != "mfa" && !methods.contains(method));
+    let all: Vec<String> = before.chain(methods.iter().copied()).map(str::to_owned).collect();
+    (all.into_iter().chain([String::from("mfa")]).collect(), strength)
+}
+
+/// What was typed where a code is asked for: blanks and hyphens do not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    Totp([u8; 6]),
+    /// SHA-256 of it.
+    RecoveryCode([u8; 32]),
+    /// No code at all: nothing that counts as a guess.
+    Neither,
+}
+
+pub fn typed(text: &str) -> Typed {
+    let kept = text.bytes().filter(|byte| !matches!(byte, b' ' | b'-'));
+    let kept: Vec<u8> = kept.map(|byte| byte.to_ascii_lowercase()).collect();
+    match <[u8; 6]>::try_from(kept.as_slice()) {
+        Ok(digits) if digits.iter().all(u8::is_ascii_digit) => Typed::Totp(digits),
+        Ok(_) | Err(_) if kept.len() == 10 && kept.iter().all(|byte| RECOVERY_ALPHABET.contains(byte)) => {
+            Typed::RecoveryCode(Sha256::digest(&kept).into())
+        }
+        Ok(_) | Err(_) => Typed::Neither,
+    }
+}
+
+/// The step whose code that is: the present one or one beside it, newer than the last that was taken (RFC 6238 §5.2).
+pub fn step_of(code: [u8; 6], secret: &SecretBytes, last_step: Option<i64>, now: Instant) -> Option<i64> {
+    let present = now.seconds().div_euclid(STEP);
+    let mut steps =
+        [present - 1, present, present + 1].into_iter().filter(|step| last_step.is_none_or(|last| *step > last));
+    steps.find(|step| verify_slices_are_equal(&totp(secret, *step), &code).is_ok())
+}
+
+/// RFC 4226 §5.3, RFC 6238 §4.2
+fn totp(secret: &SecretBytes, step: i64) -> [u8; 6] {
+    let key = Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.expose());
+    let tag = sign(&key, &step.to_be_bytes());
+    let at = usize::from(tag.as_ref().last().copied().unwrap_or(0) & 0xf);
+    let bytes = tag.as_ref().get(at..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default();
+    let number = (u32::from_be_bytes(bytes) & 0x7fff_ffff) % 1_000_000;
+    let digits = format!("{number:06}");
+    digits.as_bytes().first_chunk().copied().unwrap_or(*b"000000")
+}
+
+/// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
+pub fn secret_text(secret: &SecretBytes) -> String {
+    let bits = secret.expose().chunks(5).flat_map(|chunk| {
+        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | u64::from(*byte) << (32 - 8 * at));
+        (0..chunk.len() * 8).step_by(5).map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
+    });
+    bits.filter_map(|index| BASE32.get(index)).map(|letter| char::from(*letter)).collect()
+}
+
+/// What the QR code says: `otpauth://totp/LABEL?secret=...&issuer=...`.
+pub fn otpauth(brand: &str, username: &str, secret: &SecretBytes) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let label = encoded(&format!("{brand}:{username}"));
+    format!("otpauth://totp/{label}?secret={}&issuer={}", secret_text(secret), encoded(brand))
+}
+
+/// A recovery code as it is shown, of so many random bytes: 50 bits in two groups.
+pub fn recovery_code(random: [u8; 10]) -> String {
+    let letters = random.iter().filter_map(|byte| RECOVERY_ALPHABET.get(usize::from(byte & 31)));
+    let code: String = letters.map(|letter| char::from(*letter)).collect();
+    code.split_at_checked(5).map(|(one, other)| format!("{one}-{other}")).unwrap_or(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6238, appendix B: the last six of its eight digits.
+    #[test]
+    fn codes_are_those_of_the_standard() {
+        let secret = SecretBytes::new(*b"12345678901234567890");
+        for (seconds, code) in [
+            (59, "287082"),
+            (1_111_111_109, "081804"),
+            (1_111_111_111, "050471"),
+            (1_234_567_890, "005924"),
+            (2_000_000_000, "279037"),
+            (20_000_000_000, "353130"),
+        ] {
+            assert_eq!(totp(&secret, seconds / 30), code.as_bytes(), "{seconds}");
+        }
+        assert_eq!(secret_text(&secret), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+        let texts = ["", "MY", "MZXQ", "MZXW6", "MZXW6YQ", "MZXW6YTB", "MZXW6YTBOI"];
+        for (length, text) in texts.into_iter().enumerate() {
+            assert_eq!(secret_text(&SecretBytes::new(b"foobar"[..length].to_vec())), text);
+        }
+    }
+
+    #[test]
+    fn a_code_counts_beside_its_own_step_and_once() {
+        let secret = SecretBytes::new(*b"12345678901234567890");
+        let at = Instant::from_seconds;
+        let code = totp(&secret, 100);
+        for (seconds, found) in
+            [(2_969, None), (2_970, Some(100)), (3_029, Some(100)), (3_059, Some(100)), (3_060, None)]
+        {
+            assert_eq!(step_of(code, &secret, None, at(seconds)), found, "{seconds}");
+            assert_eq!(step_of(code, &secret, Some(99), at(seconds)), found, "{seconds}");
+            assert_eq!(step_of(code, &secret, Some(100), at(seconds)), None, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_is_a_code_of_one_kind_or_none() {
+        let code = recovery_code([0, 31, 32, 63, 64, 95, 96, 127, 128, 255]);
+        assert_eq!(code, "0z0z0-z0z0z");
+        let hash = Typed::RecoveryCode(Sha256::digest("0z0z0z0z0z").into());
+        for text in ["0z0z0-z0z0z", " 0Z0z0 z0z0Z", "0z0z0z0z0z-"] {
+            assert_eq!(typed(text), hash, "{text}");
+        }
+        assert_eq!(typed("123 456"), Typed::Totp(*b"123456"));
+        for text in ["", "12345", "1234567", "12345a", "0z0z0-z0z0", "0z0z0-z0z0i", "\u{661}23456", "123456789012"] {
+            assert_eq!(typed(text), Typed::Neither, "{text}");
+        }
+    }
+
+    #[test]
+    fn methods_stand_in_the_order_of_their_use() {
+        let amr = |amr: &[&str]| amr.iter().map(|one| one.to_string()).collect::<Vec<_>>();
+        let (both, strength) = with_factor(&amr(&["pwd"]), &["otp"], Strength::TwoFactors);
+        assert_eq!((both.clone(), strength), (amr(&["pwd", "otp", "mfa"]), Strength::TwoFactors));
+        let (all, _) = with_factor(&both, &["hwk", "user"], Strength::PhishingResistant);
+        assert_eq!(all, amr(&["pwd", "otp", "hwk", "user", "mfa"]));
+    }
+}

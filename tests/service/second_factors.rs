@@ -1,0 +1,461 @@
+//! Second factors: codes of an app and recovery codes, how strong a sign-in is, and who asks for how much.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::support::device::{self, DEVICE_CODE, TV};
+use crate::support::flow::{
+    assert_refused, authorize_path, basic, code, decode_jwt, issued, redeem, redeem_with, sign_in, signed_in, text,
+    with_clients,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::http::{Answer, Browser};
+use crate::support::phone::{Phone, add_app, recovery_codes, send};
+
+const ESSENTIAL: &str = r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#;
+
+fn start(settings: &[(&str, &str)]) -> Gatepost {
+    let offline = "openid offline_access orders.read";
+    let clients = [
+        ("strong", json!({"minimum_acr": "2"})),
+        ("lasting", json!({"scope": offline, "grant_types": ["authorization_code", "refresh_token"]})),
+        ("direct", json!({"scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []})),
+    ];
+    Gatepost::start_with(&with_clients(document(), &clients), settings)
+}
+
+/// What alice gets who types her password at a request.
+fn password_at(browser: &mut Browser, path: &str) -> Answer {
+    let page = browser.visit(path);
+    sign_in(browser, &page, "alice", ALICE_PASSWORD)
+}
+
+fn asks_for_a_code(page: &Answer) {
+    assert_eq!((page.status, page.header("location")), (200, None), "{}", page.text());
+    assert!(page.text().contains("Confirm that it is you") && page.text().contains("name=\"code\""), "{}", page.text());
+    assert!(page.headers_named("set-cookie").is_empty(), "no session before the second factor");
+}
+
+fn is_wrong(page: &Answer) {
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert!(page.text().contains("That code is not right"), "{}", page.text());
+}
+
+fn claims(gatepost: &Gatepost, answer: &Answer) -> Value {
+    let code = answer.query().remove("code").unwrap_or_else(|| panic!("no code in {}", answer.location()));
+    let tokens = issued(&redeem(gatepost, &code));
+    let (_, access) = decode_jwt(text(&tokens, "access_token"));
+    let (_, id_token) = decode_jwt(text(&tokens, "id_token"));
+    for name in ["acr", "amr", "auth_time"] {
+        assert_eq!(access[name], id_token[name], "{name}");
+    }
+    id_token
+}
+
+fn error(answer: &Answer) -> String {
+    answer.query().remove("error").unwrap_or_else(|| panic!("no error in {}", answer.location()))
+}
+
+fn events(gatepost: &Gatepost, name: &str) -> i64 {
+    let counted = "SELECT count(*) FROM audit_events WHERE event = $1 AND sub IS NOT NULL";
+    gatepost.database.client().query_one(counted, &[&name]).unwrap().get(0)
+}
+
+#[test]
+fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    let account = own.visit("/account");
+    assert!(account.text().contains("Only your password protects this account"), "{}", account.text());
+    let page = send(&mut own, &account, &[("decision", "add_app")]);
+    assert!(page.text().contains("<svg class=\"qr-code\"") && page.text().contains("role=\"img\""), "{}", page.text());
+    let phone = Phone::from_page(&page, 0);
+    let again = send(&mut own, &page, &[("decision", "add_app"), ("code", "12345")]);
+    is_wrong(&again);
+    assert_eq!(Phone::from_page(&again, 0).code(0), phone.code(0), "the same key, so that nobody scans twice");
+    let done = send(&mut own, &again, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    recovery_codes(&done);
+    let account = own.visit("/account");
+    assert!(account.text().contains("App that shows codes") && account.text().contains("Recovery codes left: 10"));
+    assert_eq!(claims(&gatepost, &own.get(&authorize_path("conf1", RP1, &[])))["acr"], "2", "both were proved here");
+
+    let path = authorize_path("conf1", RP1, &[]);
+    let mut other = gatepost.browser();
+    let asked = password_at(&mut other, &path);
+    asks_for_a_code(&asked);
+    for wrong in ["", "000000", "abcdef", "12345"] {
+        let answer = send(&mut other, &asked, &[("code", wrong)]);
+        assert!(answer.status == 200 && answer.headers_named("set-cookie").is_empty(), "{wrong}: {}", answer.text());
+    }
+    is_wrong(&send(&mut other, &asked, &[("code", &phone.code(-1))]));
+    let right = phone.code(0);
+    let typed = format!(" {} {} ", &right[..3], &right[3..]);
+    let answer = send(&mut other, &asked, &[("code", &typed)]);
+    let told = claims(&gatepost, &answer);
+    assert_eq!((&told["acr"], &told["amr"]), (&json!("2"), &json!(["pwd", "otp", "mfa"])));
+
+    // Each code counts once, whoever sees it over a shoulder.
+    let mut third = gatepost.browser();
+    let asked = password_at(&mut third, &path);
+    is_wrong(&send(&mut third, &asked, &[("code", &right)]));
+    assert_eq!(send(&mut third, &asked, &[("code", &phone.code(1))]).status, 303);
+    for (event, times) in [("factor_added", 1), ("first_factor", 2), ("factor_used", 2)] {
+        assert_eq!(events(&gatepost, event), times, "{event}");
+    }
+}
+
+#[test]
+fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    let (_, codes) = add_app(&mut own, 0);
+    let path = authorize_path("conf1", RP1, &[]);
+    let enter = |code: &str| {
+        let mut browser = gatepost.browser();
+        let asked = password_at(&mut browser, &path);
+        (send(&mut browser, &asked, &[("code", code)]), browser)
+    };
+    let (answer, _) = enter(&codes[3].to_uppercase());
+    assert_eq!(claims(&gatepost, &answer)["amr"], json!(["pwd", "otp", "mfa"]));
+    is_wrong(&enter(&codes[3]).0);
+    assert_eq!(events(&gatepost, "recovery_code_used"), 1);
+    let account = own.visit("/account");
+    assert!(account.text().contains("Recovery codes left: 9"), "{}", account.text());
+    let fresh = recovery_codes(&send(&mut own, &account, &[("decision", "make_recovery_codes")]));
+    is_wrong(&enter(&codes[4]).0);
+    assert_eq!(enter(&fresh[4]).0.status, 303);
+}
+
+#[test]
+fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
+    let gatepost = start(&[]);
+    let mut browser = gatepost.browser();
+    let essential = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
+    let page = password_at(&mut browser, &essential);
+    assert!(page.text().contains("A second factor is needed here"), "{} {}", page.status, page.text());
+    let declined = send(&mut browser, &page, &[("decision", "cancel")]);
+    assert_eq!(error(&declined), "unmet_authentication_requirements");
+    for path in [essential.as_str(), &authorize_path("strong", RP1, &[])] {
+        let silent = browser.get(&format!("{path}&prompt=none"));
+        assert_eq!(error(&silent), "unmet_authentication_requirements", "{path}");
+        let page = browser.visit(path);
+        assert!(page.text().contains("A second factor is needed here"), "{path}: {}", page.text());
+    }
+    let page = browser.visit(&essential);
+    let phone = Phone::from_page(&page, 0);
+    let done = send(&mut browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    recovery_codes(&done);
+    let answer = send(&mut browser, &done, &[("decision", "continue")]);
+    assert_eq!(claims(&gatepost, &answer)["acr"], "2");
+    assert!(browser.get(&authorize_path("strong", RP1, &[])).location().starts_with(&format!("{RP1}?code=")));
+    // Essential values that a stronger sign-in reaches are told as they were asked for.
+    let one = r#"{"id_token":{"acr":{"essential":true,"values":["1"]}}}"#;
+    let answer = browser.get(&authorize_path("conf1", RP1, &[("claims", one)]));
+    assert_eq!(claims(&gatepost, &answer)["acr"], "1");
+}
+
+#[test]
+fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
+    let gatepost = start(&[]);
+    let mut weak = signed_in(&gatepost);
+    let before = claims(&gatepost, &weak.get(&authorize_path("conf1", RP1, &[])));
+    let wish = authorize_path("conf1", RP1, &[("acr_values", "2")]);
+    assert!(weak.get(&wish).location().starts_with(RP1), "who has no factor is not asked");
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    let silent = weak.get(&format!("{wish}&prompt=none"));
+    assert_eq!(claims(&gatepost, &silent)["acr"], "1", "a wish goes on with what is there");
+    let page = weak.visit(&wish);
+    asks_for_a_code(&page);
+    let skipped = send(&mut weak, &page, &[("decision", "not_now")]);
+    assert_eq!(claims(&gatepost, &skipped)["acr"], "1");
+    let must = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
+    assert_eq!(error(&weak.get(&format!("{must}&prompt=none"))), "interaction_required");
+    let page = weak.visit(&must);
+    asks_for_a_code(&page);
+    assert!(!page.text().contains("not_now"), "{}", page.text());
+    assert_eq!(error(&send(&mut weak, &page, &[("decision", "cancel")])), "unmet_authentication_requirements");
+    let answer = send(&mut weak, &page, &[("code", &phone.code(0))]);
+    let told = claims(&gatepost, &answer);
+    assert_eq!((&told["acr"], &told["amr"]), (&json!("2"), &json!(["pwd", "otp", "mfa"])));
+    assert_eq!(
+        (&told["auth_time"], &told["sid"]),
+        (&before["auth_time"], &before["sid"]),
+        "a password grows no younger"
+    );
+    assert!(weak.get(&wish).location().starts_with(RP1), "it is strong enough now");
+}
+
+#[test]
+fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
+    let gatepost = start(&[]);
+    let mut alice = signed_in(&gatepost);
+    let held = code(&mut alice, &authorize_path("lasting", RP1, &[("scope", "openid offline_access orders.read")]));
+    let tokens = issued(&redeem_with(&gatepost, "lasting", &held, &[]));
+    let held = code(&mut alice, &authorize_path("lasting", RP1, &[("scope", "openid")]));
+    let password = |username: &str, password: &str| {
+        let form = [("grant_type", "password"), ("username", username), ("password", password), ("scope", "openid")];
+        gatepost.post("/connect/token", &[("Authorization", &basic("direct", CONF1_SECRET))], &form)
+    };
+    issued(&password("alice", ALICE_PASSWORD));
+    let mut registered = with_clients(
+        document(),
+        &[
+            (
+                "lasting",
+                json!({"minimum_acr": "2", "scope": "openid offline_access orders.read",
+                               "grant_types": ["authorization_code", "refresh_token"]}),
+            ),
+            (
+                "direct",
+                json!({"minimum_acr": "2", "scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
+            ),
+        ],
+    );
+    registered["clients"].as_array_mut().unwrap().retain(|client| client["client_id"] != "strong");
+    gatepost.apply(&registered);
+    gatepost.settle();
+    assert_refused(&redeem_with(&gatepost, "lasting", &held, &[]), 400, "invalid_grant", "a code");
+    let form = [("grant_type", "refresh_token"), ("refresh_token", text(&tokens, "refresh_token"))];
+    let refresh = || gatepost.post("/connect/token", &[("Authorization", &basic("lasting", CONF1_SECRET))], &form);
+    assert_refused(&refresh(), 400, "invalid_grant", "a refresh");
+    assert_refused(&password("alice", ALICE_PASSWORD), 400, "invalid_grant", "a password");
+    assert_eq!(gatepost.log().matches("GP1802").count(), 3, "{}", gatepost.log());
+    // Nothing moved: where it is lowered again, the same token refreshes.
+    for client in registered["clients"].as_array_mut().unwrap() {
+        client.as_object_mut().unwrap().remove("minimum_acr");
+    }
+    gatepost.apply(&registered);
+    gatepost.settle();
+    issued(&refresh());
+    // A second factor is nothing that a client could bring along.
+    add_app(&mut alice, 0);
+    assert_refused(&password("alice", ALICE_PASSWORD), 400, "invalid_grant", "a password alone");
+    assert!(gatepost.log().contains("GP1803"));
+}
+
+#[test]
+fn a_device_that_needs_more_asks_for_more() {
+    let offline = json!({"minimum_acr": "2"});
+    let mut registered = device::with_devices(&[]);
+    for client in registered["clients"].as_array_mut().unwrap() {
+        if client["client_id"] == TV {
+            client["minimum_acr"] = offline["minimum_acr"].clone();
+        }
+    }
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut weak = signed_in(&gatepost);
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    let waiting = device::ask(&gatepost, TV, &[("scope", "openid")]).json();
+    let page = device::enter(&mut weak, text(&waiting, "user_code"));
+    asks_for_a_code(&page);
+    let question = send(&mut weak, &page, &[("code", &phone.code(0))]);
+    assert!(question.text().contains("Is this your device?"), "{} {}", question.status, question.text());
+    let connected = device::decide(&mut weak, &question, "allow", &["openid"]);
+    assert!(connected.text().contains("is connected"), "{}", connected.text());
+    let form = [("grant_type", DEVICE_CODE), ("device_code", text(&waiting, "device_code"))];
+    let tokens = issued(&device::post(&gatepost, "/connect/token", TV, &form));
+    assert_eq!(decode_jwt(text(&tokens, "access_token")).1["acr"], "2");
+}
+
+#[test]
+fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
+    let gatepost = start(&[]);
+    let (phone, codes) = add_app(&mut signed_in(&gatepost), 0);
+    let mut thief = gatepost.browser();
+    let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
+    for _ in 0..5 {
+        is_wrong(&send(&mut thief, &asked, &[("code", "000000")]));
+    }
+    let refused = send(&mut thief, &asked, &[("code", &phone.code(0))]);
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() > 500);
+    // From elsewhere the account goes on, until the hour's measure is full.
+    let mut number = 0;
+    let mut from_elsewhere = |code: &str| {
+        number += 1;
+        let mut browser = gatepost.browser();
+        browser.headers.push((String::from("X-Forwarded-For"), format!("198.51.100.{number}")));
+        let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
+        send(&mut browser, &asked, &[("code", code)])
+    };
+    assert_eq!(from_elsewhere(&phone.code(0)).status, 303);
+    let buckets =
+        "UPDATE sign_in_failures SET failures = 50 WHERE expires_at > clock_timestamp() + interval '59 minutes'";
+    gatepost.database.client().execute(buckets, &[]).unwrap();
+    assert_eq!(from_elsewhere(&phone.code(1)).status, 429);
+    assert_eq!(from_elsewhere(&codes[0]).status, 303, "nobody is locked out");
+}
+
+#[test]
+fn what_was_proved_is_good_in_its_own_browser_for_its_own_request() {
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    let (phone, _) = add_app(&mut own, 0);
+    let path = authorize_path("conf1", RP1, &[]);
+    let mut browser = gatepost.browser();
+    let asked = password_at(&mut browser, &path);
+    let is_over = |answer: &Answer, what: &str| {
+        assert_eq!(answer.status, 200, "{what}");
+        assert!(answer.text().contains("no longer up to date"), "{what}: {}", answer.text());
+    };
+    let mut thief = gatepost.browser();
+    let other = thief.visit(&path);
+    is_over(&send(&mut thief, &asked, &[("code", &phone.code(0))]), "another browser");
+    let ticket = asked.fields().remove("form_token").unwrap();
+    let elsewhere = other.action().replace("/login", "/login/second-factor");
+    is_over(&browser.post(&elsewhere, &[("form_token", &ticket), ("code", &phone.code(0))]), "another request");
+    for (token, what) in [("", "none"), ("AAAA", "made up"), (&ticket[1..], "cut")] {
+        is_over(&browser.post(&asked.action(), &[("form_token", token), ("code", &phone.code(0))]), what);
+    }
+    assert_eq!(
+        browser.get(&asked.action()).location(),
+        asked.action().replace("/second-factor", ""),
+        "only a form leads on"
+    );
+    browser.post(&asked.action(), &[("form_token", &ticket), ("decision", "x")]).assert_error_page(400, "GP1505", "x");
+    // The operator takes the factors away meanwhile.
+    gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
+    is_over(&send(&mut browser, &asked, &[("code", &phone.code(0))]), "another epoch");
+    assert_eq!(own.visit("/account").status, 200);
+    assert!(own.visit("/account").text().contains("Sign in"), "all sessions ended");
+}
+
+#[test]
+fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed() {
+    let gatepost = start(&[("GATEPOST_MINIMUM_ACR", "2")]);
+    let mut own = gatepost.browser();
+    let page = password_at(&mut own, &authorize_path("conf1", RP1, &[]));
+    let phone = Phone::from_page(&page, 0);
+    let done = send(&mut own, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let codes = recovery_codes(&done);
+    assert_eq!(send(&mut own, &done, &[("decision", "continue")]).status, 303);
+    let mut other = gatepost.browser();
+    let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
+    assert_eq!(send(&mut other, &asked, &[("code", &codes[0])]).status, 303);
+    let account = own.visit("/account");
+    let refused = send(&mut own, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
+    assert!(refused.text().contains("so the last one was not removed"), "{}", refused.text());
+    // The operator can.
+    let listed: Value = serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], "")).unwrap();
+    assert_eq!((&listed[0]["kind"], &listed[0]["id"]), (&json!("totp"), &json!("totp.")), "{listed}");
+    assert_eq!(listed[1]["name"], "9 left", "{listed}");
+    gatepost.run_well(&["user", "factors", "alice", "--remove", "totp."], "");
+    assert_eq!(gatepost.run_well(&["user", "factors", "alice", "--json"], "").trim(), "[]");
+    assert!(other.visit("/account").text().contains("Sign in"));
+
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    let (_, codes) = add_app(&mut own, 0);
+    let mut other = gatepost.browser();
+    let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
+    assert_eq!(send(&mut other, &asked, &[("code", &codes[0])]).status, 303);
+    let account = own.visit("/account");
+    let removed = send(&mut own, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
+    assert!(removed.text().contains("The second factor is removed"), "{}", removed.text());
+    assert!(other.visit("/account").text().contains("to see your account"), "signed out there");
+    assert!(own.visit("/account").text().contains("Only your password protects this account"));
+    assert_eq!(password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status, 303);
+}
+
+#[test]
+fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
+    let gatepost = start(&[]);
+    let mut weak = signed_in(&gatepost);
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    for decision in ["add_app", "make_recovery_codes"] {
+        let account = weak.visit("/account");
+        let anew = send(&mut weak, &account, &[("decision", decision)]);
+        assert!(anew.location().contains("/login?r="), "{decision}: {} {}", anew.status, anew.text());
+    }
+    let account = weak.visit("/account");
+    let anew = send(&mut weak, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
+    let page = weak.follow(anew);
+    let asked = sign_in(&mut weak, &page, "alice", ALICE_PASSWORD);
+    asks_for_a_code(&asked);
+    let back = send(&mut weak, &asked, &[("code", &phone.code(0))]);
+    let account = weak.follow(back);
+    assert!(account.text().contains("You have signed in again"), "{}", account.text());
+    let removed = send(&mut weak, &account, &[("decision", "remove_factor"), ("factor", "totp.")]);
+    assert!(removed.text().contains("The second factor is removed"), "{}", removed.text());
+}
+
+#[test]
+fn where_links_alone_enrol_a_password_adds_no_first_factor() {
+    let gatepost = start(&[("GATEPOST_ENROLMENT", "link")]);
+    let mut own = gatepost.browser();
+    let refused = password_at(&mut own, &authorize_path("strong", RP1, &[]));
+    assert_eq!(error(&refused), "unmet_authentication_requirements");
+    let account = own.visit("/account");
+    let refused = send(&mut own, &account, &[("decision", "add_app")]);
+    assert!(refused.text().contains("It was not added"), "{}", refused.text());
+
+    let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(link.trim());
+    let phone = Phone::from_page(&page, 0);
+    let new = "a password of her own choosing";
+    let passwords = [("new_password", new), ("new_password_again", new)];
+    let again = send(&mut browser, &page, &[&passwords[..], &[("code", "000000")]].concat());
+    is_wrong(&again);
+    let done = send(&mut browser, &again, &[&passwords[..], &[("code", &phone.code(-1))]].concat());
+    let codes = recovery_codes(&done);
+    let on = send(&mut browser, &done, &[("decision", "continue")]);
+    assert!(on.location().contains("/login?r="), "{} {}", on.status, on.text());
+    is_link_over(&gatepost.browser().visit(link.trim()));
+    let page = browser.visit(&authorize_path("strong", RP1, &[]));
+    let asked = sign_in(&mut browser, &page, "alice", new);
+    assert_eq!(send(&mut browser, &asked, &[("code", &codes[0])]).status, 303);
+
+    // A second link takes the lost phone's place; it dies with any change of factors.
+    let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
+    let account = browser.visit("/account");
+    recovery_codes(&send(&mut browser, &account, &[("decision", "make_recovery_codes")]));
+    is_link_over(&gatepost.browser().visit(link.trim()));
+    let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(link.trim());
+    let new_phone = Phone::from_page(&page, 0);
+    let done = send(&mut browser, &page, &[&passwords[..], &[("code", &new_phone.code(-1))]].concat());
+    assert_eq!(recovery_codes(&done).len(), 10);
+    let page = browser.visit(&authorize_path("strong", RP1, &[]));
+    let asked = sign_in(&mut browser, &page, "alice", new);
+    is_wrong(&send(&mut browser, &asked, &[("code", &phone.code(0))]));
+    is_wrong(&send(&mut browser, &asked, &[("code", &codes[1])]));
+    assert_eq!(send(&mut browser, &asked, &[("code", &new_phone.code(0))]).status, 303);
+}
+
+fn is_link_over(answer: &Answer) {
+    answer.assert_error_page(400, "GP1810", "the link");
+}
+
+#[test]
+fn factors_outlive_a_change_of_the_master_secret_and_nobody_comes_in_by_less_without_it() {
+    let mut gatepost = start(&[]);
+    let (phone, codes) = add_app(&mut signed_in(&gatepost), 0);
+    gatepost.stop();
+    let line = |byte: u8| format!("{}\n", STANDARD.encode([byte; 32]));
+    let with = |gatepost: &mut Gatepost, name: &str, lines: &str| {
+        let file = gatepost.private_file(name, lines);
+        gatepost.set("GATEPOST_SECRET_FILE", file.to_str().unwrap());
+    };
+    with(&mut gatepost, "both", &format!("{}{}", line(7), line(42)));
+    let told = gatepost.run_well(&["secret", "rotate"], "");
+    assert!(told.contains("sealed anew under the first line"), "{told}");
+    with(&mut gatepost, "alone", &line(7));
+    gatepost.serve();
+    let mut browser = gatepost.browser();
+    let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
+    assert_eq!(send(&mut browser, &asked, &[("code", &phone.code(0))]).status, 303);
+    gatepost.stop();
+    with(&mut gatepost, "another", &line(9));
+    let told = gatepost.run_well(&["key", "reset", "--yes"], "");
+    assert!(told.contains("a second factor (totp) of user") && told.contains("user factors"), "{told}");
+    gatepost.serve();
+    let mut browser = gatepost.browser();
+    let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
+    assert!(asked.text().contains("Confirm that it is you"), "{}", asked.text());
+    is_wrong(&send(&mut browser, &asked, &[("code", &codes[0])]));
+    gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
+    assert_eq!(password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status, 303);
+}

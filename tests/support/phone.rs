@@ -1,0 +1,74 @@
+//! A phone with an app that shows codes (RFC 6238), written apart from the code under test.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::hmac;
+
+use super::http::{Answer, Browser};
+
+pub struct Phone {
+    secret: Vec<u8>,
+    /// Seconds that its clock is ahead of this machine's.
+    pub ahead: u64,
+}
+
+impl Phone {
+    /// From the key that a page shows in groups of four.
+    pub fn from_page(page: &Answer, ahead: u64) -> Phone {
+        let text = page.text();
+        let (_, rest) = text.split_once("<code class=\"key\">").unwrap_or_else(|| panic!("no key: {text}"));
+        let key: String = rest.split_once('<').unwrap().0.chars().filter(|letter| *letter != ' ').collect();
+        assert_eq!(key.len(), 32, "{key}");
+        let mut bits = String::new();
+        for letter in key.chars() {
+            let index = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(letter).unwrap();
+            bits.push_str(&format!("{index:05b}"));
+        }
+        let bytes =
+            bits.as_bytes().chunks(8).map(|byte| u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap());
+        Phone { secret: bytes.collect(), ahead }
+    }
+
+    /// The code of the step so many away from the present one.
+    pub fn code(&self, steps: i64) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + self.ahead;
+        let step = i64::try_from(now / 30).unwrap() + steps;
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.secret);
+        let tag = hmac::sign(&key, &step.to_be_bytes());
+        let at = usize::from(tag.as_ref()[19] & 15);
+        let number = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
+        format!("{:06}", number % 1_000_000)
+    }
+}
+
+/// Sends the form of a page with further fields.
+pub fn send(browser: &mut Browser, page: &Answer, fields: &[(&str, &str)]) -> Answer {
+    let hidden = |name| page.attribute(&format!("name=\"{name}\""), "value").unwrap_or_default();
+    let (token, app) = (hidden("form_token"), hidden("app"));
+    let usual = [("form_token", token.as_str()), ("app", app.as_str())];
+    browser.post(
+        &page.action(),
+        &usual.into_iter().filter(|(_, value)| !value.is_empty()).chain(fields.iter().copied()).collect::<Vec<_>>(),
+    )
+}
+
+/// The recovery codes that a page shows.
+pub fn recovery_codes(page: &Answer) -> Vec<String> {
+    let text = page.text();
+    assert!(text.contains("Keep your recovery codes"), "{} {text}", page.status);
+    let codes: Vec<String> =
+        text.split("<li><code>").skip(1).map(|rest| rest.split_once('<').unwrap().0.to_owned()).collect();
+    assert_eq!(codes.len(), 10, "{text}");
+    codes
+}
+
+/// Adds an app on the account page of a browser that signed in just now. With the recovery codes, unless there was one before.
+pub fn add_app(browser: &mut Browser, ahead: u64) -> (Phone, Vec<String>) {
+    let account = browser.visit("/account");
+    let page = send(browser, &account, &[("decision", "add_app")]);
+    let phone = Phone::from_page(&page, ahead);
+    let done = send(browser, &page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
+    let codes = recovery_codes(&done);
+    assert_eq!(send(browser, &done, &[("decision", "continue")]).status, 303);
+    (phone, codes)
+}
