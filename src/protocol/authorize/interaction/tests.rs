@@ -215,25 +215,13 @@ fn a_session_that_is_too_weak_is_made_stronger_or_refused() {
         ("1", "[\"2\"]", [SignedIn, TwoFactors, TwoFactors], &prove, &interaction),
         ("1", "[\"2\"]", [SignedIn, SignedIn, TwoFactors], &enrol(TwoFactors), &declined),
         ("1", "[\"2\"]", [SignedIn, SignedIn, SignedIn], &declined, &declined),
-        (
-            "1",
-            "[\"1\"]",
-            [TwoFactors, TwoFactors, TwoFactors],
-            &refused(unmet, Reason::UnmetAuthenticationRequirements),
-            &refused(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired),
-        ),
+        ("1", "[\"1\"]", [TwoFactors, TwoFactors, TwoFactors], &never, &never),
         ("1", "[\"1\", \"2\"]", [TwoFactors, TwoFactors, TwoFactors], &prove, &interaction),
         ("2", "[\"phr\", \"2\"]", [SignedIn, PhishingResistant, PhishingResistant], &go_on, &go_on),
         ("2", "[\"phr\"]", [SignedIn, PhishingResistant, PhishingResistant], &prove, &interaction),
         ("2", "[\"phr\"]", [SignedIn, TwoFactors, PhishingResistant], &enrol(PhishingResistant), &declined),
         ("2", "[\"phr\"]", [SignedIn, TwoFactors, TwoFactors], &declined, &declined),
-        (
-            "phr",
-            "[\"2\"]",
-            [PhishingResistant, PhishingResistant, PhishingResistant],
-            &refused(unmet, Reason::UnmetAuthenticationRequirements),
-            &refused(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired),
-        ),
+        ("phr", "[\"2\"]", [PhishingResistant, PhishingResistant, PhishingResistant], &never, &never),
     ] {
         let asked = asking_for("claims", &essential(values)).of(Session { acr: acr.to_owned(), ..fresh() });
         let case = Case { acr: [minimum, has, may_add], step: Step::AfterSignIn, ..asked };
