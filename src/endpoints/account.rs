@@ -86,6 +86,7 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         Some("end_others") => end_others(change),
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
+        Some("add_passkey") => factors::add_passkey_here(change),
         Some("remove_factor") => factors::remove(change),
         Some("make_recovery_codes") => factors::make_recovery_codes(change),
         Some("continue") => Ok(answers::see_other(visit_address(app, request))),
@@ -184,6 +185,7 @@ fn draw(
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
         factors: &factors,
+        has_passkeys: factors::party(app).is_some(),
         present: &present.row,
         sessions: &sessions,
         applications: &applications,
@@ -195,7 +197,7 @@ fn draw(
     let (action, token) = (address("/account"), consent::issue(app, Form::Account, "", &present.handle.random));
     let (chrome, form) = (presentation.chrome(""), PageForm { action: &action, token: &token });
     let page = pages::account::page(chrome, form, &address("/logout"), &holdings, outcome);
-    Ok(answers::account_page(status, page))
+    Ok(answers::scripted_page(status, page))
 }
 
 /// Ends one session: of this person, whatever else was named.

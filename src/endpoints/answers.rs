@@ -86,8 +86,8 @@ pub fn form_page(status: u16, markup: Markup) -> Response {
     unframed(status, markup, PAGE_POLICY, "same-origin")
 }
 
-/// The same, with a script of ours, which shows times as the reader's own clock does.
-pub fn account_page(status: u16, markup: Markup) -> Response {
+/// The same, with a script of ours: for times as the reader's own clock has them, or for passkeys.
+pub fn scripted_page(status: u16, markup: Markup) -> Response {
     unframed(status, markup, &format!("{PAGE_POLICY}; script-src 'self'"), "same-origin")
 }
 

@@ -25,6 +25,7 @@ use crate::pages::login::{LoginProblem, SignInFor};
 use crate::protocol::authorize::authorize_request::{Ending, Refusal};
 use crate::protocol::authorize::interaction::Step;
 use crate::protocol::authorize::sealed_request::SealedPurpose;
+use crate::protocol::login::second_factor::tie;
 use crate::protocol::upstream::UpstreamProblem;
 use crate::protocol::upstream::choices::{WayOut, way_out};
 use crate::protocol::words::acr_values::Strength;
@@ -274,10 +275,12 @@ impl<'a> LoginPage<'a> {
             Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
             None => {
                 let told = (someone_else, app.config.remember_session_lifetime.is_some());
-                pages::login::page(chrome, form, purpose, &visit.choices(), told, username, problem)
+                let options = second_factor::request_options(app, tie(&visit.sealed, &browser), &[]);
+                let (choices, shown) = (visit.choices(), (username, options.as_deref()));
+                pages::login::page(chrome, form, purpose, &choices, told, shown, problem)
             }
         };
-        let response = visit.noted(answers::form_page(status, markup));
+        let response = visit.noted(answers::scripted_page(status, markup));
         let is_tied = known.is_some() || offered.is_some();
         if is_tied { response } else { cookies::set_pre_session(&app.config, response, &browser) }
     }

@@ -1,4 +1,4 @@
-//! `/static/*`: the stylesheet, icons and the three scripts, embedded in the binary; the brand's colour and logo; and the
+//! `/static/*`: the stylesheet, icons and the four scripts, embedded in the binary; the brand's colour and logo; and the
 //! logos of clients.
 
 use std::fs;
@@ -19,11 +19,12 @@ use crate::protocol::words::reason::{Reason, TokenErrorCode};
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-const FILES: [(&str, &str, &[u8]); 5] = [
+const FILES: [(&str, &str, &[u8]); 6] = [
     ("app.css", CSS, include_bytes!("../../static/app.css")),
     ("check-session.js", SCRIPT, include_bytes!("../../static/check-session.js")),
     ("icon.svg", "image/svg+xml", include_bytes!("../../static/icon.svg")),
     ("times.js", SCRIPT, include_bytes!("../../static/times.js")),
+    ("passkey.js", SCRIPT, include_bytes!("../../static/passkey.js")),
     ("form-post.js", SCRIPT, include_bytes!("../../static/form-post.js")),
 ];
 

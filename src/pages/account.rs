@@ -35,6 +35,8 @@ pub struct Holdings<'a> {
     pub has_password: bool,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
+    /// Whether the base URL can have passkeys.
+    pub has_passkeys: bool,
     /// The session of this browser.
     pub present: &'a Session,
     pub sessions: &'a [Session],
@@ -137,9 +139,10 @@ pub fn page(
         (sessions(texts, form, holdings))
         (applications(chrome, form, holdings))
         @if !(holdings.identities.is_empty() && holdings.linkable.is_empty()) { (identities(texts, form, holdings)) }
-        @if has_password { (factors(texts, form, holdings.factors)) }
+        @if has_password { (factors(texts, form, holdings)) }
         @if has_password { (password(texts, form, account.username, problem)) }
         script src=(asset(chrome, "times.js")) {}
+        @if holdings.has_passkeys { script src=(asset(chrome, "passkey.js")) {} }
     };
     document_with(chrome, problem.is_some(), texts.account_title, card)
 }
@@ -312,7 +315,8 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
     }
 }
 
-fn factors(texts: &Texts, form: PageForm<'_>, all: &[Authenticator]) -> Markup {
+fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let Holdings { factors: all, has_passkeys, .. } = *holdings;
     let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
     let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
     html! {
@@ -345,6 +349,11 @@ fn factors(texts: &Texts, form: PageForm<'_>, all: &[Authenticator]) -> Markup {
             (form.of(&html! {
                 div .actions {
                     button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
+                    @if has_passkeys {
+                        button type="submit" name="decision" value="add_passkey" hidden data-needs-passkey {
+                            (texts.add_passkey)
+                        }
+                    }
                     @if !factors.is_empty() {
                         button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
                     }

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with, problem_notice,
 };
+use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::Texts;
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use crate::protocol::upstream::choices::Choices;
@@ -37,23 +38,26 @@ pub enum LoginProblem {
     UpstreamCancelled,
     UpstreamUnavailable,
     UpstreamLoginRequired,
+    PasskeyRefused,
 }
 
 /// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and `identity_provider` (the name
 /// of the service), each with `someone_else` where that was said: the other service shall ask who they are. The first has
-/// `remember` where that is ticked. `decision` is absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
+/// `remember` where that is ticked. A third posts the answer to `passkey`, as [`passkey_form`] says, to its own address. `decision` is absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
     choices: &Choices,
     (someone_else, offers_to_remember): (bool, bool),
-    username: &str,
+    (username, passkey): (&str, Option<&str>),
     problem: Option<LoginProblem>,
 ) -> Markup {
     let texts = chrome.texts;
     let known = &purpose.catalogue.identity_providers;
     let providers: Vec<_> = choices.providers.iter().filter_map(|name| known.get(name)).collect();
+    let to_second_factor = form.action.replacen("/login", "/login/second-factor", 1);
+    let second_form = PageForm { action: &to_second_factor, ..form };
     // Each in a form of its own: going to another service sends no password along.
     let form = |fields: Markup| {
         form.of(&html! { @if someone_else { input type="hidden" name="someone_else" value="true"; } (fields) })
@@ -62,7 +66,7 @@ pub fn page(
         @if let Some(problem) = problem { (summary(texts, problem)) }
         @if choices.password {
             (form(html! {
-                (fields(texts, username, problem))
+                (fields(texts, username, passkey.is_some(), problem))
                 @if offers_to_remember {
                     div .choice .remember {
                         input #remember type="checkbox" name="remember" value="true";
@@ -76,6 +80,7 @@ pub fn page(
                 }
             }))
         }
+        @if let (true, Some(options)) = (choices.password, passkey) { (passkey_form(chrome, second_form, options, false)) }
         @if choices.password && !providers.is_empty() { p .or { (texts.or) } }
         @if !providers.is_empty() {
             (form(html! {
@@ -159,19 +164,20 @@ fn summary(texts: &Texts, problem: LoginProblem) -> Markup {
         LoginProblem::UpstreamCancelled => html! { p { (texts.upstream_cancelled) } },
         LoginProblem::UpstreamUnavailable => html! { p { (texts.upstream_unavailable) } },
         LoginProblem::UpstreamLoginRequired => html! { p { (texts.upstream_login_required) } },
+        LoginProblem::PasskeyRefused => html! { p { (texts.passkey_refused) } },
     };
     problem_notice(texts, &sentence)
 }
 
-fn fields(texts: &Texts, username: &str, problem: Option<LoginProblem>) -> Markup {
+fn fields(texts: &Texts, username: &str, has_passkeys: bool, problem: Option<LoginProblem>) -> Markup {
     use LoginProblem::{BothMissing, PasswordMissing, UsernameMissing, WrongCredentials};
     let username_wrong = matches!(problem, Some(WrongCredentials | BothMissing | UsernameMissing));
     let password_wrong = matches!(problem, Some(WrongCredentials | BothMissing | PasswordMissing));
     html! {
         div .field {
             label for="username" { (texts.username) }
-            input #username type="text" name="username" value=(username) required autocomplete="username"
-                autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
+            input #username type="text" name="username" value=(username) required
+                autocomplete=(if has_passkeys { "username webauthn" } else { "username" }) autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
                 aria-invalid=[username_wrong.then_some("true")] aria-describedby=[username_wrong.then_some("problem")]
                 autofocus[username.is_empty()];
         }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use crate::pages::frame::{Chrome, PageForm, document_with, problem_notice};
+use crate::pages::frame::{Chrome, PageForm, asset, document_with, problem_notice};
 use crate::pages::login::{SignInFor, card};
 use crate::pages::texts::Texts;
 
@@ -36,12 +36,13 @@ impl FactorProblem {
     }
 }
 
-/// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or `cancel`.
+/// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or `cancel`; another one an answer
+/// to `passkey`, which says what the browser is asked for.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
-    has_app: bool,
+    (has_app, passkey): (bool, Option<&str>),
     may_skip: bool,
     problem: Option<FactorProblem>,
 ) -> Markup {
@@ -56,8 +57,63 @@ pub fn page(
                 button .quiet type="submit" name="decision" value=(decision) formnovalidate { (declining) }
             }
         }))
+        @if let Some(options) = passkey { (passkey_form(chrome, form, options, !has_app)) }
     };
     card(chrome, purpose, texts.second_factor_title, problem.is_some(), &ways)
+}
+
+/// Asks the browser for a passkey by `options` (WebAuthn §5.1.8, `PublicKeyCredentialRequestOptionsJSON`). Posts `form_token`,
+/// `decision` as `passkey`, and what the browser answers, in base64url: `id`, `client_data`, `authenticator_data`, `signature`,
+/// `user_handle`. Hidden where there is no script or no passkey.
+pub(super) fn passkey_form(chrome: Chrome<'_>, form: PageForm<'_>, options: &str, is_primary: bool) -> Markup {
+    html! {
+        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
+            (form.token())
+            input type="hidden" name="decision" value="passkey";
+            @for name in ["id", "client_data", "authenticator_data", "signature", "user_handle"] {
+                input type="hidden" name=(name) value="";
+            }
+            div .actions { button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) } }
+        }
+        script src=(asset(chrome, "passkey.js")) {}
+    }
+}
+
+/// Makes a passkey by `options`. The form posts `form_token`, `name`, `client_data`, `attestation_object`, and `decision` as
+/// `add_passkey`; or the last as `cancel`, where a sign-in waits for it.
+pub fn add_passkey_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    options: &str,
+    is_required: bool,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.add_passkey) }
+        @if is_required { p .lead { (texts.factor_required) } }
+        @if let Some(problem) = problem { (problem.notice(texts)) }
+        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
+            (form.token())
+            input type="hidden" name="decision" value="add_passkey";
+            input type="hidden" name="client_data" value="";
+            input type="hidden" name="attestation_object" value="";
+            div .field {
+                label for="name" { (texts.passkey_name) }
+                input #name type="text" name="name" maxlength="60" autocomplete="off";
+            }
+            div .actions { button .primary type="submit" { (texts.add_passkey) } }
+        }
+        @if is_required {
+            (form.of(&html! {
+                div .actions { button .quiet type="submit" name="decision" value="cancel" { (texts.cancel) } }
+            }))
+        } @else {
+            p { a href=(form.action) { (texts.cancel) } }
+        }
+        script src=(asset(chrome, "passkey.js")) {}
+    };
+    document_with(chrome, problem.is_some(), texts.add_passkey, card)
 }
 
 /// An app that shows codes, to be added.

@@ -80,7 +80,9 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         let password = Choices { password: true, providers: Vec::new() };
         let several = Choices { password: true, providers: vec![String::from("corp"), name.to_owned()] };
         let alone = Choices { password: false, ..several.clone() };
-        let login = |purpose, choices, told, problem| login::page(chrome, FORM, purpose, choices, told, name, problem);
+        let login = |purpose, choices, told, problem| {
+            login::page(chrome, FORM, purpose, choices, told, (name, Some("{}")), problem)
+        };
         add("login", login(purpose, &password, (false, false), None));
         add("login for the account", login(SignInFor { client: None, ..purpose }, &password, (false, false), None));
         add("login with a problem", login(purpose, &password, (false, true), Some(LoginProblem::WrongCredentials)));
@@ -119,8 +121,9 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         let new = NewApp { otpauth: "otpauth://totp/a", key: "ABCDEFGH", sealed: "APP", is_required: true };
         add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
         let wrong = Some(FactorProblem::CodeWrong);
-        add("second factor", second_factor::page(chrome, FORM, purpose, true, true, wrong));
+        add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
         add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
+        add("new passkey", second_factor::add_passkey_page(chrome, FORM, "{}", true, wrong));
         add("recovery codes", second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")]));
         add("link", account::link_page(chrome, FORM, account, corp, ("subject", Some(name)), "OFFER"));
 
@@ -233,6 +236,7 @@ fn account_page(
         account: Account { name, username: name },
         has_password: true,
         factors: &factors,
+        has_passkeys: true,
         present: &sessions[0],
         sessions: &sessions,
         applications: &[(Arc::new(registered), allowance)],

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::protocol::authorize::pkce::CodeChallengeMethod;
-use crate::protocol::words::acr_values;
+use crate::protocol::login::passkey;
+use crate::protocol::words::acr_values::{self, Strength};
 use crate::protocol::words::client::{GrantType, SigningAlgorithm};
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::{Catalogue, ScopeKind};
@@ -62,6 +63,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
     let identity = shown().filter(|scope| scope.kind == ScopeKind::Identity);
     let released: BTreeSet<&str> = identity.flat_map(|scope| &scope.claims).map(String::as_str).collect();
     let released = released.into_iter().filter(|name| !PROTOCOL_CLAIMS.contains(name));
+    let reached = |acr: &&str| *acr != Strength::PhishingResistant.as_str() || passkey::host(issuer).is_some();
     let s256 = CodeChallengeMethod::S256.as_str();
     json!({
         "issuer": issuer,
@@ -92,7 +94,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "revocation_endpoint_auth_signing_alg_values_supported": assertions,
         "introspection_endpoint_auth_methods_supported": CONFIDENTIAL_METHODS,
         "introspection_endpoint_auth_signing_alg_values_supported": assertions,
-        "acr_values_supported": acr_values::supported(catalogue),
+        "acr_values_supported": acr_values::supported(catalogue).into_iter().filter(reached).collect::<Vec<&str>>(),
         "ui_locales_supported": ui_locales,
         "authorization_response_iss_parameter_supported": true,
         "claims_parameter_supported": true,

@@ -95,6 +95,7 @@ WITH own AS (
 ), changed AS (
     UPDATE users
     SET factors = factors + 1, strongest_acr = $6::text, password_hash = coalesce($7::text, password_hash),
+        user_handle = coalesce(user_handle, $18::bytea),
         epoch = CASE WHEN $7::text IS NULL THEN epoch ELSE new_epoch() END, updated_at = clock_timestamp()
     WHERE sub = $1::text AND enabled AND epoch = $2::int8 AND factors = $3::int8
       AND ($5::text IS NULL OR EXISTS (SELECT FROM own))
@@ -114,14 +115,14 @@ WITH own AS (
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp()
     WHERE sub = $1::text AND due_at IS NULL AND tries = 0 AND $7::text IS NOT NULL
-), {audited changed $18} FROM changed";
+), {audited changed $19} FROM changed";
 
 /// Adds factors to a user as they were read, after which theirs reach `strongest`: in a live session, which is from now on as it
 /// is given; or with the password of a link. `false` when user or session are no longer as they were.
 pub fn add(
     store: &Store,
     user: &UserRow,
-    (added, strongest): (&[Authenticator], Strength),
+    (added, strongest, user_handle): (&[Authenticator], Strength, Option<&[u8]>),
     session: Option<&Session>,
     password_hash: Option<&SecretText>,
     audit: &AuditEvent<'_>,
@@ -137,7 +138,7 @@ pub fn add(
     let (acr, amr) = session.map(|session| (&session.acr, &session.amr)).unzip();
     let hash = password_hash.map(SecretText::expose);
     let whose: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &hash, &acr, &amr];
-    let what: Values<'_> = &[&kinds, &ids, &names, &secrets, &keys, &counts, &steps, &backups];
+    let what: Values<'_> = &[&kinds, &ids, &names, &secrets, &keys, &counts, &steps, &backups, &user_handle];
     Ok(!store.write_audited(ADD, &[whose, what].concat(), audit)?.is_empty())
 }
 
@@ -181,6 +182,39 @@ pub fn remove(
     let values: Values<'_> = &[&user.sub, &user.epoch, &user.factors, &day, &sid, &strongest, &kind, &id];
     let rows = store.write(|connection| connection.audited(REMOVE, values, &events, Together::InOrder))?;
     rows.first().map(|row| column(row, "epoch")).transpose()
+}
+
+const FIND_PASSKEY: &str = "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = $1::bytea";
+
+/// Whose passkey that is.
+pub fn find_passkey(store: &Store, id: &[u8]) -> Result<Option<(Subject, Authenticator)>, StoreError> {
+    store.find(FIND_PASSKEY, &[&id], |row| Ok((column(row, "sub")?, authenticator(row)?)))
+}
+
+const USE_PASSKEY: &str = "
+WITH used AS (
+    UPDATE authenticators SET sign_count = $4::int8, used_at = clock_timestamp()
+    WHERE sub = $1::text AND kind = 'passkey' AND id = $2::bytea AND sign_count = $3::int8 RETURNING sub
+), {audited used $5} FROM used";
+
+/// Moves a passkey's counter on; `false` when somebody else did meanwhile.
+pub fn use_passkey(
+    store: &Store,
+    sub: &Subject,
+    row: &Authenticator,
+    sign_count: i64,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let event = AuditEvent { event: "factor_used", detail: json!({"factor": "passkey"}), ..audit.clone() };
+    let values: Values<'_> = &[sub, &row.id, &row.sign_count, &sign_count];
+    Ok(!store.write_audited(USE_PASSKEY, values, &event)?.is_empty())
+}
+
+const USER_HANDLE: &str = "SELECT u.user_handle FROM users u WHERE u.sub = $1::text";
+
+/// What a user's passkeys call them, once they have had one.
+pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(store.find(USER_HANDLE, &[sub], |row| column(row, "user_handle"))?.flatten())
 }
 
 const LIST_SEALED: &str = "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";

@@ -1,6 +1,10 @@
 //! Adding and removing second factors, on the account page and in the middle of a sign-in that needs one.
 
-use serde_json::json;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
 
 use super::{Change, draw};
 use crate::app::App;
@@ -14,9 +18,12 @@ use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome, factor_name};
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
+use crate::protocol::login::passkey::{
+    self, ALGORITHMS, Challenge, MOST_PASSKEYS, NAME, NewPasskey, RelyingParty, methods,
+};
 use crate::protocol::login::second_factor::{
     FactorKind, OFFER_LIFETIME, OfferedApp, RECOVERY_CODES, Typed, otpauth, recovery_code, secret_text, step_of,
-    strongest, typed, with_factor,
+    strongest, tie, typed, with_factor,
 };
 use crate::protocol::upstream::account::may_begin;
 use crate::protocol::words::acr_values::Strength;
@@ -25,9 +32,14 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretBytes;
 use crate::protocol::words::session::Session;
+use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator};
 use crate::store::users::UserRow;
+
+/// Longest fields of a browser's answer, in characters of base64url.
+pub const CLIENT_DATA: usize = 2_048;
+const ATTESTATION: usize = 10_923;
 
 /// What became of an app that was to be added.
 pub enum Added {
@@ -103,7 +115,7 @@ pub fn shown_right(
 /// Takes what that page posts: the app is theirs once it has shown a right code, and the session is as strong as both.
 pub fn add_app(app: &App, request: &Request, present: &PresentSession, form: &Parameters) -> Result<Added, Failure> {
     match shown_right(app, &present.user, form)? {
-        Ok(new) => add(app, request, present, new, (&["otp"], Strength::TwoFactors)),
+        Ok(new) => add(app, request, present, new, (&["otp"], None)),
         Err(problem) => Ok(Added::Problem(problem)),
     }
 }
@@ -114,9 +126,9 @@ fn add(
     request: &Request,
     present: &PresentSession,
     factor: Authenticator,
-    (methods, strength): (&[&str], Strength),
+    (methods, user_handle): (&[&str], Option<&[u8]>),
 ) -> Result<Added, Failure> {
-    let user = &present.user;
+    let (user, strength) = (&present.user, factor.kind.reaches());
     let (codes, rows) = match user.strongest_acr {
         Strength::SignedIn => new_recovery_codes(app, &user.sub),
         Strength::TwoFactors | Strength::PhishingResistant => (Vec::new(), Vec::new()),
@@ -127,7 +139,13 @@ fn add(
     let event = AuditEvent { detail, ..event("factor_added", request, present) };
     let all: Vec<Authenticator> = [factor].into_iter().chain(rows).collect();
     let strongest = strength.max(user.strongest_acr);
-    let added = authenticators::add(&app.store, user, (&all, strongest), Some(&session), None, &event)?;
+    let reached = (&all[..], strongest, user_handle);
+    let added = match authenticators::add(&app.store, user, reached, Some(&session), None, &event) {
+        Ok(added) => added,
+        // Somebody's passkey already.
+        Err(StoreError::Taken(_)) => false,
+        Err(error) => return Err(error.into()),
+    };
     Ok(if added { Added::Done(codes) } else { Added::Problem(FactorProblem::Impossible) })
 }
 
@@ -147,11 +165,118 @@ pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authent
     (codes, rows)
 }
 
+/// What a browser is asked to make a passkey by.
+fn creation(app: &App, present: &PresentSession, tie: [u8; 32], host: &str) -> Result<String, Failure> {
+    let user = &present.user;
+    let user_handle =
+        authenticators::user_handle(&app.store, &user.sub)?.unwrap_or_else(|| random::bytes::<32>().to_vec());
+    let name = user.username.as_deref().unwrap_or_default();
+    let known = authenticators::list(&app.store, &user.sub, false)?;
+    let known = known.iter().filter(|one| one.kind == FactorKind::Passkey);
+    let known: Vec<Value> =
+        known.map(|one| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(&one.id)})).collect();
+    let algorithms = ALGORITHMS.map(|alg| json!({"type": "public-key", "alg": alg}));
+    let options = json!({
+        "rp": {"id": host, "name": app.config.brand.name},
+        "user": {"id": URL_SAFE_NO_PAD.encode(&user_handle), "name": name, "displayName": present.display_name()},
+        "pubKeyCredParams": algorithms,
+        "excludeCredentials": known,
+        "authenticatorSelection": {"residentKey": "required", "userVerification": "required"},
+        "attestation": "none",
+        "challenge": challenge(app, Some(NewPasskey { factors: user.factors, user_handle }), tie, OFFER_LIFETIME),
+    });
+    Ok(options.to_string())
+}
+
+/// A sealed challenge, in base64url.
+pub fn challenge(app: &App, new: Option<NewPasskey>, tie: [u8; 32], lifetime: Duration) -> String {
+    let challenge = Challenge { new, tie, random: random::bytes(), expires_at: app.now().plus(lifetime) };
+    app.vault.second_factors.seal_text("", &challenge)
+}
+
+/// The challenge that what a browser sent answers, if it is tied to one of these and in time.
+pub fn answered(app: &App, bytes: &[u8], ties: &[[u8; 32]]) -> Option<Challenge> {
+    let opened: Option<Challenge> = app.vault.second_factors.open_text("", &URL_SAFE_NO_PAD.encode(bytes));
+    opened.filter(|challenge| ties.contains(&challenge.tie) && app.now() < challenge.expires_at)
+}
+
+/// A field in base64url.
+pub fn decoded(form: &Parameters, name: &str, most: usize) -> Result<Vec<u8>, Failure> {
+    let text = form.bounded(name, most)?.unwrap_or_default();
+    URL_SAFE_NO_PAD.decode(text).map_err(|_| Failure::bad_request(Reason::PasskeyMalformed))
+}
+
+pub fn party(app: &App) -> Option<RelyingParty<'_>> {
+    passkey::host(app.issuer()).map(|id| RelyingParty { id, origin: app.config.base_url.origin() })
+}
+
+/// The page that makes a passkey, as an answer in that session.
+pub fn passkey_page(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    page: PageForm<'_>,
+    (tie, is_required): ([u8; 32], bool),
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    let Some(party) = party(app) else { return Err(Failure::bad_request(Reason::FactorImpossible)) };
+    let options = creation(app, present, tie, party.id)?;
+    let chrome = Presentation { config: &app.config, request }.chrome("");
+    let page = pages::second_factor::add_passkey_page(chrome, page, &options, is_required, problem);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// Takes what that page posts.
+pub fn add_passkey(
+    app: &App,
+    request: &Request,
+    present: &PresentSession,
+    tie: [u8; 32],
+    form: &Parameters,
+) -> Result<Added, Failure> {
+    let refused = || Ok(Added::Problem(FactorProblem::PasskeyRefused));
+    let Some(party) = party(app) else { return refused() };
+    let (client_data, object) =
+        (decoded(form, "client_data", CLIENT_DATA)?, decoded(form, "attestation_object", ATTESTATION)?);
+    let judged = passkey::challenge(&client_data, "webauthn.create", party)
+        .and_then(|bytes| answered(app, &bytes, &[tie]).and_then(|found| found.new).ok_or(Reason::PasskeyChallenge))
+        .and_then(|new| Ok((new, passkey::register(party, &object)?)));
+    let (new, made) = match judged {
+        Ok(judged) => judged,
+        Err(reason) => {
+            app.note_failure("second_factor_failed", request, None, reason);
+            return refused();
+        }
+    };
+    let all = authenticators::list(&app.store, &present.user.sub, false)?;
+    let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey).count();
+    if new.factors != present.user.factors || passkeys >= MOST_PASSKEYS {
+        return Ok(Added::Problem(FactorProblem::Impossible));
+    }
+    let name = form
+        .single("name")?
+        .map(|name| name.trim().chars().filter(|one| !one.is_control()).take(NAME).collect::<String>());
+    let factor = Authenticator {
+        name: name.filter(|name| !name.is_empty()),
+        public_key: Some(made.key.to_jwk().to_string().into_bytes()),
+        sign_count: Some(made.sign_count),
+        backup_eligible: Some(made.backup_eligible),
+        ..Authenticator::new(FactorKind::Passkey, made.id, None, app.now())
+    };
+    add(app, request, present, factor, (&methods(made.backup_eligible), Some(&new.user_handle)))
+}
+
 /// Soon after a sign-in with any factor that they have.
 fn may_change(change: Change<'_>) -> bool {
     let (session, user) = (&change.present.row, &change.present.user);
     let is_enough = user.strongest_acr == Strength::SignedIn || Strength::of(&session.acr) > Strength::SignedIn;
     is_enough && may_begin(session, true, change.app.now())
+}
+
+/// Factors are for people with a password; the first is the operator's to allow.
+fn may_add(change: Change<'_>) -> bool {
+    let user = &change.present.user;
+    user.password_hash.is_some() && (change.app.config.enrols || user.strongest_acr > Strength::SignedIn)
 }
 
 fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
@@ -168,8 +293,7 @@ fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
 /// On the account page: shows what the app needs, or takes its code.
 pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, request, present, form, .. } = change;
-    let user = &present.user;
-    if user.password_hash.is_none() || !(app.config.enrols || user.strongest_acr > Strength::SignedIn) {
+    if !may_add(change) {
         return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
     }
     if !may_change(change) {
@@ -195,6 +319,27 @@ fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Response, Fail
     draw(change.app, change.request, present.as_ref().unwrap_or(change.present), 200, Some(outcome))
 }
 
+/// On the account page: shows what makes a passkey, or takes it.
+pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { app, request, present, form, .. } = change;
+    if !may_add(change) {
+        return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
+    }
+    if !may_change(change) {
+        return change.sign_in_anew();
+    }
+    let tie = tie("", &present.handle.random);
+    let problem = match form.single("attestation_object")? {
+        None => None,
+        Some(_) => match add_passkey(app, request, present, tie, form)? {
+            Added::Done(codes) if codes.is_empty() => return read_again(change, Outcome::FactorAdded),
+            Added::Done(codes) => return Ok(recovery_page(change, &codes)),
+            Added::Problem(problem) => Some(problem),
+        },
+    };
+    page_form(change, |page| passkey_page(app, request, present, page, (tie, false), problem))
+}
+
 pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
     let Change { app, request, present, .. } = change;
     if !may_change(change) {
@@ -206,7 +351,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     let strongest = present.user.strongest_acr;
     let has_factor = strongest > Strength::SignedIn;
     let added = has_factor
-        && authenticators::add(&app.store, &present.user, (&rows, strongest), Some(&present.row), None, &event)?;
+        && authenticators::add(&app.store, &present.user, (&rows, strongest, None), Some(&present.row), None, &event)?;
     match added {
         true => Ok(recovery_page(change, &codes)),
         false => change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible),

@@ -100,7 +100,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
     let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
-    let reached = (&all[..], Strength::TwoFactors);
+    let reached = (&all[..], Strength::TwoFactors, None);
     if !authenticators::add(&app.store, &user, reached, None, Some(&hash), &event)? {
         return over();
     }

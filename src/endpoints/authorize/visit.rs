@@ -16,6 +16,7 @@ use crate::protocol::authorize::authorize_request::{self, AuthorizeError, Author
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, Stronger, decide};
 use crate::protocol::authorize::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::device::device_code::{DeviceDecision, UserCode, is_still_allowed};
+use crate::protocol::login::passkey;
 use crate::protocol::upstream::choices::{Choices, Place};
 use crate::protocol::words::acr_values::{AcrValues, Strength, named_tenant};
 use crate::protocol::words::client::{Client, GrantType};
@@ -211,7 +212,11 @@ impl Visit {
             role: user.and_then(|user| user.claims.get("role")),
             minimum_acr: self.registration().map_or(minimum_acr, |client| client.minimum_acr),
             strongest_acr,
-            may_enrol: if has_way { Strength::TwoFactors } else { Strength::SignedIn },
+            may_enrol: match passkey::host(app.issuer()) {
+                _ if !has_way => Strength::SignedIn,
+                Some(_) => Strength::PhishingResistant,
+                None => Strength::TwoFactors,
+            },
             consent: consent.filter(|row| !row.has_lapsed(app.now())).map(|row| &row.consent),
             hinted_subject: self.hinted_subject(app)?.as_ref(),
             step: step.clone(),

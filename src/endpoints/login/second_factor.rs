@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
 use super::LoginPage;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::endpoints::account::factors::{self, Added};
+use crate::endpoints::account::factors::{self, Added, CLIENT_DATA};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
@@ -21,6 +25,8 @@ use crate::pages::login::{LoginProblem, SignInFor};
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::authorize::authorize_request::Refusal;
 use crate::protocol::authorize::interaction::Stronger;
+use crate::protocol::keys::jwt::PublicKey;
+use crate::protocol::login::passkey::{self, Passkey};
 use crate::protocol::login::second_factor::{
     FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
 };
@@ -32,9 +38,12 @@ use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators;
 use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::tokens;
 use crate::store::users::{self, UserRow};
 
 const PAGE: &str = "/login/second-factor";
+/// A spent challenge is remembered for so long after its end.
+const SPENT_FOR: Duration = Duration::from_secs(3_600);
 
 /// Asks somebody for another factor who has typed their password just now.
 pub(super) fn after_password(
@@ -74,8 +83,10 @@ pub fn in_session(
     present: &PresentSession,
     stronger: Stronger,
 ) -> Result<Response, Failure> {
-    let Stronger::Prove { may_skip } = stronger else {
-        return Ok(enrol(app, request, visit, present, None, None));
+    let may_skip = match stronger {
+        Stronger::Prove { may_skip } => may_skip,
+        Stronger::Enrol(Strength::PhishingResistant) => return enrol_passkey(app, request, visit, present, None),
+        Stronger::Enrol(_) => return Ok(enrol(app, request, visit, present, None, None)),
     };
     let (user, row) = (&present.user, &present.row);
     let ticket = Ticket {
@@ -102,14 +113,44 @@ fn ask(
 ) -> Result<Response, Failure> {
     let factors = authenticators::list(&app.store, &ticket.subject, false)?;
     let has_app = factors.iter().any(|one| one.kind == FactorKind::Totp);
+    let passkeys: Vec<&[u8]> =
+        factors.iter().filter(|one| one.kind == FactorKind::Passkey).map(|one| &one.id[..]).collect();
+    let options = request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
     let token = app.vault.second_factors.seal_text("", ticket);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_language_of(visit::page_address(app, PAGE, &visit.sealed), visit.ui_locales());
     let (chrome, form) = (presentation.chrome(visit.ui_locales()), PageForm { action: &action, token: &token });
     let purpose =
         SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
-    let page = pages::second_factor::page(chrome, form, purpose, has_app, ticket.may_skip, problem);
-    Ok(visit.noted(answers::form_page(200, page)))
+    let page =
+        pages::second_factor::page(chrome, form, purpose, (has_app, options.as_deref()), ticket.may_skip, problem);
+    Ok(visit.noted(answers::scripted_page(200, page)))
+}
+
+/// What a browser is asked for a passkey by: one of these, or any that it has for us. Good as long as the page's address.
+pub(super) fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<String> {
+    let allowed: Vec<Value> =
+        allowed.iter().map(|id| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(id)})).collect();
+    let challenge = factors::challenge(app, None, tie, app.config.authorization_request_lifetime);
+    let party = factors::party(app)?;
+    let options = json!({
+        "rpId": party.id, "challenge": challenge, "userVerification": "required", "allowCredentials": allowed,
+    });
+    Some(options.to_string())
+}
+
+/// The page that makes the passkey that this sign-in needs.
+fn enrol_passkey(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: &PresentSession,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    let token = consent::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
+    let action = visit::page_address(app, PAGE, &visit.sealed);
+    let (form, tie) = (PageForm { action: &action, token: &token }, tie(&visit.sealed, &present.handle.random));
+    factors::passkey_page(app, request, present, form, (tie, true), problem).map(|page| visit.noted(page))
 }
 
 /// The page that sets up the factor that this sign-in needs.
@@ -147,7 +188,12 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let page = LoginPage { present: present.as_ref(), ..LoginPage::of(app, request, visit) };
     let is_tied =
         |ticket: &Ticket| [of_session, of_browser].contains(&Some(ticket.tie)) && app.now() < ticket.expires_at;
-    let Some(ticket) = ticket.filter(is_tied) else {
+    let ticket = ticket.filter(is_tied);
+    if form.single("decision")? == Some("passkey") {
+        let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
+        return prove_by_passkey(page, ticket.as_ref(), &ties, &form);
+    }
+    let Some(ticket) = ticket else {
         return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
     };
     match (form.single("decision")?, &present) {
@@ -172,10 +218,18 @@ fn take_new_factor(
     form: &Parameters,
 ) -> Result<Response, Failure> {
     let go_on = |present: &PresentSession| sign_in::go_on(app, request, visit, present, false);
+    let tie = tie(&visit.sealed, &present.handle.random);
+    let added = |decision| match decision {
+        "add_passkey" => factors::add_passkey(app, request, present, tie, form),
+        _ => factors::add_app(app, request, present, form),
+    };
     match form.single("decision")? {
         Some("cancel") => Err(declined(visit)),
         Some("continue") => go_on(present),
-        Some("add_app") => match factors::add_app(app, request, present, form)? {
+        Some(decision @ ("add_app" | "add_passkey")) => match added(decision)? {
+            Added::Problem(problem) if decision == "add_passkey" => {
+                enrol_passkey(app, request, visit, present, Some(problem))
+            }
             Added::Problem(problem) => Ok(enrol(app, request, visit, present, form.single("app")?, Some(problem))),
             Added::Done(codes) if codes.is_empty() => match present.read_again(app)? {
                 Some(present) => go_on(&present),
@@ -198,8 +252,7 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     let LoginPage { app, request, visit, .. } = page;
     let nobody = ClientId::new("");
     let found = users::find_for_client(&app.store, &ticket.subject, visit.client_id().unwrap_or(&nobody))?;
-    let is_same = |user: &UserRow| user.enabled && user.epoch == ticket.epoch && user.factors == ticket.factors;
-    let Some(found) = found.filter(|found| is_same(&found.user)) else {
+    let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
     };
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
@@ -226,6 +279,88 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
             Ok(answers::retry_after(answers::noted(response, Reason::TooManyCodes), wait))
         }
     }
+}
+
+/// Signs in with a passkey: by itself, or as what a ticket asks for.
+fn prove_by_passkey(
+    page: LoginPage<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    form: &Parameters,
+) -> Result<Response, Failure> {
+    let LoginPage { app, request, visit, .. } = page;
+    let refused = |reason| {
+        app.note_failure("second_factor_failed", request, visit.client_id(), reason);
+        let response = match ticket {
+            Some(ticket) => ask(app, request, visit, ticket, Some(FactorProblem::PasskeyRefused))?,
+            None => page.again("", LoginProblem::PasskeyRefused, reason),
+        };
+        Ok(answers::noted(response, reason))
+    };
+    let (id, client_data) =
+        (factors::decoded(form, "id", parameters::HANDLE)?, factors::decoded(form, "client_data", CLIENT_DATA)?);
+    let (data, signature) =
+        (factors::decoded(form, "authenticator_data", CLIENT_DATA)?, factors::decoded(form, "signature", CLIENT_DATA)?);
+    let handle = factors::decoded(form, "user_handle", parameters::OTHER)?;
+    let Some(party) = factors::party(app) else { return refused(Reason::PasskeyElsewhere) };
+    let challenge = match passkey::challenge(&client_data, "webauthn.get", party) {
+        Ok(challenge) => challenge,
+        Err(reason) => return refused(reason),
+    };
+    let Some(asked) = factors::answered(app, &challenge, ties).filter(|asked| asked.new.is_none()) else {
+        return refused(Reason::PasskeyChallenge);
+    };
+    let Some((sub, row)) = authenticators::find_passkey(&app.store, &id)? else {
+        return refused(Reason::PasskeySignature);
+    };
+    let nobody = ClientId::new("");
+    let found = users::find_for_client(&app.store, &sub, visit.client_id().unwrap_or(&nobody))?;
+    let is_meant = |user: &UserRow| match ticket {
+        Some(ticket) => stands(ticket, user),
+        None => user.enabled && user.tenant == visit.request.acr_values.tenant && visit.choices().password,
+    };
+    let own_handle = authenticators::user_handle(&app.store, &sub)?;
+    let is_theirs = handle.is_empty() || own_handle.is_some_and(|own| own == handle);
+    let key = row.public_key.as_deref().and_then(|key| PublicKey::from_jwk(&serde_json::from_slice(key).ok()?));
+    let (Some(found), Some(key)) = (found.filter(|found| is_theirs && is_meant(&found.user)), key) else {
+        return refused(Reason::PasskeySignature);
+    };
+    let (before, backup_eligible) = (row.sign_count.unwrap_or(0), row.backup_eligible.unwrap_or(false));
+    let known = Passkey { id, key, sign_count: before, backup_eligible };
+    let event = AuditEvent { client_id: visit.client_id(), sub: Some(&sub), ..AuditEvent::default() };
+    let event = event.by(request.source, &request.id);
+    let sign_count = match passkey::verify(party, &known, &client_data, &data, &signature) {
+        Ok(sign_count) => sign_count,
+        Err(reason) => {
+            if reason == Reason::PasskeyCloned {
+                audit_events::insert(&app.store, &AuditEvent { event: "passkey_cloned", ..event })?;
+            }
+            return refused(reason);
+        }
+    };
+    let name = URL_SAFE_NO_PAD.encode(&challenge);
+    // The day must be the same whenever it comes again.
+    let forgotten_at = asked.expires_at.plus(SPENT_FOR);
+    if !tokens::take_assertion(&app.store, "passkey", &name, forgotten_at)?
+        || !authenticators::use_passkey(&app.store, &sub, &row, sign_count, &event)?
+    {
+        return refused(Reason::PasskeyChallenge);
+    }
+    let none = Vec::new();
+    let (amr, strength) = with_factor(
+        ticket.map_or(&none, |ticket| &ticket.amr),
+        &passkey::methods(backup_eligible),
+        Strength::PhishingResistant,
+    );
+    let remember = ticket.map_or(Ok(form.single("remember")?.is_some()), |ticket| Ok::<_, Failure>(ticket.remember))?;
+    let (acr, auth_time) = (strength.as_str().to_owned(), ticket.map(|ticket| ticket.auth_time));
+    let proof = Proof { amr, acr, auth_time, ..Proof::password(remember) };
+    sign_in::complete(app, request, visit, page.present, found, &proof)
+}
+
+/// Whether the user is still as they were when the ticket was made.
+fn stands(ticket: &Ticket, user: &UserRow) -> bool {
+    user.enabled && user.sub == ticket.subject && user.epoch == ticket.epoch && user.factors == ticket.factors
 }
 
 enum Tried {

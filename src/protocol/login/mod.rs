@@ -1,5 +1,7 @@
 //! Signing in with a password.
 
+pub mod cbor;
+pub mod passkey;
 pub mod password;
 pub mod password_link;
 pub mod second_factor;

@@ -94,6 +94,13 @@ reasons! {
     TooManyCodes "GP1806" "Too many wrong codes." "Wait as long as Retry-After says; recovery codes and passkeys go on.";
     LastFactor "GP1804" "The last second factor cannot be removed." "GATEPOST_MINIMUM_ACR asks for one: add another first.";
     FactorImpossible "GP1807" "The factor was not added." "The page was out of date, or the user was changed meanwhile: begin again.";
+    PasskeyMalformed "GP1811" "The passkey was not accepted." "The browser's answer is not one of WebAuthn, or has more in it than is read here.";
+    PasskeyElsewhere "GP1812" "The passkey was not accepted." "It was used at another address, in a frame, or for something else: the base URL must be what browsers see.";
+    PasskeyUnverified "GP1813" "The passkey was not accepted." "The device did not check who uses it, by a PIN, a finger or a face.";
+    PasskeyKey "GP1814" "The passkey was not accepted." "Its key is none of ES256, EdDSA and RS256, or no key.";
+    PasskeySignature "GP1815" "The passkey was not accepted." "Nobody has that passkey here, or its signature is wrong.";
+    PasskeyCloned "GP1816" "The passkey was not accepted." "Its counter did not grow: somebody may have copied it. Have its owner remove it and add another.";
+    PasskeyChallenge "GP1817" "The passkey was not accepted." "Its challenge was made for another page or browser, was used before, or is too old.";
     FactorDeclined "GP1801" "The authentication requirements cannot be met." "The user has no factor as strong as the client asks for, and may not add one now, or did not want to.";
     ScopeOutsideRequest "GP1137" "The form names a scope that was not asked for." "Tick only scopes that the page shows.";
     // End session endpoint

@@ -1,0 +1,81 @@
+//! As much of CBOR (RFC 8949) as authenticators send: definite lengths, no tags, four levels.
+
+const DEEPEST: u8 = 4;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    Integer(i64),
+    Bytes(&'a [u8]),
+    Text(&'a str),
+    List(Vec<Item<'a>>),
+    Map(Vec<(Item<'a>, Item<'a>)>),
+    /// `false`, `true`, `null`.
+    Simple(u8),
+}
+
+impl<'a> Item<'a> {
+    pub fn member(&self, name: &str) -> Option<&Item<'a>> {
+        self.get(&Item::Text(name))
+    }
+
+    pub fn labelled(&self, label: i64) -> Option<&Item<'a>> {
+        self.get(&Item::Integer(label))
+    }
+
+    fn get(&self, wanted: &Item<'_>) -> Option<&Item<'a>> {
+        let Item::Map(members) = self else { return None };
+        members.iter().find(|(key, _)| key == wanted).map(|(_, value)| value)
+    }
+}
+
+/// The first item, and what follows it. `None` for what is not well-formed, has a key twice, or is more than the above.
+pub fn read(bytes: &[u8]) -> Option<(Item<'_>, &[u8])> {
+    item(bytes, DEEPEST)
+}
+
+fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    let (argument, rest) = match first & 31 {
+        small @ 0..24 => (u64::from(small), rest),
+        24 => rest.split_first().map(|(byte, rest)| (u64::from(*byte), rest))?,
+        25 => rest.split_first_chunk().map(|(bytes, rest)| (u64::from(u16::from_be_bytes(*bytes)), rest))?,
+        26 => rest.split_first_chunk().map(|(bytes, rest)| (u64::from(u32::from_be_bytes(*bytes)), rest))?,
+        27 => rest.split_first_chunk().map(|(bytes, rest)| (u64::from_be_bytes(*bytes), rest))?,
+        _ => return None,
+    };
+    let length = usize::try_from(argument).ok()?;
+    match first >> 5 {
+        0 => Some((Item::Integer(i64::try_from(argument).ok()?), rest)),
+        1 => Some((Item::Integer(-1 - i64::try_from(argument).ok()?), rest)),
+        2 => rest.split_at_checked(length).map(|(bytes, rest)| (Item::Bytes(bytes), rest)),
+        3 => {
+            let (text, rest) = rest.split_at_checked(length)?;
+            Some((Item::Text(str::from_utf8(text).ok()?), rest))
+        }
+        4 => {
+            let (mut items, mut rest, levels) = (Vec::new(), rest, levels.checked_sub(1)?);
+            for _ in 0..length {
+                let (one, left) = item(rest, levels)?;
+                items.push(one);
+                rest = left;
+            }
+            Some((Item::List(items), rest))
+        }
+        5 => {
+            let (mut members, mut rest, levels): (Vec<(Item<'_>, Item<'_>)>, _, _) =
+                (Vec::new(), rest, levels.checked_sub(1)?);
+            for _ in 0..length {
+                let (key, left) = item(rest, levels)?;
+                let (value, left) = item(left, levels)?;
+                if members.iter().any(|(known, _)| *known == key) {
+                    return None;
+                }
+                members.push((key, value));
+                rest = left;
+            }
+            Some((Item::Map(members), rest))
+        }
+        7 if (20..=22).contains(&argument) => Some((Item::Simple(u8::try_from(argument).ok()?), rest)),
+        _ => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! Passkeys (WebAuthn Level 3 §7): what a new one must show, and what signing in with one must. Attestation statements are not
+//! read: whose hardware it is decides nothing here.
+
+use std::net::Ipv4Addr;
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::cbor::{Item, read};
+use crate::protocol::keys::jwt::PublicKey;
+use crate::protocol::keys::key_set;
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::reason::Reason;
+
+/// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.
+pub const ALGORITHMS: [i64; 3] = [-8, -7, -257];
+/// Passkeys that one person may have.
+pub const MOST_PASSKEYS: usize = 20;
+/// Characters of the name that a person gives one.
+pub const NAME: usize = 60;
+
+const LONGEST_ID: usize = 1_023;
+const LONGEST_RSA: usize = 512;
+const USER_PRESENT: u8 = 0x01;
+const USER_VERIFIED: u8 = 0x04;
+const BACKUP_ELIGIBLE: u8 = 0x08;
+const BACKED_UP: u8 = 0x10;
+const ATTESTED: u8 = 0x40;
+
+/// What a challenge is for. It is sealed and kept nowhere; spent once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Challenge {
+    /// For a new passkey; `None` for signing in with one.
+    pub new: Option<NewPasskey>,
+    /// To the request and the browser, as a ticket is.
+    pub tie: [u8; 32],
+    pub random: [u8; 16],
+    pub expires_at: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewPasskey {
+    /// The user's, when the page was drawn.
+    pub factors: i64,
+    /// What their passkeys call them.
+    pub user_handle: Vec<u8>,
+}
+
+/// The host that passkeys of a base URL belong to: a name. An address of numbers can have none (§5.1.3).
+pub fn host(base_url: &str) -> Option<&str> {
+    let (_, rest) = base_url.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    let host = authority.split_once(':').map_or(authority, |(host, _)| host);
+    (host.parse::<Ipv4Addr>().is_err() && !authority.starts_with('[')).then_some(host)
+}
+
+/// As whom browsers know us.
+#[derive(Clone, Copy, Debug)]
+pub struct RelyingParty<'a> {
+    /// The host of the base URL.
+    pub id: &'a str,
+    pub origin: &'a str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passkey {
+    pub id: Vec<u8>,
+    pub key: PublicKey,
+    pub sign_count: i64,
+    pub backup_eligible: bool,
+}
+
+/// The challenge that the browser's account of what it did repeats, once that is of this kind and of our origin (§7.1, §7.2).
+pub fn challenge(client_data: &[u8], kind: &str, party: RelyingParty<'_>) -> Result<Vec<u8>, Reason> {
+    let data: Map<String, Value> = serde_json::from_slice(client_data).map_err(|_| Reason::PasskeyMalformed)?;
+    let text = |name: &str| data.get(name).and_then(Value::as_str);
+    let is_framed =
+        data.get("crossOrigin").is_some_and(|value| *value != Value::Bool(false)) || data.contains_key("topOrigin");
+    if text("type") != Some(kind) || text("origin") != Some(party.origin) || is_framed {
+        return Err(Reason::PasskeyElsewhere);
+    }
+    URL_SAFE_NO_PAD.decode(text("challenge").unwrap_or_default()).map_err(|_| Reason::PasskeyMalformed)
+}
+
+/// A new passkey, of the attestation object that came with it.
+pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Passkey, Reason> {
+    let (object, rest) = read(attestation_object).ok_or(Reason::PasskeyMalformed)?;
+    let Some(Item::Bytes(data)) = object.member("authData").filter(|_| rest.is_empty()) else {
+        return Err(Reason::PasskeyMalformed);
+    };
+    let (shown, attested) = shown(party, data)?;
+    if shown.flags & ATTESTED == 0 {
+        return Err(Reason::PasskeyMalformed);
+    }
+    // AAGUID, the id's length, the id, the key; extensions may follow.
+    let (_, rest) = attested.split_at_checked(16).ok_or(Reason::PasskeyMalformed)?;
+    let (length, rest) = rest.split_first_chunk::<2>().ok_or(Reason::PasskeyMalformed)?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    let (id, rest) = rest.split_at_checked(length).ok_or(Reason::PasskeyMalformed)?;
+    if id.is_empty() || length > LONGEST_ID {
+        return Err(Reason::PasskeyMalformed);
+    }
+    let (key, _) = read(rest).ok_or(Reason::PasskeyMalformed)?;
+    let key = cose_key(&key).ok_or(Reason::PasskeyKey)?;
+    Ok(Passkey {
+        id: id.to_vec(),
+        key,
+        sign_count: shown.sign_count,
+        backup_eligible: shown.flags & BACKUP_ELIGIBLE != 0,
+    })
+}
+
+/// Signing in with a passkey: answers its signature counter from now on.
+pub fn verify(
+    party: RelyingParty<'_>,
+    known: &Passkey,
+    client_data: &[u8],
+    authenticator_data: &[u8],
+    signature: &[u8],
+) -> Result<i64, Reason> {
+    let (shown, _) = shown(party, authenticator_data)?;
+    let message = [authenticator_data, &Sha256::digest(client_data)].concat();
+    let verified = match &known.key {
+        PublicKey::P256 { x, y } => {
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, [&[4], &x[..], y].concat()).verify(&message, signature)
+        }
+        PublicKey::Ed25519 { x } => UnparsedPublicKey::new(&ED25519, x).verify(&message, signature),
+        PublicKey::Rsa { n, e } => {
+            RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, &message, signature)
+        }
+    };
+    verified.map_err(|_| Reason::PasskeySignature)?;
+    if (shown.flags & BACKUP_ELIGIBLE != 0) != known.backup_eligible {
+        return Err(Reason::PasskeyMalformed);
+    }
+    // Some count nothing; one that counts and does not grow was copied (§6.1.1).
+    let counts = shown.sign_count > 0 || known.sign_count > 0;
+    if counts && shown.sign_count <= known.sign_count { Err(Reason::PasskeyCloned) } else { Ok(shown.sign_count) }
+}
+
+/// `amr` of a sign-in with it (RFC 8176 §2): one that can be copied to other devices is no hardware.
+pub fn methods(backup_eligible: bool) -> [&'static str; 2] {
+    if backup_eligible { ["swk", "user"] } else { ["hwk", "user"] }
+}
+
+struct Shown {
+    flags: u8,
+    sign_count: i64,
+}
+
+/// Flags and counter of authenticator data that is for us and whose user was verified, and what follows them (§6.1).
+fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(Shown, &'a [u8]), Reason> {
+    let (hash, rest) = data.split_first_chunk::<32>().ok_or(Reason::PasskeyMalformed)?;
+    let ([flags, count @ ..], rest) = rest.split_first_chunk::<5>().ok_or(Reason::PasskeyMalformed)?;
+    if hash[..] != Sha256::digest(party.id)[..] {
+        return Err(Reason::PasskeyElsewhere);
+    }
+    if flags & USER_PRESENT == 0 || flags & USER_VERIFIED == 0 {
+        return Err(Reason::PasskeyUnverified);
+    }
+    // What is not made for copies is never one.
+    if flags & BACKED_UP != 0 && flags & BACKUP_ELIGIBLE == 0 {
+        return Err(Reason::PasskeyMalformed);
+    }
+    Ok((Shown { flags: *flags, sign_count: i64::from(u32::from_be_bytes(*count)) }, rest))
+}
+
+/// A COSE key (RFC 9053 §7) of an algorithm that was asked for, that the checks for key sets take.
+fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
+    let bytes = |label| if let Item::Bytes(bytes) = key.labelled(label)? { Some(*bytes) } else { None };
+    let number = |label| if let Item::Integer(number) = key.labelled(label)? { Some(*number) } else { None };
+    let key = match (number(1)?, number(3)?, number(-1)) {
+        (1, -8, Some(6)) => PublicKey::Ed25519 { x: bytes(-2)?.try_into().ok()? },
+        (2, -7, Some(1)) => PublicKey::P256 { x: bytes(-2)?.try_into().ok()?, y: bytes(-3)?.try_into().ok()? },
+        (3, -257, _) => {
+            let n = bytes(-1)?;
+            PublicKey::Rsa { n: (n.len() <= LONGEST_RSA).then(|| n.to_vec())?, e: bytes(-2)?.to_vec() }
+        }
+        _ => return None,
+    };
+    key_set::read(&key.to_jwk()).ok()?.map(|named| named.key)
+}
