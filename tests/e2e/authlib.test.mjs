@@ -54,10 +54,10 @@ describe("Authlib", { timeout: 300_000 }, () => {
     assert.deepEqual(await ask("discover", { issuer: provider.issuer, ...client, ...further }), { issuer: provider.issuer });
   }
 
-  async function signIn(scope, { client_id, client_secret } = demo) {
+  async function signIn(scope, { client_id, client_secret } = demo, wishes = {}, cookies = undefined) {
     await discover({ client_id, client_secret }, { scope, redirect_uri: provider.redirectUri });
-    const { url, state } = await ask("authorization_url");
-    const answer = await authorizeAsAlice(url, provider.redirectUri);
+    const { url, state } = await ask("authorization_url", wishes);
+    const answer = await authorizeAsAlice(url, provider.redirectUri, cookies);
     return { answer: answer.href, state };
   }
 
@@ -73,6 +73,19 @@ describe("Authlib", { timeout: 300_000 }, () => {
     const info = (await ask("userinfo")).claims;
     assert.equal(info.sub, claims.sub);
     assert.equal(info.name, "Alice Liddell");
+  });
+
+  test("steps up by acr_values and by claims", async () => {
+    const [before, weak] = [new Map(), new Map()];
+    const acr = async (wishes, cookies) => {
+      const answer = await signIn("openid", demo, wishes, cookies);
+      return (await ask("fetch_token", answer)).claims.acr;
+    };
+    const essential = { claims: JSON.stringify({ id_token: { acr: { essential: true, values: ["2"] } } }) };
+    assert.equal(await acr({}, weak), "1");
+    assert.equal(await acr(essential, before), "2", "with an app that was set up on the way");
+    assert.equal(await acr({ acr_values: "2" }, weak), "2", "the standing session was made stronger");
+    await provider.forgetFactors();
   });
 
   test("is told that a code was used", async () => {

@@ -1,7 +1,8 @@
 // What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
 // because no library does that.
 
-import { newProject, registerAndSettle, removeProject, startDev } from "./gatepost.mjs";
+import { execFileSync } from "node:child_process";
+import { newProject, operate, registerAndSettle, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
 export const demo = { client_id: "demo", client_secret: "demo-secret-for-trying-out-only" };
@@ -58,6 +59,7 @@ export async function startProvider() {
   return {
     issuer: dev.provider,
     redirectUri,
+    forgetFactors: () => operate(directory, ["user", "factors", alice.username, "--remove-all"]),
     register: (clients) => registerAndSettle(directory, { clients }),
     close: async () => {
       await dev.stop();
@@ -67,9 +69,11 @@ export async function startProvider() {
 }
 
 // Goes through the provider's pages as alice; answers where the client is sent, or the form it is sent.
-export async function authorizeAsAlice(authorizationUrl, redirectUri) {
+// `cookies` are those of a browser that goes on.
+export async function authorizeAsAlice(authorizationUrl, redirectUri, cookies = new Map()) {
   const goesBack = (url) => url?.startsWith(redirectUri);
-  const { location, next } = await walkAsAlice(String(authorizationUrl), (step) => goesBack(step.location ?? step.next?.url));
+  const ends = (step) => goesBack(step.location ?? step.next?.url);
+  const { location, next } = await walkAsAlice(String(authorizationUrl), ends, "allow", cookies);
   return location ? new URL(location) : new Request(next.url, next.options);
 }
 
@@ -80,8 +84,7 @@ export async function decideForDevice(link, decision = "allow") {
 }
 
 // Fills in one page after the other until `ends` says so of a step: a redirect's location, a page, or the form to send next.
-async function walkAsAlice(start, ends, decision = "allow") {
-  const cookies = new Map();
+async function walkAsAlice(start, ends, decision = "allow", cookies = new Map()) {
   let next = { url: start, options: {} };
   for (let hop = 0; hop < 10; hop += 1) {
     const { url, options } = next;
@@ -100,6 +103,14 @@ async function walkAsAlice(start, ends, decision = "allow") {
   throw new Error(`the pages that begin at ${start} do not end`);
 }
 
+// The app on her phone. A code counts once: each is of the next step.
+const phone = { key: undefined, steps: -1 };
+
+function shownCode() {
+  const at = `@${Math.floor(Date.now() / 1000) + 30 * phone.steps++}`;
+  return execFileSync("oathtool", ["--totp", "--base32", `--now=${at}`, phone.key], { encoding: "utf8" }).trim();
+}
+
 // The page's main form, as alice would send it.
 function filledIn(page, url, decision) {
   const form = page.match(/<form method="post" action="([^"]*)">(.*?)<\/form>/s);
@@ -112,8 +123,13 @@ function filledIn(page, url, decision) {
   }
   if (content.includes('type="password"')) {
     Object.entries(alice).forEach(([name, value]) => fields.append(name, value));
+  } else if (content.includes('autocomplete="one-time-code"')) {
+    const key = page.match(/<code class="key">([^<]*)</)?.[1];
+    if (key) Object.assign(phone, { key: key.replaceAll(" ", ""), steps: -1 });
+    fields.set("code", shownCode());
+    if (key) fields.append("decision", "add_app");
   } else {
-    fields.append("decision", decision);
+    fields.append("decision", content.includes('value="continue"') ? "continue" : decision);
   }
   return { url: new URL(unescaped(action), url).href, options: { method: "POST", body: fields } };
 }

@@ -27,7 +27,7 @@ describe("openid-client", { timeout: 300_000 }, () => {
     return library.discovery(new URL(provider.issuer), client_id, undefined, authentication, options);
   }
 
-  async function signIn(configuration, scope) {
+  async function signIn(configuration, scope, wishes = {}, cookies = undefined) {
     const verifier = library.randomPKCECodeVerifier();
     const [state, nonce] = [library.randomState(), library.randomNonce()];
     const url = library.buildAuthorizationUrl(configuration, {
@@ -37,8 +37,9 @@ describe("openid-client", { timeout: 300_000 }, () => {
       nonce,
       code_challenge: await library.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
+      ...wishes,
     });
-    const answer = await authorizeAsAlice(url, provider.redirectUri);
+    const answer = await authorizeAsAlice(url, provider.redirectUri, cookies);
     const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
     return { answer, checks, tokens: await library.authorizationCodeGrant(configuration, answer, checks) };
   }
@@ -48,6 +49,20 @@ describe("openid-client", { timeout: 300_000 }, () => {
     assert.equal(metadata.issuer, provider.issuer);
     assert.ok(metadata.supportsPKCE());
     assert.equal(metadata.authorization_response_iss_parameter_supported, true);
+  });
+
+  test("steps up by acr_values and by claims", async () => {
+    const configuration = await discover(demo);
+    const [before, weak] = [new Map(), new Map()];
+    const essential = { claims: JSON.stringify({ id_token: { acr: { essential: true, values: ["2"] } } }) };
+    const acr = async (wishes, cookies) => (await signIn(configuration, "openid", wishes, cookies)).tokens.claims().acr;
+    assert.equal(await acr({}, weak), "1");
+    assert.equal(await acr({}, before), "1");
+    assert.equal(await acr(essential, before), "2", "with an app that was set up on the way");
+    assert.equal(await acr({}, weak), "1");
+    assert.equal(await acr({ acr_values: "2" }, weak), "2", "the standing session was made stronger");
+    assert.ok(configuration.serverMetadata().acr_values_supported.includes("phr"));
+    await provider.forgetFactors();
   });
 
   test("redeems a code with PKCE, checks the id_token and asks userinfo", async () => {

@@ -1,0 +1,273 @@
+// Second factors in a real browser: codes that oathtool makes of what zbarimg reads, and passkeys of Chromium's own virtual
+// authenticator.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, test } from "node:test";
+import { alice, beginSignIn, decide, decodedToken, enterPassword, looked, screenshot, visitor } from "./browser.mjs";
+import { operate } from "./gatepost.mjs";
+import { browser, dev, directory, letSomebodyIn, setScene, someone } from "./scene.mjs";
+
+// The app on a phone: it reads the picture, and shows codes.
+async function phone(page) {
+  const picture = join(tmpdir(), `gatepost-qr-${process.pid}.png`);
+  await page.locator("svg.qr-code").screenshot({ path: picture });
+  const said = execFileSync("zbarimg", ["--quiet", "--raw", picture], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  await rm(picture);
+  const url = new URL(said);
+  assert.equal(url.protocol, "otpauth:");
+  const secret = url.searchParams.get("secret");
+  const typed = (await page.locator("code.key").innerText()).replaceAll(" ", "");
+  assert.equal(secret, typed);
+  // A code counts once: each call shows that of the next step.
+  let steps = -1;
+  return () => {
+    const at = `@${Math.floor(Date.now() / 1000) + 30 * steps++}`;
+    return execFileSync("oathtool", ["--totp", "--base32", `--now=${at}`, secret], { encoding: "utf8" }).trim();
+  };
+}
+
+async function withPassword(page) {
+  await beginSignIn(page, dev.demo);
+  await enterPassword(page, alice);
+}
+
+async function signedIn(page) {
+  const heading = page.getByRole("heading", { name: /^Signed in as |asks for access/ });
+  await heading.waitFor();
+  if (/asks for access/.test(await heading.innerText())) await decide(page, "allow");
+  await page.getByRole("heading", { name: /^Signed in as / }).waitFor();
+  const [, claims] = await decodedToken(page, "id_token");
+  return { acr: claims.acr, amr: claims.amr };
+}
+
+async function typeCode(page, code) {
+  await page.locator("input[name=code]").fill(code);
+  await page.getByRole("button", { name: /^(Confirm|Add app)$/ }).click();
+}
+
+// What Chromium has instead of a finger: `options` as in WebAuthn.addVirtualAuthenticator.
+async function authenticator(context, page, options = {}, autofill = false) {
+  // It would answer the page's own question at once.
+  if (!autofill) await page.addInitScript(() => (PublicKeyCredential.isConditionalMediationAvailable = async () => false));
+  const session = await context.newCDPSession(page);
+  await session.send("WebAuthn.enable", { enableUI: false });
+  const usual = {
+    protocol: "ctap2", ctap2Version: "ctap2_1", transport: "internal", hasResidentKey: true, hasUserVerification: true,
+    isUserVerified: true, automaticPresenceSimulation: true,
+  };
+  const { authenticatorId } = await session.send("WebAuthn.addVirtualAuthenticator", { options: { ...usual, ...options } });
+  return {
+    send: (method, more = {}) => session.send(`WebAuthn.${method}`, { authenticatorId, ...more }),
+    credentials: async () => (await session.send("WebAuthn.getCredentials", { authenticatorId })).credentials,
+  };
+}
+
+async function addPasskey(page, name) {
+  await page.goto(`${dev.provider}/account`);
+  await page.getByRole("button", { name: "Add a passkey" }).click();
+  if (name) await page.getByLabel("Name of this passkey").fill(name);
+  await page.getByRole("button", { name: "Add a passkey" }).click();
+}
+
+async function keepCodes(page) {
+  await page.getByRole("heading", { name: "Keep your recovery codes" }).waitFor();
+  const codes = await page.locator("ul.codes code").allInnerTexts();
+  assert.equal(codes.length, 10);
+  await page.getByRole("button", { name: "I have kept them" }).click();
+  return codes;
+}
+
+describe("second factors", { timeout: 300_000 }, () => {
+  setScene();
+  letSomebodyIn();
+
+  beforeEach(() => operate(directory, ["user", "factors", "alice", "--remove-all"]));
+
+  test("an app is added from its picture, asked for at every sign-in, lost, and replaced by a recovery code", async () => {
+    const { page } = someone;
+    await withPassword(page);
+    assert.deepEqual(await signedIn(page), { acr: "1", amr: ["pwd"] });
+    await page.goto(`${dev.provider}/account`);
+    await looked(page, "account-without-factors");
+    await page.getByRole("button", { name: "Add an app that shows codes" }).click();
+    await looked(page, "new-app");
+    const code = await phone(page);
+    await typeCode(page, "000000");
+    await page.getByRole("alert").waitFor();
+    await typeCode(page, code());
+    await looked(page, "recovery-codes");
+    const codes = await keepCodes(page);
+    await page.getByText("App that shows codes").first().waitFor();
+    await looked(page, "account-with-an-app");
+
+    const other = await visitor(browser);
+    await withPassword(other.page);
+    await looked(other.page, "second-factor");
+    await typeCode(other.page, code());
+    assert.deepEqual(await signedIn(other.page), { acr: "2", amr: ["pwd", "otp", "mfa"] });
+    await other.context.close();
+
+    // The phone is lost: a recovery code signs in, and what was lost is removed.
+    const third = await visitor(browser);
+    await withPassword(third.page);
+    await typeCode(third.page, codes[0]);
+    assert.deepEqual(await signedIn(third.page), { acr: "2", amr: ["pwd", "otp", "mfa"] });
+    await third.page.goto(`${dev.provider}/account`);
+    await third.page.getByRole("button", { name: "Remove", exact: true }).click();
+    await third.page.getByText("The second factor is removed").waitFor();
+    await third.context.close();
+    await page.context().clearCookies();
+    await withPassword(page);
+    assert.equal((await signedIn(page)).acr, "1");
+  });
+
+  test("pages about factors stand on a phone, in the dark, in German and Japanese, and without script", async () => {
+    for (const [name, options] of [
+      ["phone", { viewport: { width: 375, height: 740 } }],
+      ["320-dark", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
+      ["german", { locale: "de-DE" }],
+      ["japanese-320", { locale: "ja-JP", viewport: { width: 320, height: 640 } }],
+    ]) {
+      const { page, context, complaints } = await visitor(browser, options);
+      await page.goto(`${dev.provider}/account`);
+      await enterPassword(page, alice);
+      await page.locator("button[value=add_app]").click();
+      await looked(page, `new-app-${name}`);
+      await context.close();
+      assert.deepEqual(complaints, []);
+    }
+    const { page, context } = await visitor(browser, { javaScriptEnabled: false });
+    await page.goto(`${dev.provider}/login`).catch(() => {});
+    await page.goto(`${dev.provider}/account`);
+    assert.equal(await page.getByRole("button", { name: "Use a passkey" }).isVisible(), false);
+    await enterPassword(page, alice);
+    assert.equal(await page.getByRole("button", { name: "Add a passkey" }).isVisible(), false);
+    await page.locator("button[value=add_app]").click();
+    const code = await phone(page);
+    await typeCode(page, code());
+    await keepCodes(page);
+    await screenshot(page, "account-with-an-app-without-script");
+    await context.close();
+  });
+
+  test("a passkey signs in by itself, and after the password", async () => {
+    const { page, context } = someone;
+    const keys = await authenticator(context, page);
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page, "My laptop");
+    await keepCodes(page);
+    await page.getByText("My laptop").waitFor();
+    await looked(page, "account-with-a-passkey");
+    assert.equal((await keys.credentials()).length, 1);
+    await context.clearCookies();
+
+    await beginSignIn(page, dev.demo);
+    await page.getByRole("button", { name: "Use a passkey" }).waitFor();
+    await looked(page, "login-with-passkeys");
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["hwk", "user", "mfa"] });
+    await context.clearCookies();
+
+    await withPassword(page);
+    await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+    await looked(page, "second-factor-passkey");
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["pwd", "hwk", "user", "mfa"] });
+
+    // A counter that was set back: somebody has a copy.
+    await context.clearCookies();
+    const [credential] = await keys.credentials();
+    await keys.send("removeCredential", { credentialId: credential.credentialId });
+    await keys.send("addCredential", { credential: { ...credential, signCount: 0 } });
+    await beginSignIn(page, dev.demo);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.match(await page.getByRole("alert").innerText(), /was not accepted/);
+    await keys.send("removeCredential", { credentialId: credential.credentialId });
+    await keys.send("addCredential", { credential: { ...credential, signCount: 1000 } });
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.equal((await signedIn(page)).acr, "phr");
+  });
+
+  test("the browser offers a passkey where the user name is typed", async () => {
+    const { page, context } = someone;
+    await authenticator(context, page, {}, true);
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page);
+    await keepCodes(page);
+    await context.clearCookies();
+    await beginSignIn(page, dev.demo);
+    assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["hwk", "user", "mfa"] });
+  });
+
+  test("each of the three algorithms signs in", async () => {
+    for (const alg of [-8, -7, -257]) {
+      await operate(directory, ["user", "factors", "alice", "--remove-all"]);
+      const { page, context } = await visitor(browser);
+      await authenticator(context, page);
+      // As a browser whose authenticator knows this one alone.
+      await page.addInitScript((only) => {
+        const parse = PublicKeyCredential.parseCreationOptionsFromJSON.bind(PublicKeyCredential);
+        PublicKeyCredential.parseCreationOptionsFromJSON = (json) =>
+          parse({ ...json, pubKeyCredParams: json.pubKeyCredParams.filter(({ alg }) => alg === only) });
+      }, alg);
+      await withPassword(page);
+      await signedIn(page);
+      await addPasskey(page, `Key ${alg}`);
+      await keepCodes(page);
+      await context.clearCookies();
+      await beginSignIn(page, dev.demo);
+      await page.getByRole("button", { name: "Use a passkey" }).click();
+      assert.equal((await signedIn(page)).acr, "phr", `${alg}`);
+      await context.close();
+    }
+  });
+
+  test("a device that checks nobody is refused, and one that is not known", async () => {
+    const { page, context } = someone;
+    const keys = await authenticator(context, page, { isUserVerified: false });
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page, "Nobody");
+    await page.waitForTimeout(500);
+    assert.equal((await keys.credentials()).length, 0, "the browser refuses");
+    await keys.send("setUserVerified", { isUserVerified: true });
+    await addPasskey(page, "Somebody");
+    await keepCodes(page);
+    // Removed here, kept there.
+    await operate(directory, ["user", "factors", "alice", "--remove-all"]);
+    await context.clearCookies();
+    await beginSignIn(page, dev.demo);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.match(await page.getByRole("alert").innerText(), /was not accepted/);
+  });
+
+  test("two tabs sign in with one passkey, each for its own request", async () => {
+    const { page, context } = someone;
+    await authenticator(context, page);
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page, "Two tabs");
+    await keepCodes(page);
+    await context.clearCookies();
+    const second = await context.newPage();
+    await beginSignIn(page, dev.demo);
+    await beginSignIn(second, dev.demo);
+    await page.bringToFront();
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.equal((await signedIn(page)).acr, "phr");
+    // The page was drawn for a browser without a session: whoever comes late signs in again, and is not let in by it.
+    await second.bringToFront();
+    await second.getByRole("button", { name: "Use a passkey" }).waitFor();
+    await second.reload();
+    await signedIn(second);
+    await second.close();
+  });
+});
