@@ -2,10 +2,12 @@
 //! with; and the account chooser of `prompt=select_account`. The tenant of a sign-in comes from that request, never from the
 //! form; so does which services there are to choose from.
 
+pub mod passkey;
 pub mod password;
 pub mod second_factor;
 pub mod sign_in;
 
+use super::account::factors;
 use super::answers::{self, Presentation, WayBack};
 use super::cookies;
 use crate::app::App;
@@ -275,7 +277,7 @@ impl<'a> LoginPage<'a> {
             Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
             None => {
                 let told = (someone_else, app.config.remember_session_lifetime.is_some());
-                let options = second_factor::request_options(app, tie(&visit.sealed, &browser), &[]);
+                let options = factors::request_options(app, tie(&visit.sealed, &browser), &[]);
                 let (choices, shown) = (visit.choices(), (username, options.as_deref()));
                 pages::login::page(chrome, form, purpose, &choices, told, shown, problem)
             }

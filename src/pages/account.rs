@@ -22,7 +22,7 @@ use crate::protocol::upstream::choices::provider_of;
 use crate::protocol::upstream::claims::known_as;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
-use crate::protocol::words::session::{LOCAL, Session};
+use crate::protocol::words::session::{LOCAL, PASSWORD, Session};
 use crate::registry::RegisteredClient;
 use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::LinkedIdentity;
@@ -195,7 +195,9 @@ fn sessions(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Marku
                             p .hint { (at(texts.signed_in_on, session.created_at)) }
                             p .hint { (at(texts.last_used_on, session.used_at)) }
                             p .hint {
-                                @if provider == LOCAL {
+                                @if provider == LOCAL && !session.amr.iter().any(|method| method == PASSWORD) {
+                                    (texts.passkey_factor)
+                                } @else if provider == LOCAL {
                                     (texts.signed_in_with_password)
                                 } @else {
                                     (about(texts.signed_in_through, registered.map_or(provider, |one| &one.display_name)))

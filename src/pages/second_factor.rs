@@ -126,9 +126,11 @@ pub struct NewApp<'a> {
     pub sealed: &'a str,
     /// Whether a sign-in waits for it, which is declined without it.
     pub is_required: bool,
+    /// Whether a passkey would do, too.
+    pub offers_passkey: bool,
 }
 
-/// The form posts `form_token`, `app`, `code`, and `decision` as `add_app` or `cancel`; on the account page that is a link back.
+/// The form posts `form_token`, `app`, `code`, and `decision` as `add_app`, `add_passkey` or `cancel`; on the account page that is a link back.
 pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
     let texts = chrome.texts;
     let card = html! {
@@ -139,6 +141,11 @@ pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, pro
             (setup(texts, new, problem))
             div .actions {
                 button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
+                @if new.offers_passkey {
+                    button type="submit" name="decision" value="add_passkey" formnovalidate hidden data-needs-passkey {
+                        (texts.add_passkey)
+                    }
+                }
                 @if new.is_required {
                     button .quiet type="submit" name="decision" value="cancel" formnovalidate { (texts.cancel) }
                 } @else {
@@ -146,6 +153,7 @@ pub fn add_app_page(chrome: Chrome<'_>, form: PageForm<'_>, new: NewApp<'_>, pro
                 }
             }
         }))
+        @if new.offers_passkey { script src=(asset(chrome, "passkey.js")) {} }
     };
     document_with(chrome, problem.is_some(), texts.add_app_title, card)
 }

@@ -118,13 +118,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         let corp = &catalogue.identity_providers["corp"];
         let unfit = Some(AccountProblem::NewPasswordUnfit);
         add("password link", password_link::page(chrome, FORM, name, unfit, None, None));
-        let new = NewApp { otpauth: "otpauth://totp/a", key: "ABCDEFGH", sealed: "APP", is_required: true };
-        add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
-        let wrong = Some(FactorProblem::CodeWrong);
-        add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
-        add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
-        add("new passkey", second_factor::add_passkey_page(chrome, FORM, "{}", true, wrong));
-        add("recovery codes", second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")]));
+        factor_pages(chrome, purpose, &mut add);
         add("link", account::link_page(chrome, FORM, account, corp, ("subject", Some(name)), "OFFER"));
 
         add("logout", logout::page(chrome, FORM, account, Some(&client), false));
@@ -244,6 +238,18 @@ fn account_page(
         linkable: &[&catalogue.identity_providers["corp"]],
     };
     account::page(chrome, FORM, "/auth/logout", &holdings, outcome)
+}
+
+fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut(&str, maud::Markup)) {
+    let name = chrome.request_id;
+    let new =
+        NewApp { otpauth: "otpauth://totp/a", key: "ABCDEFGH", sealed: "APP", is_required: true, offers_passkey: true };
+    add("password link with an app", password_link::page(chrome, FORM, name, None, Some(new), None));
+    let wrong = Some(FactorProblem::CodeWrong);
+    add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
+    add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
+    add("new passkey", second_factor::add_passkey_page(chrome, FORM, "{}", true, wrong));
+    add("recovery codes", second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")]));
 }
 
 /// As it stands in a page, and in an address.

@@ -69,7 +69,13 @@ pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl
     });
     let (secret, sealed) = (SecretBytes::new(offer.secret), app.vault.second_factors.seal_text("", &offer));
     let otpauth = otpauth(&app.config.brand.name, user.username.as_deref().unwrap_or_default(), &secret);
-    draw(NewApp { otpauth: &otpauth, key: &secret_text(&secret), sealed: &sealed, is_required: false })
+    draw(NewApp {
+        otpauth: &otpauth,
+        key: &secret_text(&secret),
+        sealed: &sealed,
+        is_required: false,
+        offers_passkey: false,
+    })
 }
 
 /// The page that does nothing else, as an answer in that session.
@@ -83,8 +89,8 @@ pub fn app_page(
 ) -> Response {
     let chrome = Presentation { config: &app.config, request }.chrome("");
     with_offer(app, &present.user, before, |new| {
-        let new = NewApp { is_required, ..new };
-        answers::form_page(200, pages::second_factor::add_app_page(chrome, page, new, problem))
+        let new = NewApp { is_required, offers_passkey: is_required && party(app).is_some(), ..new };
+        answers::scripted_page(200, pages::second_factor::add_app_page(chrome, page, new, problem))
     })
 }
 
@@ -133,7 +139,7 @@ fn add(
         Strength::SignedIn => new_recovery_codes(app, &user.sub),
         Strength::TwoFactors | Strength::PhishingResistant => (Vec::new(), Vec::new()),
     };
-    let (amr, reached) = with_factor(&present.row.amr, methods, strength.max(Strength::of(&present.row.acr)));
+    let (amr, reached) = (with_factor(&present.row.amr, methods), strength.max(Strength::of(&present.row.acr)));
     let session = Session { amr, acr: reached.as_str().to_owned(), ..present.row.clone() };
     let detail = json!({"by": "user", "factor": factor.kind.as_str()});
     let event = AuditEvent { detail, ..event("factor_added", request, present) };
@@ -163,6 +169,18 @@ pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authent
     };
     let rows = codes.iter().filter_map(row).collect();
     (codes, rows)
+}
+
+/// What a browser is asked for a passkey by: one of these, or any that it has for us. Good as long as the page's address.
+pub fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<String> {
+    let allowed: Vec<Value> =
+        allowed.iter().map(|id| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(id)})).collect();
+    let challenge = challenge(app, None, tie, app.config.authorization_request_lifetime);
+    let party = party(app)?;
+    let options = json!({
+        "rpId": party.id, "challenge": challenge, "userVerification": "required", "allowCredentials": allowed,
+    });
+    Some(options.to_string())
 }
 
 /// What a browser is asked to make a passkey by.
@@ -219,7 +237,7 @@ pub fn passkey_page(
     (tie, is_required): ([u8; 32], bool),
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    let Some(party) = party(app) else { return Err(Failure::bad_request(Reason::FactorImpossible)) };
+    let party = party(app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
     let options = creation(app, present, tie, party.id)?;
     let chrome = Presentation { config: &app.config, request }.chrome("");
     let page = pages::second_factor::add_passkey_page(chrome, page, &options, is_required, problem);
@@ -378,6 +396,8 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     let event = AuditEvent { detail, ..event("factor_removed", request, present) };
     let which = (factor.kind, factor.id.as_slice());
     let epoch = authenticators::remove(&app.store, &present.user, which, left, Some(&present.row), &event)?;
-    let Some(_) = epoch else { return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible) };
+    if epoch.is_none() {
+        return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
+    }
     read_again(change, Outcome::FactorRemoved)
 }

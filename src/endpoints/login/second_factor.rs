@@ -3,20 +3,17 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
-
 use super::LoginPage;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
-use crate::endpoints::account::factors::{self, Added, CLIENT_DATA};
+use crate::endpoints::account::factors::{self, Added};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
 use crate::endpoints::authorize::visit::{self, Visit};
 use crate::endpoints::cookies;
+use crate::endpoints::login::passkey;
 use crate::endpoints::login::sign_in::{self, Proof};
 use crate::http::{Method, Request, Response};
 use crate::pages;
@@ -25,25 +22,21 @@ use crate::pages::login::{LoginProblem, SignInFor};
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::authorize::authorize_request::Refusal;
 use crate::protocol::authorize::interaction::Stronger;
-use crate::protocol::keys::jwt::PublicKey;
-use crate::protocol::login::passkey::{self, Passkey};
 use crate::protocol::login::second_factor::{
     FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
 };
 use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators;
 use crate::store::sign_in_failures::{self, FailureBucket};
-use crate::store::tokens;
-use crate::store::users::{self, UserRow};
+use crate::store::users::{self, CurrentUser, UserRow};
 
 const PAGE: &str = "/login/second-factor";
-/// A spent challenge is remembered for so long after its end.
-const SPENT_FOR: Duration = Duration::from_secs(3_600);
 
 /// Asks somebody for another factor who has typed their password just now.
 pub(super) fn after_password(
@@ -61,17 +54,8 @@ pub(super) fn after_password(
         ..AuditEvent::default()
     };
     audit_events::insert(&app.store, &event.by(request.source, &request.id))?;
-    let ticket = Ticket {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        factors: user.factors,
-        amr: proof.amr,
-        auth_time: app.now().max(visit.request.received_at),
-        remember: proof.remember,
-        may_skip: false,
-        expires_at: app.now().plus(TICKET_LIFETIME),
-        tie: tie(&visit.sealed, &browser),
-    };
+    let proved = (proof.amr, app.now().max(visit.request.received_at), proof.remember);
+    let ticket = ticket(app, user, proved, false, tie(&visit.sealed, &browser));
     ask(app, request, visit, &ticket, None)
 }
 
@@ -85,26 +69,28 @@ pub fn in_session(
 ) -> Result<Response, Failure> {
     let may_skip = match stronger {
         Stronger::Prove { may_skip } => may_skip,
-        Stronger::Enrol(Strength::PhishingResistant) => return enrol_passkey(app, request, visit, present, None),
-        Stronger::Enrol(_) => return Ok(enrol(app, request, visit, present, None, None)),
+        Stronger::Enrol(wanted) => return enrol(app, request, visit, present, wanted, (None, None)),
     };
     let (user, row) = (&present.user, &present.row);
-    let ticket = Ticket {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        factors: user.factors,
-        amr: row.amr.clone(),
-        auth_time: row.auth_time,
-        remember: present.max_age(app).is_some(),
-        may_skip,
-        expires_at: app.now().plus(TICKET_LIFETIME),
-        tie: tie(&visit.sealed, &present.handle.random),
-    };
+    let proved = (row.amr.clone(), row.auth_time, present.max_age(app).is_some());
+    let ticket = ticket(app, user, proved, may_skip, tie(&visit.sealed, &present.handle.random));
     ask(app, request, visit, &ticket, None)
 }
 
+fn ticket(
+    app: &App,
+    user: &UserRow,
+    (amr, auth_time, remember): (Vec<String>, Instant, bool),
+    may_skip: bool,
+    tie: [u8; 32],
+) -> Ticket {
+    let UserRow { sub: subject, epoch, factors, .. } = user.clone();
+    let expires_at = app.now().plus(TICKET_LIFETIME);
+    Ticket { subject, epoch, factors, amr, auth_time, remember, may_skip, expires_at, tie }
+}
+
 /// Draws the page that asks; its form token is the ticket.
-fn ask(
+pub(super) fn ask(
     app: &App,
     request: &Request,
     visit: &Visit,
@@ -115,7 +101,7 @@ fn ask(
     let has_app = factors.iter().any(|one| one.kind == FactorKind::Totp);
     let passkeys: Vec<&[u8]> =
         factors.iter().filter(|one| one.kind == FactorKind::Passkey).map(|one| &one.id[..]).collect();
-    let options = request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
+    let options = factors::request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
     let token = app.vault.second_factors.seal_text("", ticket);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_language_of(visit::page_address(app, PAGE, &visit.sealed), visit.ui_locales());
@@ -127,45 +113,29 @@ fn ask(
     Ok(visit.noted(answers::scripted_page(200, page)))
 }
 
-/// What a browser is asked for a passkey by: one of these, or any that it has for us. Good as long as the page's address.
-pub(super) fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<String> {
-    let allowed: Vec<Value> =
-        allowed.iter().map(|id| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(id)})).collect();
-    let challenge = factors::challenge(app, None, tie, app.config.authorization_request_lifetime);
-    let party = factors::party(app)?;
-    let options = json!({
-        "rpId": party.id, "challenge": challenge, "userVerification": "required", "allowCredentials": allowed,
-    });
-    Some(options.to_string())
-}
-
-/// The page that makes the passkey that this sign-in needs.
-fn enrol_passkey(
-    app: &App,
-    request: &Request,
-    visit: &Visit,
-    present: &PresentSession,
-    problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
+/// Draws a page about a new factor, whose form is good for this request in this session.
+fn about_new<T>(app: &App, visit: &Visit, present: &PresentSession, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
     let token = consent::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
-    let action = visit::page_address(app, PAGE, &visit.sealed);
-    let (form, tie) = (PageForm { action: &action, token: &token }, tie(&visit.sealed, &present.handle.random));
-    factors::passkey_page(app, request, present, form, (tie, true), problem).map(|page| visit.noted(page))
+    draw(PageForm { action: &visit::page_address(app, PAGE, &visit.sealed), token: &token })
 }
 
-/// The page that sets up the factor that this sign-in needs.
+/// The page that adds the factor that this sign-in needs.
 fn enrol(
     app: &App,
     request: &Request,
     visit: &Visit,
     present: &PresentSession,
-    before: Option<&str>,
-    problem: Option<FactorProblem>,
-) -> Response {
-    let token = consent::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
-    let action = visit::page_address(app, PAGE, &visit.sealed);
-    let form = PageForm { action: &action, token: &token };
-    visit.noted(factors::app_page(app, request, present, form, (before, true), problem))
+    wanted: Strength,
+    (before, problem): (Option<&str>, Option<FactorProblem>),
+) -> Result<Response, Failure> {
+    let tie = tie(&visit.sealed, &present.handle.random);
+    let page = about_new(app, visit, present, |form| match wanted {
+        Strength::PhishingResistant => factors::passkey_page(app, request, present, form, (tie, true), problem),
+        Strength::SignedIn | Strength::TwoFactors => {
+            Ok(factors::app_page(app, request, present, form, (before, true), problem))
+        }
+    });
+    page.map(|page| visit.noted(page))
 }
 
 /// Takes the forms of both pages. Whoever only goes there begins where sign-ins begin.
@@ -191,7 +161,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let ticket = ticket.filter(is_tied);
     if form.single("decision")? == Some("passkey") {
         let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
-        return prove_by_passkey(page, ticket.as_ref(), &ties, &form);
+        return passkey::prove(page, ticket.as_ref(), &ties, &form);
     }
     let Some(ticket) = ticket else {
         return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
@@ -217,41 +187,38 @@ fn take_new_factor(
     present: &PresentSession,
     form: &Parameters,
 ) -> Result<Response, Failure> {
-    let go_on = |present: &PresentSession| sign_in::go_on(app, request, visit, present, false);
-    let tie = tie(&visit.sealed, &present.handle.random);
-    let added = |decision| match decision {
-        "add_passkey" => factors::add_passkey(app, request, present, tie, form),
-        _ => factors::add_app(app, request, present, form),
+    let again = |wanted, problem| enrol(app, request, visit, present, wanted, (form.single("app")?, problem));
+    let (wanted, added) = match form.single("decision")? {
+        Some("cancel") => return Err(declined(visit)),
+        Some("continue") => return sign_in::go_on(app, request, visit, present, false),
+        Some("add_app") => (Strength::TwoFactors, factors::add_app(app, request, present, form)?),
+        Some("add_passkey") if form.single("attestation_object")?.is_none() => {
+            return again(Strength::PhishingResistant, None);
+        }
+        Some("add_passkey") => {
+            let tie = tie(&visit.sealed, &present.handle.random);
+            (Strength::PhishingResistant, factors::add_passkey(app, request, present, tie, form)?)
+        }
+        Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
     };
-    match form.single("decision")? {
-        Some("cancel") => Err(declined(visit)),
-        Some("continue") => go_on(present),
-        Some(decision @ ("add_app" | "add_passkey")) => match added(decision)? {
-            Added::Problem(problem) if decision == "add_passkey" => {
-                enrol_passkey(app, request, visit, present, Some(problem))
-            }
-            Added::Problem(problem) => Ok(enrol(app, request, visit, present, form.single("app")?, Some(problem))),
-            Added::Done(codes) if codes.is_empty() => match present.read_again(app)? {
-                Some(present) => go_on(&present),
-                None => Ok(answers::see_other(visit.page(app, "/login"))),
-            },
-            Added::Done(codes) => {
-                let token = consent::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
-                let action = visit::page_address(app, PAGE, &visit.sealed);
-                let chrome = Presentation { config: &app.config, request }.chrome(visit.ui_locales());
-                let form = PageForm { action: &action, token: &token };
-                Ok(answers::form_page(200, pages::second_factor::recovery_page(chrome, form, &codes)))
-            }
+    match added {
+        Added::Problem(problem) => again(wanted, Some(problem)),
+        Added::Done(codes) if codes.is_empty() => match present.read_again(app)? {
+            Some(present) => sign_in::go_on(app, request, visit, &present, false),
+            None => Ok(answers::see_other(visit.page(app, "/login"))),
         },
-        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        Added::Done(codes) => {
+            let chrome = Presentation { config: &app.config, request }.chrome(visit.ui_locales());
+            let page = about_new(app, visit, present, |form| pages::second_factor::recovery_page(chrome, form, &codes));
+            Ok(answers::form_page(200, page))
+        }
     }
 }
 
 /// Tries the code that was typed, and signs in with all that was proved.
 fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Response, Failure> {
     let LoginPage { app, request, visit, .. } = page;
-    let nobody = ClientId::new("");
-    let found = users::find_for_client(&app.store, &ticket.subject, visit.client_id().unwrap_or(&nobody))?;
+    let found = read_user(app, visit, &ticket.subject)?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(page.again("", LoginProblem::PageExpired, Reason::PageExpired));
     };
@@ -260,10 +227,8 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     };
     match try_code(page, &found.user, code)? {
         Tried::Right => {
-            let (amr, strength) = with_factor(&ticket.amr, &["otp"], Strength::TwoFactors);
-            let acr = strength.as_str().to_owned();
-            let auth_time = Some(ticket.auth_time);
-            let proof = Proof { amr, acr, auth_time, ..Proof::password(ticket.remember) };
+            let (amr, acr) = (with_factor(&ticket.amr, &["otp"]), Strength::TwoFactors.as_str().to_owned());
+            let proof = Proof { amr, acr, auth_time: Some(ticket.auth_time), ..Proof::password(ticket.remember) };
             sign_in::complete(app, request, visit, page.present, found, &proof)
         }
         Tried::Wrong => {
@@ -281,85 +246,13 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     }
 }
 
-/// Signs in with a passkey: by itself, or as what a ticket asks for.
-fn prove_by_passkey(
-    page: LoginPage<'_>,
-    ticket: Option<&Ticket>,
-    ties: &[[u8; 32]],
-    form: &Parameters,
-) -> Result<Response, Failure> {
-    let LoginPage { app, request, visit, .. } = page;
-    let refused = |reason| {
-        app.note_failure("second_factor_failed", request, visit.client_id(), reason);
-        let response = match ticket {
-            Some(ticket) => ask(app, request, visit, ticket, Some(FactorProblem::PasskeyRefused))?,
-            None => page.again("", LoginProblem::PasskeyRefused, reason),
-        };
-        Ok(answers::noted(response, reason))
-    };
-    let (id, client_data) =
-        (factors::decoded(form, "id", parameters::HANDLE)?, factors::decoded(form, "client_data", CLIENT_DATA)?);
-    let (data, signature) =
-        (factors::decoded(form, "authenticator_data", CLIENT_DATA)?, factors::decoded(form, "signature", CLIENT_DATA)?);
-    let handle = factors::decoded(form, "user_handle", parameters::OTHER)?;
-    let Some(party) = factors::party(app) else { return refused(Reason::PasskeyElsewhere) };
-    let challenge = match passkey::challenge(&client_data, "webauthn.get", party) {
-        Ok(challenge) => challenge,
-        Err(reason) => return refused(reason),
-    };
-    let Some(asked) = factors::answered(app, &challenge, ties).filter(|asked| asked.new.is_none()) else {
-        return refused(Reason::PasskeyChallenge);
-    };
-    let Some((sub, row)) = authenticators::find_passkey(&app.store, &id)? else {
-        return refused(Reason::PasskeySignature);
-    };
+pub(super) fn read_user(app: &App, visit: &Visit, sub: &Subject) -> Result<Option<CurrentUser>, Failure> {
     let nobody = ClientId::new("");
-    let found = users::find_for_client(&app.store, &sub, visit.client_id().unwrap_or(&nobody))?;
-    let is_meant = |user: &UserRow| match ticket {
-        Some(ticket) => stands(ticket, user),
-        None => user.enabled && user.tenant == visit.request.acr_values.tenant && visit.choices().password,
-    };
-    let own_handle = authenticators::user_handle(&app.store, &sub)?;
-    let is_theirs = handle.is_empty() || own_handle.is_some_and(|own| own == handle);
-    let key = row.public_key.as_deref().and_then(|key| PublicKey::from_jwk(&serde_json::from_slice(key).ok()?));
-    let (Some(found), Some(key)) = (found.filter(|found| is_theirs && is_meant(&found.user)), key) else {
-        return refused(Reason::PasskeySignature);
-    };
-    let (before, backup_eligible) = (row.sign_count.unwrap_or(0), row.backup_eligible.unwrap_or(false));
-    let known = Passkey { id, key, sign_count: before, backup_eligible };
-    let event = AuditEvent { client_id: visit.client_id(), sub: Some(&sub), ..AuditEvent::default() };
-    let event = event.by(request.source, &request.id);
-    let sign_count = match passkey::verify(party, &known, &client_data, &data, &signature) {
-        Ok(sign_count) => sign_count,
-        Err(reason) => {
-            if reason == Reason::PasskeyCloned {
-                audit_events::insert(&app.store, &AuditEvent { event: "passkey_cloned", ..event })?;
-            }
-            return refused(reason);
-        }
-    };
-    let name = URL_SAFE_NO_PAD.encode(&challenge);
-    // The day must be the same whenever it comes again.
-    let forgotten_at = asked.expires_at.plus(SPENT_FOR);
-    if !tokens::take_assertion(&app.store, "passkey", &name, forgotten_at)?
-        || !authenticators::use_passkey(&app.store, &sub, &row, sign_count, &event)?
-    {
-        return refused(Reason::PasskeyChallenge);
-    }
-    let none = Vec::new();
-    let (amr, strength) = with_factor(
-        ticket.map_or(&none, |ticket| &ticket.amr),
-        &passkey::methods(backup_eligible),
-        Strength::PhishingResistant,
-    );
-    let remember = ticket.map_or(Ok(form.single("remember")?.is_some()), |ticket| Ok::<_, Failure>(ticket.remember))?;
-    let (acr, auth_time) = (strength.as_str().to_owned(), ticket.map(|ticket| ticket.auth_time));
-    let proof = Proof { amr, acr, auth_time, ..Proof::password(remember) };
-    sign_in::complete(app, request, visit, page.present, found, &proof)
+    Ok(users::find_for_client(&app.store, sub, visit.client_id().unwrap_or(&nobody))?)
 }
 
 /// Whether the user is still as they were when the ticket was made.
-fn stands(ticket: &Ticket, user: &UserRow) -> bool {
+pub(super) fn stands(ticket: &Ticket, user: &UserRow) -> bool {
     user.enabled && user.sub == ticket.subject && user.epoch == ticket.epoch && user.factors == ticket.factors
 }
 

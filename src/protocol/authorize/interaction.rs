@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod case;
 #[cfg(test)]
+mod strength_tests;
+#[cfg(test)]
 mod tests;
 
 use serde_json::Value;

@@ -9,20 +9,10 @@ pub enum Item<'a> {
     Text(&'a str),
     List(Vec<Item<'a>>),
     Map(Vec<(Item<'a>, Item<'a>)>),
-    /// `false`, `true`, `null`.
-    Simple(u8),
 }
 
 impl<'a> Item<'a> {
-    pub fn member(&self, name: &str) -> Option<&Item<'a>> {
-        self.get(&Item::Text(name))
-    }
-
-    pub fn labelled(&self, label: i64) -> Option<&Item<'a>> {
-        self.get(&Item::Integer(label))
-    }
-
-    fn get(&self, wanted: &Item<'_>) -> Option<&Item<'a>> {
+    pub fn get(&self, wanted: &Item<'_>) -> Option<&Item<'a>> {
         let Item::Map(members) = self else { return None };
         members.iter().find(|(key, _)| key == wanted).map(|(_, value)| value)
     }
@@ -75,7 +65,6 @@ fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {
             }
             Some((Item::Map(members), rest))
         }
-        7 if (20..=22).contains(&argument) => Some((Item::Simple(u8::try_from(argument).ok()?), rest)),
         _ => None,
     }
 }

@@ -91,7 +91,7 @@ pub fn challenge(client_data: &[u8], kind: &str, party: RelyingParty<'_>) -> Res
 /// A new passkey, of the attestation object that came with it.
 pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Passkey, Reason> {
     let (object, rest) = read(attestation_object).ok_or(Reason::PasskeyMalformed)?;
-    let Some(Item::Bytes(data)) = object.member("authData").filter(|_| rest.is_empty()) else {
+    let Some(Item::Bytes(data)) = object.get(&Item::Text("authData")).filter(|_| rest.is_empty()) else {
         return Err(Reason::PasskeyMalformed);
     };
     let (shown, attested) = shown(party, data)?;
@@ -173,8 +173,8 @@ fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(Shown, &'a [u8]
 
 /// A COSE key (RFC 9053 §7) of an algorithm that was asked for, that the checks for key sets take.
 fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
-    let bytes = |label| if let Item::Bytes(bytes) = key.labelled(label)? { Some(*bytes) } else { None };
-    let number = |label| if let Item::Integer(number) = key.labelled(label)? { Some(*number) } else { None };
+    let bytes = |label| if let Item::Bytes(bytes) = key.get(&Item::Integer(label))? { Some(*bytes) } else { None };
+    let number = |label| if let Item::Integer(number) = key.get(&Item::Integer(label))? { Some(*number) } else { None };
     let key = match (number(1)?, number(3)?, number(-1)) {
         (1, -8, Some(6)) => PublicKey::Ed25519 { x: bytes(-2)?.try_into().ok()? },
         (2, -7, Some(1)) => PublicKey::P256 { x: bytes(-2)?.try_into().ok()?, y: bytes(-3)?.try_into().ok()? },

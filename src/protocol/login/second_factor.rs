@@ -88,11 +88,10 @@ pub fn tie(sealed_request: &str, browser: &SecretBytes) -> [u8; 32] {
     Sha256::new().chain_update(Sha256::digest(sealed_request)).chain_update(browser.expose()).finalize().into()
 }
 
-/// `amr` with one more method, and the `acr` of both (RFC 8176 §2).
-pub fn with_factor(amr: &[String], methods: &[&str], strength: Strength) -> (Vec<String>, Strength) {
+/// `amr` with one more method (RFC 8176 §2).
+pub fn with_factor(amr: &[String], methods: &[&str]) -> Vec<String> {
     let before = amr.iter().map(String::as_str).filter(|method| *method != "mfa" && !methods.contains(method));
-    let all: Vec<String> = before.chain(methods.iter().copied()).map(str::to_owned).collect();
-    (all.into_iter().chain([String::from("mfa")]).collect(), strength)
+    before.chain(methods.iter().copied()).chain(["mfa"]).map(str::to_owned).collect()
 }
 
 /// What was typed where a code is asked for: blanks and hyphens do not count.
@@ -215,9 +214,8 @@ mod tests {
     #[test]
     fn methods_stand_in_the_order_of_their_use() {
         let amr = |amr: &[&str]| amr.iter().map(|one| one.to_string()).collect::<Vec<_>>();
-        let (both, strength) = with_factor(&amr(&["pwd"]), &["otp"], Strength::TwoFactors);
-        assert_eq!((both.clone(), strength), (amr(&["pwd", "otp", "mfa"]), Strength::TwoFactors));
-        let (all, _) = with_factor(&both, &["hwk", "user"], Strength::PhishingResistant);
-        assert_eq!(all, amr(&["pwd", "otp", "hwk", "user", "mfa"]));
+        let both = with_factor(&amr(&["pwd"]), &["otp"]);
+        assert_eq!(both, amr(&["pwd", "otp", "mfa"]));
+        assert_eq!(with_factor(&both, &["hwk", "user"]), amr(&["pwd", "otp", "hwk", "user", "mfa"]));
     }
 }

@@ -1,0 +1,100 @@
+//! Signing in with a passkey: by itself, on the sign-in page, or as the second factor that a ticket asks for.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::LoginPage;
+use super::second_factor::{ask, read_user, stands};
+use crate::app::failure::Failure;
+use crate::endpoints::account::factors::{self, CLIENT_DATA};
+use crate::endpoints::answers;
+use crate::endpoints::login::sign_in::{self, Proof};
+use crate::http::Response;
+use crate::pages::login::LoginProblem;
+use crate::pages::second_factor::FactorProblem;
+use crate::protocol::keys::jwt::PublicKey;
+use crate::protocol::login::passkey::{self, Passkey};
+use crate::protocol::login::second_factor::{Ticket, with_factor};
+use crate::protocol::words::acr_values::Strength;
+use crate::protocol::words::parameters::{self, Parameters};
+use crate::protocol::words::reason::Reason;
+use crate::store::audit_events::{self, AuditEvent};
+use crate::store::users::UserRow;
+use crate::store::{authenticators, tokens};
+
+/// A spent challenge is remembered for so long after its end.
+const SPENT_FOR: Duration = Duration::from_secs(3_600);
+
+/// Signs in with a passkey: by itself, or as what a ticket asks for.
+pub(super) fn prove(
+    page: LoginPage<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    form: &Parameters,
+) -> Result<Response, Failure> {
+    let LoginPage { app, request, visit, .. } = page;
+    let refused = |reason| {
+        app.note_failure("second_factor_failed", request, visit.client_id(), reason);
+        let response = match ticket {
+            Some(ticket) => ask(app, request, visit, ticket, Some(FactorProblem::PasskeyRefused))?,
+            None => page.again("", LoginProblem::PasskeyRefused, reason),
+        };
+        Ok(answers::noted(response, reason))
+    };
+    let (id, client_data) =
+        (factors::decoded(form, "id", parameters::HANDLE)?, factors::decoded(form, "client_data", CLIENT_DATA)?);
+    let (data, signature) =
+        (factors::decoded(form, "authenticator_data", CLIENT_DATA)?, factors::decoded(form, "signature", CLIENT_DATA)?);
+    let handle = factors::decoded(form, "user_handle", parameters::OTHER)?;
+    let Some(party) = factors::party(app) else { return refused(Reason::PasskeyElsewhere) };
+    let challenge = match passkey::challenge(&client_data, "webauthn.get", party) {
+        Ok(challenge) => challenge,
+        Err(reason) => return refused(reason),
+    };
+    let Some(asked) = factors::answered(app, &challenge, ties).filter(|asked| asked.new.is_none()) else {
+        return refused(Reason::PasskeyChallenge);
+    };
+    let Some((sub, row)) = authenticators::find_passkey(&app.store, &id)? else {
+        return refused(Reason::PasskeySignature);
+    };
+    let found = read_user(app, visit, &sub)?;
+    let is_meant = |user: &UserRow| match ticket {
+        Some(ticket) => stands(ticket, user),
+        None => user.enabled && user.tenant == visit.request.acr_values.tenant && visit.choices().password,
+    };
+    let own_handle = authenticators::user_handle(&app.store, &sub)?;
+    let is_theirs = handle.is_empty() || own_handle.is_some_and(|own| own == handle);
+    let key = row.public_key.as_deref().and_then(|key| PublicKey::from_jwk(&serde_json::from_slice(key).ok()?));
+    let (Some(found), Some(key)) = (found.filter(|found| is_theirs && is_meant(&found.user)), key) else {
+        return refused(Reason::PasskeySignature);
+    };
+    let (sign_count, backup_eligible) = (row.sign_count.unwrap_or(0), row.backup_eligible.unwrap_or(false));
+    let known = Passkey { id, key, sign_count, backup_eligible };
+    let event = AuditEvent { client_id: visit.client_id(), sub: Some(&sub), ..AuditEvent::default() };
+    let event = event.by(request.source, &request.id);
+    let sign_count = match passkey::verify(party, &known, &client_data, &data, &signature) {
+        Ok(sign_count) => sign_count,
+        Err(reason) => {
+            if reason == Reason::PasskeyCloned {
+                audit_events::insert(&app.store, &AuditEvent { event: "passkey_cloned", ..event })?;
+            }
+            return refused(reason);
+        }
+    };
+    let name = URL_SAFE_NO_PAD.encode(&challenge);
+    // The day must be the same whenever it comes again.
+    let forgotten_at = asked.expires_at.plus(SPENT_FOR);
+    if !tokens::take_assertion(&app.store, "passkey", &name, forgotten_at)?
+        || !authenticators::use_passkey(&app.store, &sub, &row, sign_count, &event)?
+    {
+        return refused(Reason::PasskeyChallenge);
+    }
+    let before = ticket.map(|ticket| ticket.amr.as_slice()).unwrap_or_default();
+    let amr = with_factor(before, &passkey::methods(backup_eligible));
+    let remember = ticket.is_some_and(|ticket| ticket.remember);
+    let (acr, auth_time) = (Strength::PhishingResistant.as_str().to_owned(), ticket.map(|ticket| ticket.auth_time));
+    let proof = Proof { amr, acr, auth_time, ..Proof::password(remember) };
+    sign_in::complete(app, request, visit, page.present, found, &proof)
+}
