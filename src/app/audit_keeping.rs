@@ -1,6 +1,7 @@
 //! What the audit log needs beside the requests: failures, written together soon after, so that failing costs the database
 //! nothing by itself; and the heads of the chains, told to the log.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::guesses::Source;
 use crate::http::Request;
 use crate::protocol::audit::audit_chain::{HEADS_TARGET, Head, heads_lines, untold};
 use crate::protocol::audit::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
+use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::words::identifiers::{ClientId, GrantId};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
@@ -66,6 +68,13 @@ impl App {
         let attempt = FailedAttempt { event, client_id, source, request_id, detail };
         self.audit_failures.lock().note(attempt, Source::of(source).address(), self.now());
         self.audit_failures.noted.notify_one();
+    }
+
+    pub fn note_factor(&self, kind: FactorKind) {
+        let counters = FactorKind::ALL.iter().zip(&self.factors_used);
+        counters.filter(|(one, _)| **one == kind).for_each(|(_, counter)| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
     }
 
     /// Has the audit log count an attempt that was not looked at, for too many had failed before.

@@ -23,6 +23,7 @@ use crate::keys::sealing::{Mac, Sealer};
 use crate::outbound::Outbound;
 use crate::permits::{Permit, Permits};
 use crate::protocol::keys::key_set::KeySet;
+use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::upstream::metadata::UpstreamMetadata;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
@@ -94,6 +95,8 @@ pub struct App {
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
     pub dropped_identity_providers: AtomicU64,
+    /// How often each kind of factor was used, in the order of `FactorKind::ALL`.
+    pub factors_used: [AtomicU64; FactorKind::ALL.len()],
     pub logout_calls: LogoutCalls,
     /// For requests of our own; a quarter of the workers may wait for them.
     pub outbound: Outbound,
@@ -214,6 +217,7 @@ impl App {
             logout_token_failures: Guesses::new(limits.logout_token_failures_per_minute, tracked),
             extensions,
             dropped_identity_providers: AtomicU64::new(0),
+            factors_used: Default::default(),
             logout_calls: LogoutCalls::default(),
             outbound: Outbound::new(&config.outbound_allow, config.ca_file.as_deref(), workers / 4)
                 .map_err(LoadError::Unfit)?,

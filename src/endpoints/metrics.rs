@@ -8,6 +8,7 @@ use crate::app::{App, LogoutCalls, Standing};
 use crate::http::{Body, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerStats};
+use crate::protocol::login::second_factor::FactorKind;
 use crate::store::installation::table_sizes;
 
 /// Alive: the answer itself is the proof.
@@ -121,6 +122,7 @@ fn house(text: &mut Exposition, app: &App) {
         "How far this machine's clock is behind the database's.",
         seconds(app.clock.skew_micros()),
     );
+    factors(text, app);
     logout_calls(text, &app.logout_calls);
     text.single(
         "gatepost_identity_providers_dropped_total",
@@ -128,6 +130,13 @@ fn house(text: &mut Exposition, app: &App) {
         "Requests that named an identity provider which their client cannot have.",
         app.dropped_identity_providers.load(Ordering::Relaxed),
     );
+}
+
+fn factors(text: &mut Exposition, app: &App) {
+    text.family("gatepost_factors_used_total", Kind::Counter, "Second factors that signed somebody in, by kind.");
+    for (kind, counter) in FactorKind::ALL.iter().zip(&app.factors_used) {
+        text.sample("", &[("factor", kind.as_str())], counter.load(Ordering::Relaxed));
+    }
 }
 
 fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {

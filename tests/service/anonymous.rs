@@ -8,7 +8,7 @@ use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::Connection;
 
 const REQUESTS: usize = 10_000;
-const PAGES: usize = 2_000;
+const PAGES: usize = 10_000;
 const THREADS: usize = 6;
 const MOST_GROWTH_KIB: u64 = 8 * 1_024;
 
@@ -106,7 +106,7 @@ fn crowd(gatepost: &Gatepost, count: usize, work: impl Fn(&mut Connection, usize
 }
 
 #[test]
-fn ten_thousand_requests_and_two_thousand_pages_leave_no_row_and_no_memory() {
+fn ten_thousand_requests_and_as_many_pages_leave_no_row_and_no_memory() {
     let mut document = document();
     document["tenants"] = serde_json::json!([{"name": "acme", "display_name": "ACME Ltd"}]);
     let gatepost = Gatepost::start_with(&document, &[]);

@@ -1,5 +1,7 @@
 //! Second factors: codes of an app and recovery codes, how strong a sign-in is, and who asks for how much.
 
+use std::time::Instant;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -17,12 +19,17 @@ const ESSENTIAL: &str = r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}
 
 fn start(settings: &[(&str, &str)]) -> Gatepost {
     let offline = "openid offline_access orders.read";
+    let mut registered = document();
+    registered["users"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"username": "chloe", "password": "quite another password"}));
     let clients = [
         ("strong", json!({"minimum_acr": "2"})),
         ("lasting", json!({"scope": offline, "grant_types": ["authorization_code", "refresh_token"]})),
         ("direct", json!({"scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []})),
     ];
-    Gatepost::start_with(&with_clients(document(), &clients), settings)
+    Gatepost::start_with(&with_clients(registered, &clients), settings)
 }
 
 /// What alice gets who types her password at a request.
@@ -458,4 +465,45 @@ fn factors_outlive_a_change_of_the_master_secret_and_nobody_comes_in_by_less_wit
     is_wrong(&send(&mut browser, &asked, &[("code", &codes[0])]));
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
     assert_eq!(password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status, 303);
+}
+
+/// Wrong passwords of somebody with an app and of somebody without take as long, and are answered alike.
+#[test]
+fn who_has_a_second_factor_cannot_be_told_from_outside() {
+    let patient = [
+        ("GATEPOST_ARGON2_MEMORY_KIB", "7168"),
+        ("GATEPOST_ARGON2_PASSES", "1"),
+        ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_ACCOUNT", "1000000"),
+        ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "1000000"),
+        ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_HOUR", "1000000"),
+    ];
+    let gatepost = start(&patient);
+    add_app(&mut signed_in(&gatepost), 0);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let token = page.fields().remove("form_token").unwrap();
+    let mut taken = [Vec::new(), Vec::new()];
+    let mut answers = [String::new(), String::new()];
+    for number in 0..2_040 {
+        // In pairs, each pair the other way round, so that what drifts takes both along.
+        let who = (number % 2 + number / 2 % 2) % 2;
+        let form = [("form_token", token.as_str()), ("username", ["alice", "chloe"][who]), ("password", "wrong")];
+        let begun = Instant::now();
+        let answer = browser.post(&page.action(), &form);
+        if number >= 40 {
+            taken[who].push(begun.elapsed().as_secs_f64());
+        }
+        answers[who] = answer.text().replace("alice", "chloe");
+    }
+    assert_eq!(answers[0], answers[1]);
+    let [one, other] = taken.map(|mut all| {
+        // The slowest tenth is the machine's.
+        all.sort_by(f64::total_cmp);
+        all.truncate(all.len() * 9 / 10);
+        let count = f64::from(u32::try_from(all.len()).unwrap());
+        let mean = all.iter().sum::<f64>() / count;
+        (mean, all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0) / count)
+    });
+    let t = (one.0 - other.0) / (one.1 + other.1).sqrt();
+    assert!(t.abs() < 4.5, "t = {t}: {} and {} s", one.0, other.0);
 }

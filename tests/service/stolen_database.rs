@@ -23,6 +23,7 @@ use crate::support::gatepost::{
 };
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, Connection, encode};
+use crate::support::phone::add_app;
 use crate::support::postgres::TestDatabase;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_SECRET, Place, SUBJECT};
@@ -154,6 +155,14 @@ impl Day {
                 day.note_tokens(&answer);
             }
         }
+        let (phone, codes) = add_app(&mut alice, 0);
+        day.note(&phone.key);
+        for code in codes {
+            day.chosen.insert(code.replace('-', ""));
+            day.chosen.insert(code);
+        }
+        let link = gatepost.run_well(&["user", "reset", "bob", "--enrol"], "");
+        day.note(link.trim().split_once("?l=").unwrap().1);
         day.fresh(gatepost, &mut alice);
         day
     }

@@ -7,6 +7,8 @@ use aws_lc_rs::hmac;
 use super::http::{Answer, Browser};
 
 pub struct Phone {
+    /// As it is typed.
+    pub key: String,
     secret: Vec<u8>,
     /// Seconds that its clock is ahead of this machine's.
     pub ahead: u64,
@@ -26,7 +28,7 @@ impl Phone {
         }
         let bytes =
             bits.as_bytes().chunks(8).map(|byte| u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap());
-        Phone { secret: bytes.collect(), ahead }
+        Phone { secret: bytes.collect(), key, ahead }
     }
 
     /// The code of the step so many away from the present one.

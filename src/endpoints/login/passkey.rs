@@ -16,7 +16,7 @@ use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::keys::jwt::PublicKey;
 use crate::protocol::login::passkey::{self, Passkey};
-use crate::protocol::login::second_factor::{Ticket, with_factor};
+use crate::protocol::login::second_factor::{FactorKind, Ticket, with_factor};
 use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
@@ -91,6 +91,7 @@ pub(super) fn prove(
     {
         return refused(Reason::PasskeyChallenge);
     }
+    app.note_factor(FactorKind::Passkey);
     let before = ticket.map(|ticket| ticket.amr.as_slice()).unwrap_or_default();
     let amr = with_factor(before, &passkey::methods(backup_eligible));
     let remember = ticket.is_some_and(|ticket| ticket.remember);

@@ -307,6 +307,7 @@ fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Tried, Fa
         Typed::Neither => false,
     };
     if let (true, Some(own)) = (is_right, buckets.first()) {
+        app.note_factor(kind);
         sign_in_failures::clear(&app.store, &own.bucket)?;
     }
     Ok(if is_right { Tried::Right } else { Tried::Wrong })
