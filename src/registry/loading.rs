@@ -214,6 +214,7 @@ impl Origins {
         let mut new = Origins { key: random::bytes(), hashes: Vec::new() };
         new.hashes = origins.iter().map(|origin| new.hash(origin)).collect();
         new.hashes.sort_unstable();
+        new.hashes.dedup();
         new
     }
 

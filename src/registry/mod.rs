@@ -13,7 +13,6 @@ use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::references::WeakUse;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
@@ -51,8 +50,6 @@ pub struct Snapshot {
     /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
     pub origins: Origins,
     pub longest_lifetimes: LongestLifetimes,
-    /// What clients use although something stronger would do.
-    pub weak_settings: Vec<WeakUse>,
 }
 
 #[derive(Debug)]
@@ -272,6 +269,5 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         client_ids: clients.value.0,
         origins: Origins::new(&clients.value.1),
         longest_lifetimes: clients::longest_lifetimes(store)?,
-        weak_settings: clients::weak_settings(store)?,
     })
 }

@@ -1,8 +1,8 @@
 //! The registry: changes are whole, versioned and audited.
 
-use gatepost::protocol::registration::walker::parse_own;
 use gatepost::protocol::keys::key_schedule::KeyTimes;
 use gatepost::protocol::registration::Kind;
+use gatepost::protocol::registration::walker::parse_own;
 use gatepost::protocol::words::client::SigningAlgorithm;
 use gatepost::protocol::words::identifiers::ClientId;
 use gatepost::protocol::words::instant::Instant;

@@ -33,7 +33,7 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
             problems.push(Problem::new(place, rule));
         }
     };
-    let known = known(value, stored);
+    let known = known(document, stored);
     let mut first: BTreeMap<(Kind, &'static str, String), usize> = BTreeMap::new();
     for (kind, index, item) in items(value) {
         let place = format!("{}[{index}]", kind.list());
@@ -61,10 +61,7 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
             let is_known = names.is_some_and(|names| names.contains(name));
             let is_noted = index.is_some_and(|index| noted.contains(&format!("{place}.{member}[{index}]")));
             if !is_known && !is_noted {
-                note(
-                    format!("{place}.{member}"),
-                    not_registered(name, called, names.into_iter().flatten().map(String::as_str)),
-                );
+                note(format!("{place}.{member}"), not_registered(name, called, names.into_iter().flatten().copied()));
             }
         }
     }
@@ -116,18 +113,17 @@ fn names(kind: Kind, item: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// Every name that will be there once the document is applied, by what it is called.
-fn known(document: &Value, stored: &Stored) -> BTreeMap<&'static str, BTreeSet<String>> {
-    let stored_names = stored.objects.keys().map(|(kind, name)| (kind.called(), name.clone()));
-    let named =
-        |(kind, _, item): (Kind, usize, Value)| Some((kind.called(), item.get(kind.name_key())?.as_str()?.to_owned()));
-    let grant_types = BUILT_IN_GRANTS.iter().map(|grant_type| grant_type.as_str().to_owned());
-    let grant_types = grant_types.chain(stored.compiled_in_grants.iter().cloned());
+fn known<'v>(document: &'v Document, stored: &'v Stored) -> BTreeMap<&'static str, BTreeSet<&'v str>> {
+    let stored_names = stored.objects.keys().map(|(kind, name)| (kind.called(), name.as_str()));
+    let named = document.entries.iter().map(|entry| (entry.kind.called(), entry.name.as_str()));
+    let grant_types = BUILT_IN_GRANTS.iter().map(GrantType::as_str);
+    let grant_types = grant_types.chain(stored.compiled_in_grants.iter().map(String::as_str));
     let names = stored_names
-        .chain(items(document).filter_map(named))
-        .chain(BUILT_IN_SCOPES.map(|name| (Kind::ResourceScope.called(), name.to_owned())))
+        .chain(named.filter(|(_, name)| !name.is_empty()))
+        .chain(BUILT_IN_SCOPES.map(|name| (Kind::ResourceScope.called(), name)))
         .chain(grant_types.map(|name| (Kind::ExtensionGrant.called(), name)))
-        .chain([(Kind::IdentityProvider.called(), LOCAL.to_owned())]);
-    let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        .chain([(Kind::IdentityProvider.called(), LOCAL)]);
+    let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (called, name) in names {
         known.entry(called).or_default().insert(name);
     }

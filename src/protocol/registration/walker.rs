@@ -44,8 +44,8 @@ impl<'v> Walker<'v, '_> {
         let object = read(&mut walker);
         let asked = walker.asked;
         // `client_name#` stands for `client_name#de` and every other language.
-        let untagged = |key: &str| key.split_inclusive('#').next().unwrap_or_default().to_owned();
-        let unknown = members.keys().filter(|key| !asked.contains(&Cow::Owned(untagged(key))));
+        let is_asked = |key: &str| asked.iter().any(|asked| Some(asked.as_ref()) == key.split_inclusive('#').next());
+        let unknown = members.keys().filter(|key| !is_asked(key));
         let notes = unknown.map(|key| {
             let nearest = hint(key, asked.iter().map(Cow::as_ref));
             Problem::new(path, format!("unknown key {}{nearest}", shown(key)))
