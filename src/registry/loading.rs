@@ -130,9 +130,10 @@ impl Registry {
     }
 }
 
-/// What a client takes, read and with its place here, is at most about that: measured, for registrations of 300 to 3,000 bytes.
-const ENTRY_BYTES: usize = 1_000;
-const BYTES_PER_LETTER: usize = 3;
+/// What a client takes, as measured: so much, as often its text, and so much for each of its claims and scopes.
+const ENTRY_BYTES: usize = 1_500;
+const TEXTS: usize = 2;
+const MEMBER_BYTES: usize = 60;
 
 /// Clients within a number of bytes. Where those are full, the entry goes that came first, unless it was asked for since
 /// its last turn: then it stays for another.
@@ -183,7 +184,8 @@ impl ClientCache {
         client: Option<Arc<RegisteredClient>>,
         length: usize,
     ) {
-        let bytes = ENTRY_BYTES + length * BYTES_PER_LETTER;
+        let members = client.as_ref().map_or(0, |held| held.client.claims.len() + held.client.scope.iter().count());
+        let bytes = ENTRY_BYTES + length * TEXTS + members * MEMBER_BYTES;
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { by_name, turns, bytes: sum } = &mut *held;
         *sum += bytes;
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn more_clients_than_fit_do_not_fill_the_memory_and_who_is_asked_for_stays() {
-        let (cache, length) = (ClientCache::new(20 * ENTRY_BYTES), ENTRY_BYTES / BYTES_PER_LETTER);
+        let (cache, length) = (ClientCache::new(20 * ENTRY_BYTES), ENTRY_BYTES / TEXTS);
         let (busy, name) = (ClientId::new("busy"), |number: usize| ClientId::new(number.to_string()));
         cache.keep(&busy, 1, None, 0);
         for number in 0..1_000 {

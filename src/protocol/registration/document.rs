@@ -70,8 +70,11 @@ fn item<T>(
     problems: &mut Vec<Problem>,
     read: impl FnOnce(&mut Walker<'_, '_>) -> T,
 ) -> Option<T> {
-    let value = parse_own(value.as_str().unwrap_or_default());
-    find_nul(&value, path, problems);
+    let text = value.as_str().unwrap_or_default();
+    let value = parse_own(text);
+    if text.contains("\\u0000") {
+        find_nul(&value, path, problems);
+    }
     Walker::object(&value, path, problems, read)
 }
 
