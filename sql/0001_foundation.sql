@@ -41,6 +41,7 @@ CREATE TABLE clients (
     client_id text PRIMARY KEY,
     metadata jsonb NOT NULL,
     enabled boolean NOT NULL,
+    origins text[] NOT NULL, -- of its redirect URIs and allowed_cors_origins, as browsers write them
     epoch int8 NOT NULL DEFAULT new_epoch(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()

@@ -101,7 +101,8 @@ impl Browser {
                 return Ok(answer);
             }
             let form = Form::of(&answer, provider)?;
-            answer = self.submit_patiently(client, &form, provider.user())?;
+            let (username, password) = provider.user();
+            answer = self.submit_patiently(client, &form, (&username, password))?;
             answer = self.follow(client, provider, answer)?;
         }
         Err(format!("no end of pages: {}", answer.text()))

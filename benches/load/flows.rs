@@ -18,6 +18,8 @@ pub enum Flow {
     Jwks,
     /// With the client that plays this part, and the `alg` its token must have; none for a reference token.
     ClientCredentials(&'static str, Option<&'static str>),
+    /// With any of so many clients that are as `reference` is.
+    ClientCredentialsOfMany(u64),
     /// Authorization request of a person signed in, redemption, userinfo.
     Code(&'static str),
     UserInfo,
@@ -79,6 +81,7 @@ impl Flow {
             Flow::Discovery => true,
             Flow::Jwks => has("jwks_uri"),
             Flow::ClientCredentials(part, _) => plays(part),
+            Flow::ClientCredentialsOfMany(_) => plays("reference"),
             Flow::Code(part) => plays(part) && has("userinfo_endpoint"),
             Flow::UserInfo => plays("code") && has("userinfo_endpoint"),
             Flow::Refresh(part) => plays(part),
@@ -103,12 +106,14 @@ impl<'a> Walker<'a> {
             Flow::Discovery => walker.held.document = walker.document(&provider.discovery_path.clone(), "issuer")?,
             Flow::Jwks => walker.held.document = walker.document(&walker.endpoint("jwks_uri")?, "keys")?,
             Flow::ClientCredentials(part, Some(alg)) => {
-                let token = walker.client_credentials(part, Some(alg))?;
+                let token = walker.client_credentials(walker.settings(part)?, Some(alg))?;
                 let keys = walker.client.get(&walker.endpoint("jwks_uri")?)?.json()?;
                 jwt::verify(&token, alg, &keys)?;
             }
-            Flow::ClientCredentials(_, None) | Flow::Revocation | Flow::SignIn => {}
-            Flow::Introspection => walker.held.token = walker.client_credentials("reference", None)?,
+            Flow::ClientCredentials(_, None) | Flow::ClientCredentialsOfMany(_) | Flow::Revocation | Flow::SignIn => {}
+            Flow::Introspection => {
+                walker.held.token = walker.client_credentials(walker.settings("reference")?, None)?
+            }
             Flow::Code(part) => {
                 walker.sign_in(part)?;
                 walker.code_flow(part)?;
@@ -137,7 +142,12 @@ impl<'a> Walker<'a> {
         match flow {
             Flow::Discovery => self.same_document(&self.provider.discovery_path.clone()),
             Flow::Jwks => self.same_document(&self.endpoint("jwks_uri")?),
-            Flow::ClientCredentials(part, alg) => self.client_credentials(part, alg).map(drop),
+            Flow::ClientCredentials(part, alg) => self.client_credentials(self.settings(part)?, alg).map(drop),
+            Flow::ClientCredentialsOfMany(count) => {
+                let client_id = format!("many-{}", rand::random_range(1..=count));
+                let client = ClientSettings { client_id, ..self.settings("reference")?.clone() };
+                self.client_credentials(&client, None).map(drop)
+            }
             Flow::Code(part) => self.code_flow(part),
             Flow::UserInfo => {
                 let token = self.held.token.clone();
@@ -149,7 +159,7 @@ impl<'a> Walker<'a> {
                 self.introspect(&token, true)
             }
             Flow::Revocation => {
-                let token = self.client_credentials("reference", None)?;
+                let token = self.client_credentials(self.settings("reference")?, None)?;
                 self.revoke(&token)?;
                 self.introspect(&token, false)
             }
@@ -193,8 +203,8 @@ impl<'a> Walker<'a> {
         })
     }
 
-    fn client_credentials(&mut self, part: &str, alg: Option<&str>) -> Result<String, String> {
-        let (client, path) = (self.settings(part)?, self.endpoint("token_endpoint")?);
+    fn client_credentials(&mut self, client: &ClientSettings, alg: Option<&str>) -> Result<String, String> {
+        let path = self.endpoint("token_endpoint")?;
         let fields = [("grant_type", "client_credentials"), ("scope", client.scope.as_str())];
         let answer = self.post(&path, client, &fields)?.expect(200)?.json()?;
         let token = access_token(&answer)?;

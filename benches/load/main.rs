@@ -6,6 +6,8 @@
 //! cargo bench --bench load -- [--smoke] [--seconds N] [--connections N] [--only TEXT] [--against FILE]...
 //! cargo bench --bench load -- --tokens N       what so many reference tokens leave in the tables when they have expired
 //! cargo bench --bench load -- --fresh          code flows while partitions fill from empty, with and without scans
+//! cargo bench --bench load -- --clients N      tokens of clients drawn from 100, 10000 and N
+//! cargo bench --bench load -- --users N        code flows beside 1000 and N users
 //! cargo bench --bench load -- --beside         refreshes while people sign in; takes --against, too
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
@@ -26,6 +28,7 @@ mod gatepost;
 mod http;
 mod jwt;
 mod limits;
+mod many;
 mod provider;
 mod report;
 mod tokens;
@@ -57,6 +60,8 @@ struct Options {
     against: Vec<PathBuf>,
     serve: Option<PathBuf>,
     tokens: Option<u64>,
+    clients: Option<u64>,
+    users: Option<u64>,
 }
 
 /// A provider, and where its costs show.
@@ -69,6 +74,11 @@ struct Target {
 const TURN: Duration = Duration::from_secs(1);
 
 impl Target {
+    fn new(settings: Settings) -> Result<Target, String> {
+        let watched = Watched::new(settings.pid, settings.database_url.clone());
+        Ok(Target { provider: Provider::discover(settings)?, watched })
+    }
+
     fn drive(&self, flow: Flow, load: Load) -> Result<(Outcome, Usage), String> {
         let usage = || self.watched.usage();
         let (outcome, before, after) = drive(&self.provider, flow, load, usage, usage)?;
@@ -103,6 +113,8 @@ impl Options {
             against: Vec::new(),
             serve: None,
             tokens: None,
+            clients: None,
+            users: None,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -126,6 +138,8 @@ impl Options {
                 "--only" => options.only = Some(value.clone()),
                 "--against" => options.against.push(value.into()),
                 "--tokens" => options.tokens = Some(number()?),
+                "--clients" => options.clients = Some(number()?),
+                "--users" => options.users = Some(number()?),
                 "--serve" => options.serve = Some(value.into()),
                 other => return Err(format!("unknown option {other}")),
             }
@@ -150,7 +164,13 @@ fn run(options: &Options) -> Result<(), String> {
     if options.fresh {
         return fresh::run(&cluster, options.connections, options.seconds);
     }
+    if let Some(count) = options.users {
+        return many::users(&cluster, count, options);
+    }
     let own = Gatepost::start(&cluster, "")?;
+    if let Some(count) = options.clients {
+        return many::clients(&own, count, options);
+    }
     if let Some(path) = &options.serve {
         let settings = serde_json::to_string_pretty(&own.settings).map_err(|error| error.to_string())?;
         fs::write(path, settings).map_err(|error| error.to_string())?;
@@ -188,12 +208,7 @@ fn targets(own: &Gatepost, options: &Options) -> Result<Vec<Target>, String> {
         serde_json::from_str::<Settings>(&text).map_err(|error| format!("{}: {error}", path.display()))
     });
     let all = std::iter::once(Ok(own.settings.clone())).chain(others);
-    all.map(|settings| {
-        let settings = settings?;
-        let watched = Watched::new(settings.pid, settings.database_url.clone());
-        Ok(Target { provider: Provider::discover(settings)?, watched })
-    })
-    .collect()
+    all.map(|settings| Target::new(settings?)).collect()
 }
 
 /// Every flow, then what people notice of a storm of wrong passwords.

@@ -49,6 +49,8 @@ pub struct Provider {
     pub authority: String,
     pub discovery_path: String,
     pub metadata: Value,
+    /// Instead of the one user, any of `many-1` to that.
+    pub many_users: Option<u64>,
 }
 
 impl Settings {
@@ -90,7 +92,7 @@ impl Provider {
         if metadata["issuer"] != settings.issuer.as_str() {
             return Err(format!("the issuer is {}, not {}", metadata["issuer"], settings.issuer));
         }
-        Ok(Provider { address, authority: authority.to_owned(), discovery_path, metadata, settings })
+        Ok(Provider { address, authority: authority.to_owned(), discovery_path, metadata, settings, many_users: None })
     }
 
     /// A new client of this provider.
@@ -113,7 +115,8 @@ impl Provider {
     }
 
     /// Who signs in, and with what.
-    pub fn user(&self) -> (&str, &str) {
-        (&self.settings.username, &self.settings.password)
+    pub fn user(&self) -> (String, &str) {
+        let drawn = self.many_users.map(|count| format!("many-{}", rand::random_range(1..=count)));
+        (drawn.unwrap_or_else(|| self.settings.username.clone()), &self.settings.password)
     }
 }

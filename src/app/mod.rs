@@ -198,8 +198,9 @@ impl App {
         installation::check_issuer(&installation, config.base_url.as_str())?;
         let derived = master.derive(&installation.id, config.base_url.as_str());
         let clock = Arc::clone(store.clock());
-        let registry =
-            Registry::load(store.clone(), Arc::clone(&clock), config.client_defaults.clone(), Sealers::new(&derived))?;
+        let (defaults, sealers) = (config.client_defaults.clone(), Sealers::new(&derived));
+        let cache_bytes = config.client_cache_mib as usize * 1_024 * 1_024;
+        let registry = Registry::load(store.clone(), Arc::clone(&clock), defaults, sealers, cache_bytes)?;
         extension_grant::look_up_functions(&extensions.functions, &registry);
         let workers = config.workers as usize;
         let cores = thread::available_parallelism().map_or(1, usize::from);

@@ -11,6 +11,7 @@ use super::{idp, input, registry};
 use crate::keys::random;
 use crate::protocol::registration::client_checkup::examine;
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, Kind, timestamp};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
@@ -38,9 +39,10 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
         // The table tells those in force, said or not; of a registration that is not served, those it says.
-        let read = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
+        let metadata = parse_own(&row.metadata);
+        let read = registration::client::from_json(&metadata, "", &operator.config.client_defaults);
         if let (false, Some(members)) = (json, object.as_object_mut()) {
-            let said = row.metadata.get("grant_types").and_then(Value::as_array).into_iter().flatten();
+            let said = metadata.get("grant_types").and_then(Value::as_array).into_iter().flatten();
             let names: Vec<&str> = match &read {
                 Ok(client) => client.grant_types.iter().map(GrantType::as_str).collect(),
                 Err(_) => said.filter_map(Value::as_str).collect(),
@@ -63,7 +65,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
 fn shown(row: &ClientRow) -> Value {
     let secrets: Vec<Value> = row.secrets.iter().map(told_secret).collect();
     json!({
-        "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": row.metadata,
+        "client_id": row.client_id.as_str(), "enabled": row.enabled, "secrets": secrets, "metadata": parse_own(&row.metadata),
     })
 }
 
@@ -119,7 +121,7 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
-    let client = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults)
+    let client = registration::client::from_json(&parse_own(&row.metadata), "", &operator.config.client_defaults)
         .map_err(|problems| Failure::of_document(&problems))?;
     match client.authentication {
         ClientAuthenticationMethod::AnySecret
@@ -138,7 +140,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = operator.sealers(&installation)?.client_secrets;
     let row = named(&operator, &ClientId::new(invocation.value(0)))?;
-    let client = registration::client::from_json(&row.metadata, "", &operator.config.client_defaults);
+    let client = registration::client::from_json(&parse_own(&row.metadata), "", &operator.config.client_defaults);
     let client = client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> = row.secrets.iter().map(|row| registry::opened(row, &sealer)).collect();
@@ -229,6 +231,6 @@ fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<Op
         }
     }
     let others = writer.clients()?.into_iter().filter(|other| other.client_id != *client_id);
-    let mut naming = others.filter(|other| names_it(Kind::Client, &other.metadata));
+    let mut naming = others.filter(|other| names_it(Kind::Client, &parse_own(&other.metadata)));
     Ok(naming.next().map(|other| format!("client {}", other.client_id)))
 }

@@ -19,7 +19,7 @@ use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::plan::{self, Change, FieldChange, Plan, Step, Verb};
-use crate::protocol::registration::{self, document as exported};
+use crate::protocol::registration::{self, Kind, document as exported};
 use crate::store::registry_writer::RegistryWriter;
 
 const EXIT_CHANGES: u8 = 3;
@@ -30,7 +30,7 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let json = invocation.has("--json");
     // Within a change that writes nothing, so that no other one comes in between.
     let (text, is_empty) = planned(invocation, |_, _, _, plan| {
-        let text = if json { plan_json(plan)? } else { plan_text(plan, output::wants_colours()) };
+        let text = if json { plan_json(plan)? } else { plan_text(invocation, plan) };
         Ok((text, plan.changes.is_empty()))
     })?;
     output::line(&text)?;
@@ -46,15 +46,15 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
             let horizons = operator.horizons(writer.longest_lifetimes()?);
             writer.make_partitions(&horizons, operator.now()?.day())?;
         }
-        let mut report = String::new();
-        for Change { verb, step, .. } in &plan.changes {
+        let mut report = listing(invocation, plan, |Change { verb, step, .. }| {
             let done = match verb {
                 Verb::Add => "added",
                 Verb::Change => "changed",
                 Verb::Remove => "removed",
             };
-            report.push_str(&format!("{done} {} {}\n", step.kind().as_str(), step.name().escape_debug()));
-        }
+            format!("{done} {} {}\n", step.kind().as_str(), step.name().escape_debug())
+        })
+        .concat();
         let [added, changed, removed] = [Verb::Add, Verb::Change, Verb::Remove].map(|verb| plan.count(verb));
         report.push_str(&format!("{added} added, {changed} changed, {} unchanged", plan.unchanged));
         if removed > 0 {
@@ -74,7 +74,7 @@ fn planned<T>(
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = operator.sealers(&installation)?.client_secrets;
     operator.store.change_registry(|writer| {
-        let comparison = comparison::read(invocation, &operator, &sealer, writer, &value)?;
+        let comparison = comparison::read(invocation, &operator, &sealer, writer, value)?;
         let plan = plan::make(&comparison).map_err(|problems| Failure::of_document(&problems))?;
         act(&operator, &sealer, writer, &plan)
     })
@@ -110,16 +110,32 @@ pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&output::pretty(&document)?)
 }
 
+const MOST_LISTED: usize = 100;
+
+/// What is told of each change; where there are many more, and nobody wants all, of the first, and how many there are by kind.
+fn listing(invocation: &Invocation, plan: &Plan<'_>, told: impl Fn(&Change<'_>) -> String) -> Vec<String> {
+    let all = plan.changes.len();
+    let listed = if invocation.has("--verbose") { all } else { all.min(MOST_LISTED) };
+    let mut texts: Vec<String> = plan.changes.iter().take(listed).map(told).collect();
+    if listed < all {
+        let of_kind = |kind: Kind| plan.changes.iter().filter(|change| change.step.kind() == kind).count();
+        let counts = Kind::ALL.into_iter().map(|kind| (of_kind(kind), kind.list())).filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, list)| format!("{count} in {list}")).collect();
+        texts.push(format!("and {} more (--verbose lists all); {}\n", all - listed, counts.join(", ")));
+    }
+    texts
+}
+
 /// For people: a block for each object, removals first.
-fn plan_text(plan: &Plan<'_>, colours: bool) -> String {
-    let mut lines = Vec::new();
+fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
+    let (mut lines, colours) = (Vec::new(), output::wants_colours());
     let removed = plan.count(Verb::Remove);
     if removed > 0 {
         lines.push(format!(
             "--prune removes {removed}; what is removed, its tokens and its secrets do not come back:\n"
         ));
     }
-    lines.extend(plan.changes.iter().map(|change| block(change, colours)));
+    lines.extend(listing(invocation, plan, |change| block(change, colours)));
     let unchanged = plan.unchanged;
     lines.push(if plan.changes.is_empty() {
         format!("Nothing would change; {unchanged} unchanged.")
@@ -140,10 +156,10 @@ fn block(change: &Change<'_>, colours: bool) -> String {
     // Users can have the names of others in other tenants.
     let title = match &change.step {
         Step::ChangeUser { subject, .. } | Step::RemoveUser { subject, .. } => format!("{title} (sub {subject})"),
-        Step::AddUser { .. } | Step::Put(_) | Step::Remove { .. } => title,
+        Step::AddUser { .. } | Step::Put(..) | Step::Remove { .. } => title,
     };
     let mut lines = vec![if colours { format!("\u{1b}[{colour}m{title}\u{1b}[0m") } else { title }];
-    lines.extend(change.fields.iter().map(|field| line(field, change.verb)));
+    lines.extend(change.fields().iter().map(|field| line(field, change.verb)));
     let secrets = &change.secrets;
     if !secrets.added.is_empty() || !secrets.removed.is_empty() {
         lines.push(format!("    secrets: {} new, {} removed", secrets.added.len(), secrets.removed.len()));
@@ -200,7 +216,7 @@ fn change_json(change: &Change<'_>) -> Value {
         Verb::Remove => "remove",
     };
     let fields: Vec<Value> = change
-        .fields
+        .fields()
         .iter()
         .map(|field| json!({"key": field.key, "before": field.before, "after": field.after}))
         .collect();

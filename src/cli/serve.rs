@@ -27,7 +27,9 @@ use crate::keys::random;
 use crate::pages::language::Language;
 use crate::protocol::registration::references;
 use crate::server::{self, ServerSettings, ServerStats};
-use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures};
+use crate::store::{
+    DatabaseSettings, Store, audit_events, clients, device_authorizations, partitions, sign_in_failures,
+};
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
 mod house;
@@ -194,13 +196,17 @@ pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
 /// Keeps the registry fresh: a change is in force a second after its commit, so the next look begins a little earlier.
 fn keep(app: &App) -> ! {
     let mut answered = true;
-    let (mut told, mut told_denials) = (None, [BTreeSet::new(), BTreeSet::new()]);
+    let (mut judged, mut told, mut told_denials) = (0, None, [BTreeSet::new(), BTreeSet::new()]);
     loop {
         let in_frames = app.config.cookie_same_site == SameSite::None;
-        let line = references::line(&app.registry.snapshot().weak_settings, in_frames);
-        if told != line {
-            log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
-            told = line;
+        let version = app.registry.snapshot().version;
+        // Looks at every registration, so nothing waits for it.
+        if let Some(uses) = (judged != version).then(|| clients::weak_settings(&app.store)).and_then(Result::ok) {
+            let line = references::line(&uses, in_frames);
+            if told != line {
+                log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));
+            }
+            (judged, told) = (version, line);
         }
         let next = Instant::now() + REFRESH;
         app.release_hashing_memory();

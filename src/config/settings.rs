@@ -36,6 +36,8 @@ settings! {
     ADMIN_LISTEN: TextOrEmpty, Is("127.0.0.1:9464"),
         "address and port of `/healthz`, `/readyz` and `/metrics`; off when empty. Of one service alone";
     WORKERS: Number(5, 1_024), Described("4 x cores, at least 16"), "worker threads";
+    CLIENT_CACHE_MIB: Number(1, 65_536), Is("64"),
+        "memory for clients that are in use, MiB: some 2 kB each; the others are read from the database when they come";
     SECRET_FILE: Text, Described("the systemd credential `gatepost-secret`"),
         "file that holds the master secret (`gatepost secret` makes one)";
     TRUSTED_PROXIES: TextOrEmpty, Is("127.0.0.0/8,::1/128"),

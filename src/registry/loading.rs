@@ -1,14 +1,18 @@
 //! From stored rows to what the core works with. A row that `apply` would refuse today is `Corrupt`, not served.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sha2::{Digest, Sha256};
+
+use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{SigningKey, verify};
 use crate::protocol::keys::jwt::{PublicKey, UnverifiedJws};
 use crate::protocol::keys::key_schedule::KeyTimes;
 use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::walker::Walker;
+use crate::protocol::registration::walker::{self, Walker};
 use crate::protocol::registration::{self, Kind, catalogue, catalogue as registered, provider};
 use crate::protocol::token::claims::built_in_scopes;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -29,7 +33,7 @@ pub(super) fn client(
     defaults: &ClientDefaults,
     sealer: &Sealer,
 ) -> Result<RegisteredClient, StoreError> {
-    let client = registration::client::from_json(&row.metadata, "client", defaults)
+    let client = registration::client::from_json(&walker::parse_own(&row.metadata), "client", defaults)
         .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
     let secrets = open_all("client", row.client_id.as_str(), &row.secrets, sealer);
     let ClientRow { epoch, installation_epoch, .. } = row;
@@ -126,36 +130,103 @@ impl Registry {
     }
 }
 
-/// Entries held at most; on reaching that the cache starts over.
-const MOST_ENTRIES: usize = 10_000;
+/// What a client takes, as measured: so much, as often its text, and so much for each of its claims and scopes.
+const ENTRY_BYTES: usize = 1_500;
+const TEXTS: usize = 2;
+const MEMBER_BYTES: usize = 60;
 
-type Held = (i64, Option<Arc<RegisteredClient>>);
+/// Clients within a number of bytes. Where those are full, the entry goes that came first, unless it was asked for since
+/// its last turn: then it stays for another.
+#[derive(Debug)]
+pub(super) struct ClientCache {
+    most: usize,
+    held: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    by_name: HashMap<ClientId, Entry>,
+    turns: VecDeque<ClientId>,
+    bytes: usize,
+}
 
 #[derive(Debug)]
-pub(super) struct ClientCache(Mutex<HashMap<ClientId, Held>>);
+struct Entry {
+    version: i64,
+    client: Option<Arc<RegisteredClient>>,
+    bytes: usize,
+    was_asked_for: bool,
+}
 
 impl ClientCache {
-    pub(super) fn new() -> ClientCache {
-        ClientCache(Mutex::new(HashMap::new()))
+    pub(super) fn new(most: usize) -> ClientCache {
+        ClientCache { most, held: Mutex::default() }
     }
 
     /// What is held at `version`: the outer `None` is "ask the database", the inner one "no such client".
     #[allow(clippy::option_option, reason = "absent from the cache and absent from the registry are two answers")]
     pub(super) fn find(&self, client_id: &ClientId, version: i64) -> Option<Option<Arc<RegisteredClient>>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.get(client_id).filter(|(read_at, _)| *read_at == version).map(|(_, client)| client.clone())
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = held.by_name.get_mut(client_id).filter(|entry| entry.version == version)?;
+        entry.was_asked_for = true;
+        Some(entry.client.clone())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).turns.len()
     }
 
-    pub(super) fn keep(&self, client_id: &ClientId, version: i64, client: Option<Arc<RegisteredClient>>) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.len() >= MOST_ENTRIES {
-            held.clear();
+    /// `length` is that of the registration as text.
+    pub(super) fn keep(
+        &self,
+        client_id: &ClientId,
+        version: i64,
+        client: Option<Arc<RegisteredClient>>,
+        length: usize,
+    ) {
+        let members = client.as_ref().map_or(0, |held| held.client.claims.len() + held.client.scope.iter().count());
+        let bytes = ENTRY_BYTES + length * TEXTS + members * MEMBER_BYTES;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Entries { by_name, turns, bytes: sum } = &mut *held;
+        *sum += bytes;
+        match by_name.insert(client_id.clone(), Entry { version, client, bytes, was_asked_for: false }) {
+            Some(before) => *sum -= before.bytes,
+            None => turns.push_back(client_id.clone()),
         }
-        held.insert(client_id.clone(), (version, client));
+        while *sum > self.most {
+            let Some(next) = turns.pop_front() else { break };
+            if by_name.get_mut(&next).is_some_and(|entry| mem::take(&mut entry.was_asked_for)) {
+                turns.push_back(next);
+            } else {
+                *sum -= by_name.remove(&next).map_or(0, |gone| gone.bytes);
+            }
+        }
+    }
+}
+
+/// Each by a hash of 16 bytes under a key that is drawn with them: as texts, 100,000 take five times as much.
+#[derive(Debug)]
+pub struct Origins {
+    key: [u8; 32],
+    hashes: Vec<[u8; 16]>,
+}
+
+impl Origins {
+    pub(super) fn new(origins: &[String]) -> Origins {
+        let mut new = Origins { key: random::bytes(), hashes: Vec::new() };
+        new.hashes = origins.iter().map(|origin| new.hash(origin)).collect();
+        new.hashes.sort_unstable();
+        new.hashes.dedup();
+        new
+    }
+
+    pub fn contains(&self, origin: &str) -> bool {
+        self.hashes.binary_search(&self.hash(origin)).is_ok()
+    }
+
+    fn hash(&self, origin: &str) -> [u8; 16] {
+        let digest = Sha256::new_with_prefix(self.key).chain_update(origin).finalize();
+        digest.first_chunk().copied().unwrap_or_default()
     }
 }
 
@@ -250,20 +321,42 @@ mod tests {
 
     #[test]
     fn an_entry_counts_only_at_its_version() {
-        let (cache, name) = (ClientCache::new(), ClientId::new("nobody"));
+        let (cache, name) = (ClientCache::new(ENTRY_BYTES), ClientId::new("nobody"));
         assert!(cache.find(&name, 1).is_none());
-        cache.keep(&name, 1, None);
+        cache.keep(&name, 1, None, 0);
         assert!(cache.find(&name, 1).is_some_and(|client| client.is_none()));
         assert!(cache.find(&name, 2).is_none());
     }
 
     #[test]
-    fn more_clients_than_that_do_not_fill_the_memory() {
-        let cache = ClientCache::new();
-        for number in 0..MOST_ENTRIES * 2 + 1 {
-            cache.keep(&ClientId::new(number.to_string()), 1, None);
+    fn more_clients_than_fit_do_not_fill_the_memory_and_who_is_asked_for_stays() {
+        let (cache, length) = (ClientCache::new(20 * ENTRY_BYTES), ENTRY_BYTES / TEXTS);
+        let (busy, name) = (ClientId::new("busy"), |number: usize| ClientId::new(number.to_string()));
+        cache.keep(&busy, 1, None, 0);
+        for number in 0..1_000 {
+            assert!(cache.find(&busy, 1).is_some(), "{number}");
+            cache.keep(&name(number), 1, None, 0);
+            cache.keep(&name(number), 2, None, length);
+            let held = cache.held.lock().unwrap();
+            assert!(held.bytes <= 20 * ENTRY_BYTES && held.turns.len() == held.by_name.len(), "{number}");
+            assert_eq!(held.by_name.values().map(|entry| entry.bytes).sum::<usize>(), held.bytes);
         }
-        assert!(cache.0.lock().unwrap().len() <= MOST_ENTRIES);
+        assert!(cache.find(&name(985), 2).is_none() && cache.find(&name(999), 2).is_some() && cache.len() == 10);
+    }
+
+    #[test]
+    fn what_alone_is_more_than_fits_is_not_held() {
+        let cache = ClientCache::new(ENTRY_BYTES);
+        cache.keep(&ClientId::new("large"), 1, None, 1);
+        assert_eq!(cache.len(), 0);
+    }
+
+    #[test]
+    fn an_origin_is_known_by_its_hash() {
+        let texts = ["https://b.example", "https://a.example"].map(String::from);
+        let origins = Origins::new(&texts);
+        assert!(texts.iter().all(|text| origins.contains(text)) && origins.hashes.is_sorted());
+        assert!(!origins.contains("https://c.example") && !origins.contains("") && !Origins::new(&[]).contains(""));
     }
 
     mod key_ring {

@@ -4,7 +4,7 @@
 
 mod loading;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant as Monotonic};
@@ -13,16 +13,14 @@ use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::references::WeakUse;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
-use crate::protocol::words::redirect_uri::origin_of;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
-pub use crate::registry::loading::KeyRing;
+pub use crate::registry::loading::{KeyRing, Origins};
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys};
@@ -49,11 +47,9 @@ pub struct Snapshot {
     pub keys: KeyRing,
     /// Every client's name: what is not among them is no client, and no reason to ask the database.
     pub client_ids: HashSet<ClientId>,
-    /// Origins of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
-    pub origins: BTreeSet<String>,
+    /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
+    pub origins: Origins,
     pub longest_lifetimes: LongestLifetimes,
-    /// What clients use although something stronger would do.
-    pub weak_settings: Vec<WeakUse>,
 }
 
 #[derive(Debug)]
@@ -163,6 +159,7 @@ impl Registry {
         clock: Arc<Clock>,
         defaults: ClientDefaults,
         sealers: Sealers,
+        client_cache_bytes: usize,
     ) -> Result<Registry, StoreError> {
         let reading = installation::read(&store)?;
         follow(&clock, &reading);
@@ -171,7 +168,7 @@ impl Registry {
         Ok(Registry {
             version: AtomicI64::new(snapshot.version),
             snapshot: RwLock::new(Arc::new(snapshot)),
-            clients: ClientCache::new(),
+            clients: ClientCache::new(client_cache_bytes),
             started: Monotonic::now(),
             confirmed_at: AtomicU64::new(0),
             // Until it answers, that is what is wrong.
@@ -248,11 +245,12 @@ impl Registry {
             return Ok(held);
         }
         let found = clients::find(&self.store, client_id)?;
+        let length = found.value.as_ref().map_or(0, |row| row.metadata.len());
         let client = found.value.and_then(|row| {
             let read = loading::client(row, &self.defaults, &self.sealers.client_secrets);
             read.map_err(|error| log::error!("not served: {error}")).ok().map(Arc::new)
         });
-        self.clients.keep(client_id, found.registry_version, client.clone());
+        self.clients.keep(client_id, found.registry_version, client.clone(), length);
         Ok(client)
     }
 }
@@ -260,22 +258,19 @@ impl Registry {
 fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snapshot, Unread> {
     let catalogue = catalogue::load(store)?;
     let keys = signing_keys::load(store)?;
-    let client_ids = clients::names(store)?;
-    let origins = clients::origins(store)?;
+    let clients = clients::names_and_origins(store)?;
     let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
     let ring = ring.map_err(|error| Unread { trouble: Trouble::with_keys(&error), error })?;
     // The oldest of the versions: if another was read later, the next refresh reads all of them again.
-    let versions = [catalogue.registry_version, keys.registry_version, client_ids.registry_version];
-    let version = versions.into_iter().fold(origins.registry_version, i64::min);
+    let version = catalogue.registry_version.min(keys.registry_version).min(clients.registry_version);
     Ok(Snapshot {
         version,
         resource_secrets: loading::resource_secrets(&catalogue.value, &sealers.client_secrets),
         provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
         catalogue: loading::catalogue(catalogue.value)?,
         keys: ring,
-        client_ids: client_ids.value,
-        origins: origins.value.iter().filter_map(|uri| origin_of(uri)).collect(),
+        client_ids: clients.value.0,
+        origins: Origins::new(&clients.value.1),
         longest_lifetimes: clients::longest_lifetimes(store)?,
-        weak_settings: clients::weak_settings(store)?,
     })
 }

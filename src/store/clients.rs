@@ -1,10 +1,12 @@
 //! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves itself with.
 
-use std::collections::{BTreeMap, HashSet};
-use std::slice;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
+use std::{iter, slice};
 
 use postgres::Row;
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::Json;
 use serde_json::{Value, json};
 
@@ -16,13 +18,14 @@ use super::values::{column, id, read};
 use crate::protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::redirect_uri::origin_of;
 use crate::protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientRow {
     pub client_id: ClientId,
-    /// The registration object, without its secrets.
-    pub metadata: Value,
+    /// The registration object, without its secrets, as JSON text: a tree takes six times as much memory.
+    pub metadata: String,
     pub enabled: bool,
     pub epoch: i64,
     pub installation_epoch: i64,
@@ -50,7 +53,7 @@ pub struct Versioned<T> {
 }
 
 const FIND: &str = "
-SELECT i.registry_version, i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoch,
+SELECT i.registry_version, i.epoch AS installation_epoch, c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
 LEFT JOIN clients c ON c.client_id = $1::text
@@ -63,22 +66,24 @@ pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<Clie
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
-    Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows)?.pop() })
+    Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows.iter().map(Ok))?.pop() })
 }
 
 const LIST: &str = "
-SELECT i.epoch AS installation_epoch, c.client_id, c.metadata, c.enabled, c.epoch,
+SELECT i.epoch AS installation_epoch, c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY c.client_id, s.created_at, s.id";
 
 pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
-    clients(&store.read(|connection| connection.query(LIST, &[]))?)
+    clients(store.read(|connection| connection.query(LIST, &[]))?.iter().map(Ok))
 }
 
-fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+fn clients<R: Borrow<Row>>(rows: impl Iterator<Item = Result<R, StoreError>>) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
+        let row = row?;
+        let row = row.borrow();
         let Some(name) = column::<Option<&str>>(row, "client_id")? else { continue };
         if found.last().is_none_or(|client| client.client_id.as_str() != name) {
             found.push(client(row)?);
@@ -91,10 +96,7 @@ fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
 }
 
 fn client(row: &Row) -> Result<ClientRow, StoreError> {
-    read!(row, ClientRow { client_id, enabled, epoch, installation_epoch;
-        metadata: column::<Json<Value>>(row, "metadata")?.0,
-        secrets: Vec::new(),
-    })
+    read!(row, ClientRow { client_id, metadata, enabled, epoch, installation_epoch; secrets: Vec::new() })
 }
 
 /// The secret of a joined row; `None` where the owner has none.
@@ -106,33 +108,21 @@ pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
     read!(row, SecretRow { description, expires_at; id, sealed_digest }).map(Some)
 }
 
-const NAMES: &str = "SELECT i.registry_version, c.client_id FROM installation i LEFT JOIN clients c ON true";
+const NAMES_AND_ORIGINS: &str = "
+SELECT i.registry_version, ARRAY(SELECT client_id FROM clients) AS client_ids,
+       ARRAY(SELECT unnest(origins) FROM clients WHERE enabled) AS origins
+FROM installation i";
 
-pub fn names(store: &Store) -> Result<Versioned<HashSet<ClientId>>, StoreError> {
-    let rows = store.read(|connection| connection.query(NAMES, &[]))?;
-    let registry_version = registry_version(&rows)?;
-    let names = rows.iter().filter_map(|row| column::<Option<ClientId>>(row, "client_id").transpose());
-    Ok(Versioned { registry_version, value: names.collect::<Result<_, _>>()? })
+/// Every client's name, and the origins of those enabled: in one row, which takes a tenth of the memory of many.
+pub fn names_and_origins(store: &Store) -> Result<Versioned<(HashSet<ClientId>, Vec<String>)>, StoreError> {
+    let row = store.one(NAMES_AND_ORIGINS, &[])?;
+    let names: Vec<ClientId> = column(&row, "client_ids")?;
+    let value = (names.into_iter().collect(), column(&row, "origins")?);
+    Ok(Versioned { registry_version: column(&row, "registry_version")?, value })
 }
 
 pub(super) fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
     column(rows.first().ok_or_else(StoreError::no_installation)?, "registry_version")
-}
-
-const ORIGINS: &str = "
-SELECT i.registry_version, u.uri
-FROM installation i
-LEFT JOIN (SELECT DISTINCT jsonb_array_elements_text(l.uris) AS uri
-           FROM clients c
-           CROSS JOIN LATERAL (VALUES (c.metadata->'redirect_uris'), (c.metadata->'allowed_cors_origins')) AS l (uris)
-           WHERE c.enabled AND jsonb_typeof(l.uris) = 'array') AS u ON true";
-
-/// Every redirect URI and allowed origin of an enabled client, each once.
-pub fn origins(store: &Store) -> Result<Versioned<Vec<String>>, StoreError> {
-    let rows = store.read(|connection| connection.query(ORIGINS, &[]))?;
-    let registry_version = registry_version(&rows)?;
-    let origins = rows.iter().filter_map(|row| column::<Option<String>>(row, "uri").transpose());
-    Ok(Versioned { registry_version, value: origins.collect::<Result<_, _>>()? })
 }
 
 /// The longest lifetimes that any registration names; `None` where none does.
@@ -165,12 +155,12 @@ WITH revoked AS (
 
 const UPSERT_CLIENTS: &str = "
 WITH put AS MATERIALIZED (
-    SELECT c.client_id, c.metadata, c.enabled
-    FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean)
+    SELECT c.client_id, c.metadata, c.enabled, c.origins
+    FROM jsonb_to_recordset($1::jsonb) AS c (client_id text, metadata jsonb, enabled boolean, origins text[])
 ), written AS (
-    INSERT INTO clients (client_id, metadata, enabled) SELECT client_id, metadata, enabled FROM put
+    INSERT INTO clients (client_id, metadata, enabled, origins) SELECT client_id, metadata, enabled, origins FROM put
     ON CONFLICT (client_id) DO UPDATE
-    SET metadata = excluded.metadata, enabled = excluded.enabled, updated_at = clock_timestamp(),
+    SET metadata = excluded.metadata, enabled = excluded.enabled, origins = excluded.origins, updated_at = clock_timestamp(),
         epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch() ELSE clients.epoch END
 )
 SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
@@ -203,7 +193,9 @@ impl RegistryWriter<'_> {
     }
 
     pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
-        clients(&self.transaction.query(LIST, &[])?)
+        // Row by row: held together, they take more memory than what is made of them.
+        let rows = self.transaction.query_raw(LIST, iter::empty::<&str>())?.map_err(StoreError::from);
+        clients(rows.iterator())
     }
 
     /// The longest lifetimes registered, this change included.
@@ -214,7 +206,12 @@ impl RegistryWriter<'_> {
     /// Registers clients or replaces their registrations: each name with the registration object, without its secrets, and
     /// whether it is enabled. Disabling ends what was issued to it.
     pub fn upsert_clients(&mut self, clients: &[(&ClientId, &Value, bool)]) -> Result<(), StoreError> {
-        let row = |(client_id, metadata, enabled): &(&ClientId, &Value, bool)| json!({"client_id": client_id.as_str(), "metadata": metadata, "enabled": enabled});
+        let row = |(client_id, metadata, enabled): &(&ClientId, &Value, bool)| {
+            let uris =
+                ["redirect_uris", "allowed_cors_origins"].into_iter().filter_map(|key| metadata.get(key)?.as_array());
+            let origins: BTreeSet<String> = uris.flatten().filter_map(|uri| origin_of(uri.as_str()?)).collect();
+            json!({"client_id": client_id.as_str(), "metadata": metadata, "enabled": enabled, "origins": origins})
+        };
         for disabled in self.query(UPSERT_CLIENTS, &[&Json(clients.iter().map(row).collect::<Vec<_>>())])? {
             self.revoked_clients.push(column(&disabled, "client_id")?);
         }

@@ -399,3 +399,26 @@ fn two_applies_at_once_come_one_after_the_other() {
         "{answer:?}"
     );
 }
+
+#[test]
+fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for() {
+    let installation = Installation::migrated();
+    let mut document = many(150);
+    document["tenants"] = json!([{"name": "acme"}]);
+    let listed = |text: &str, of: &str| text.lines().filter(|line| line.starts_with(of)).count();
+    let counted = "and 51 more (--verbose lists all); 1 in tenants, 150 in clients\n";
+    let short = plan(&installation, &document, &[]).stdout;
+    assert_eq!(listed(&short, "+ "), 100);
+    assert!(short.contains(counted) && short.ends_with("Would add 151, change 0, remove 0; 0 unchanged.\n"), "{short}");
+    let whole = plan(&installation, &document, &["--verbose"]).stdout;
+    assert_eq!((listed(&whole, "+ "), whole.contains("more (")), (151, false));
+    assert_eq!(planned(&installation, &document, &[])["changes"].as_array().unwrap().len(), 151);
+    let done = installation.apply(&document).stdout;
+    assert_eq!(listed(&done, "added "), 100);
+    assert!(done.ends_with(&format!("{counted}151 added, 0 changed, 0 unchanged\n")), "{done}");
+    for client in document["clients"].as_array_mut().unwrap() {
+        client["client_name"] = json!("Another");
+    }
+    let done = installation.run_with(&["apply", "-", "--verbose"], &document.to_string()).stdout;
+    assert_eq!((listed(&done, "changed "), done.contains("more (")), (150, false), "{done}");
+}

@@ -2,6 +2,7 @@
 
 use gatepost::protocol::keys::key_schedule::KeyTimes;
 use gatepost::protocol::registration::Kind;
+use gatepost::protocol::registration::walker::parse_own;
 use gatepost::protocol::words::client::SigningAlgorithm;
 use gatepost::protocol::words::identifiers::ClientId;
 use gatepost::protocol::words::instant::Instant;
@@ -57,7 +58,7 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     let found = clients::find(&store, &web()).unwrap();
     assert_eq!(found.registry_version, version(&database));
     let client = found.value.unwrap();
-    assert_eq!((client.metadata, client.enabled), (metadata, true));
+    assert_eq!((parse_own(&client.metadata), client.enabled), (metadata, true));
     assert_eq!(client.secrets, [secret(1), secret(2)]);
     let all = clients::list(&store).unwrap();
     assert_eq!(all.iter().map(|client| client.secrets.len()).collect::<Vec<_>>(), [0, 2]);

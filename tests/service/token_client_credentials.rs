@@ -6,7 +6,7 @@ use crate::support::flow::{
     assert_refused, authorize_path, basic, code, names, redeem, signed_in, userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, document};
-use crate::support::http::Answer;
+use crate::support::http::{Answer, ask_alone, free_address};
 use crate::support::jwt::verified;
 
 fn ask_as(gatepost: &Gatepost, client_id: &str, secret: &str, form: &[(&str, &str)]) -> Answer {
@@ -260,4 +260,33 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
     assert!(refused(&["apply", "-"], &client).contains(taken));
     gatepost.run_well(&["user", "remove", "dora"], "");
     assert!(refused(&["apply", "-"], &client).contains(taken));
+}
+
+#[test]
+fn clients_beyond_the_size_of_the_cache_are_served_and_all_follow_an_apply() {
+    let names: Vec<String> = (0..700).map(|number| format!("many-{number}")).collect();
+    let registered = |changes: Value| {
+        let clients: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), changes.clone())).collect();
+        with_clients(document(), &clients)
+    };
+    let address = free_address();
+    let settings = [("GATEPOST_CLIENT_CACHE_MIB", "1"), ("GATEPOST_ADMIN_LISTEN", &address)];
+    let gatepost = Gatepost::start_with(&registered(json!({})), &settings);
+    let scopes = |name: &String| ask(&gatepost, name, &[]).json()["scope"].clone();
+    // The first ones are asked for all the time, and so are old and held; most of the others came and went.
+    for (number, name) in names.iter().enumerate() {
+        for name in [&names[number % 10], name] {
+            assert_eq!(scopes(name), "orders.read orders.write stock.read", "{name}");
+        }
+    }
+    let (_, metrics) = ask_alone(&address, "GET /metrics");
+    let cached = metrics.lines().find_map(|line| line.strip_prefix("gatepost_registry_clients_cached "));
+    assert!((100..600).contains(&cached.unwrap().parse().unwrap()), "{cached:?} clients in 1 MiB");
+    gatepost.apply(&registered(json!({"scope": "openid orders.read"})));
+    for name in &names {
+        assert_eq!(scopes(name), "orders.read", "{name}");
+    }
+    gatepost.run_well(&["client", "remove", "many-0"], "");
+    gatepost.settle();
+    assert_refused(&ask(&gatepost, "many-0", &[]), 401, "invalid_client", "removed");
 }

@@ -235,3 +235,40 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }
 }
+
+#[test]
+fn an_origin_comes_and_goes_with_the_client_that_is_registered_for_it() {
+    let gatepost = Gatepost::start();
+    let is_allowed = |origin: &str| {
+        let headers = [("Origin", origin), ("Access-Control-Request-Method", "POST")];
+        send(&gatepost, "OPTIONS", TOKEN, &headers, b"").header("access-control-allow-origin") == Some(origin)
+    };
+    let shop = |enabled: bool, origin: &str| {
+        let uris = json!(["https://NEW.example:443/cb", "http://localhost:3000/cb", "com.example.new:/cb"]);
+        let client = json!({"redirect_uris": uris, "allowed_cors_origins": [origin], "enabled": enabled,
+                            "token_endpoint_auth_method": "none", "grant_types": ["authorization_code"], "secrets": []});
+        with_clients(document(), &[("new", client)])
+    };
+    let web = ["https://new.example", "http://localhost:3000"];
+    for (document, allowed, refused) in [
+        (shop(true, "https://one.example"), [&web[..], &["https://one.example"]].concat(), vec!["https://two.example"]),
+        (shop(true, "https://two.example"), [&web[..], &["https://two.example"]].concat(), vec!["https://one.example"]),
+        (shop(false, "https://two.example"), vec![ORIGIN], [&web[..], &["https://two.example"]].concat()),
+        (
+            shop(true, "https://two.example"),
+            web.to_vec(),
+            vec!["https://NEW.example:443", "com.example.new:", "null", ""],
+        ),
+    ] {
+        gatepost.apply(&document);
+        for origin in allowed {
+            assert!(is_allowed(origin), "{origin}");
+        }
+        for origin in refused {
+            assert!(!is_allowed(origin), "{origin}");
+        }
+    }
+    gatepost.run_well(&["client", "remove", "new"], "");
+    gatepost.settle();
+    assert!(is_allowed(ORIGIN) && !web.into_iter().any(is_allowed));
+}

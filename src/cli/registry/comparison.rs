@@ -20,6 +20,7 @@ use crate::protocol::registration::plan::{
     Comparison, GivenSecret, GivenSecrets, Pruning, Registered, RegisteredObject, RegisteredUsers, StoredSecret,
 };
 use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, Kind, Problem, catalogue};
 use crate::protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
 use crate::protocol::words::identifiers::Subject;
@@ -37,15 +38,16 @@ pub(super) fn read(
     operator: &Operator,
     sealer: &Sealer,
     writer: &mut RegistryWriter<'_>,
-    value: &Value,
+    value: Value,
 ) -> Result<Comparison, Failure> {
     let refused = |problems: Vec<_>| Failure::of_document(&problems);
-    let pruning = if invocation.has("--prune") { Pruning::of(value) } else { Pruning::default() };
+    let pruning = if invocation.has("--prune") { Pruning::of(&value) } else { Pruning::default() };
     let registered = registered(writer, Some(sealer))?;
     let mut stored = registered.names(&pruning);
     // Names that need no registration and can have none.
     stored.compiled_in_grants = invocation.extension_grants.iter().map(|grant| grant.name.to_owned()).collect();
-    let document = Document::from_json(value, &operator.config.client_defaults, &stored).map_err(refused)?;
+    let document = Document::from_json(&value, &operator.config.client_defaults, &stored).map_err(refused)?;
+    drop((value, stored));
     check_functions(&document, &Store::open_for_functions(&function_settings(&operator.config))?)?;
     let given = gather(&document).map_err(refused)?;
     let users = users_of(writer, &document, &pruning)?;
@@ -56,7 +58,9 @@ pub(super) fn read(
 fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
-        let Ok(grant) = registration::stored(&entry.document, "", catalogue::read_extension_grant) else { continue };
+        let Ok(grant) = registration::stored(&parse_own(&entry.document), "", catalogue::read_extension_grant) else {
+            continue;
+        };
         let name = format!("{}.{}", grant.schema, grant.function);
         let rule = match look_up_function(store, &grant)? {
             FoundFunction::Callable => continue,
@@ -77,11 +81,14 @@ pub(super) fn registered(writer: &mut RegistryWriter<'_>, sealer: Option<&Sealer
         let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
         let client_secret = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
         let secrets = stored_secrets(&row.secrets, sealer);
-        objects.insert((row.kind, row.name), RegisteredObject { client_secret, secrets, document: row.document });
+        objects.insert(
+            (row.kind, row.name),
+            RegisteredObject { client_secret, secrets, document: row.document.to_string().into() },
+        );
     }
     for row in writer.clients()? {
         let secrets = stored_secrets(&row.secrets, sealer);
-        let object = RegisteredObject { client_secret: None, secrets, document: row.metadata };
+        let object = RegisteredObject { client_secret: None, secrets, document: row.metadata.into() };
         objects.insert((Kind::Client, row.client_id.to_string()), object);
     }
     Ok(Registered { objects })

@@ -14,6 +14,7 @@ use crate::keys::sealing::Sealer;
 use crate::protocol::registration::document::Entry;
 use crate::protocol::registration::plan::{Change, Plan, SecretChanges, Step, Verb};
 use crate::protocol::registration::user::{Credential, UserEntry};
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{Kind, Problem};
 use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::{ClientId, Subject};
@@ -39,10 +40,10 @@ pub(super) fn perform(
             let (mut clients, mut gone) = (Vec::new(), Vec::new());
             for change in batch {
                 match &change.step {
-                    Step::Put(entry) if entry.kind == Kind::Client => {
-                        clients.push((ClientId::new(entry.name.clone()), *entry, change));
+                    Step::Put(entry, _) if entry.kind == Kind::Client => {
+                        clients.push((ClientId::new(entry.name.clone()), parse_own(&entry.document), change));
                     }
-                    Step::Put(entry) => put_entry(writer, entry, change, sealer)?,
+                    Step::Put(entry, _) => put_entry(writer, entry, change, sealer)?,
                     Step::Remove { kind: Kind::Client, name } => gone.push(ClientId::new(name.clone())),
                     Step::Remove { kind, name } => {
                         let old = writer.remove_entry(*kind, name)?;
@@ -50,7 +51,7 @@ pub(super) fn perform(
                         writer.audit(&audit_event("registration_removed", detail))?;
                     }
                     Step::AddUser { entry, index } => add_user(writer, entry, *index, hashing)?,
-                    Step::ChangeUser { subject, entry, index, password_hash } => {
+                    Step::ChangeUser { subject, entry, index, password_hash, .. } => {
                         let user = user_row((*subject).clone(), entry, password_hash.cloned());
                         writer.update_user(&user).map_err(|error| of_user(error, *index))?;
                         writer.audit(&user_event("user_changed", subject, detail(change)))?;
@@ -68,16 +69,16 @@ pub(super) fn perform(
 
 fn put_clients(
     writer: &mut RegistryWriter<'_>,
-    clients: &[(ClientId, &Entry, &Change<'_>)],
+    clients: &[(ClientId, Value, &Change<'_>)],
     sealer: &Sealer,
 ) -> Result<(), Failure> {
     if clients.is_empty() {
         return Ok(());
     }
     let (mut rows, mut gone, mut new, mut events) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (client_id, entry, change) in clients {
-        let enabled = entry.document.get("enabled") != Some(&Value::Bool(false));
-        rows.push((client_id, &entry.document, enabled));
+    for (client_id, document, change) in clients {
+        let enabled = document.get("enabled") != Some(&Value::Bool(false));
+        rows.push((client_id, document, enabled));
         gone.extend(change.secrets.removed.iter().map(|id| (client_id.as_str(), *id)));
         new.extend(change.secrets.added.iter().map(|secret| (client_id.as_str(), sealed(secret, sealer))));
         events.push(client_event("client_changed", client_id, detail(change)));
@@ -100,7 +101,7 @@ fn put_entry(
     writer.upsert_entry(&CatalogueRow {
         kind: entry.kind,
         name: name.clone(),
-        document: entry.document.clone(),
+        document: parse_own(&entry.document),
         sealed_secret,
         secrets: Vec::new(),
     })?;
@@ -181,8 +182,8 @@ pub(in crate::cli) fn remove_user(writer: &mut RegistryWriter<'_>, subject: &Sub
 /// Old and new of each member, and how many secrets came and went.
 fn detail(change: &Change<'_>) -> Value {
     let is_user = matches!(change.step, Step::ChangeUser { .. });
-    let fields = change.fields.iter().map(|field| match is_user {
-        true => told_field(field),
+    let fields = change.fields().into_iter().map(|field| match is_user {
+        true => told_field(&field),
         false => json!({"key": field.key, "old": field.before, "new": field.after}),
     });
     json!({

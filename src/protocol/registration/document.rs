@@ -11,7 +11,7 @@ use crate::protocol::registration::plan::Registered;
 use crate::protocol::registration::problem::Problem;
 use crate::protocol::registration::references::{self, Stored};
 use crate::protocol::registration::user::{self, UserEntry};
-use crate::protocol::registration::walker::Walker;
+use crate::protocol::registration::walker::{Walker, parse_own};
 use crate::protocol::registration::{catalogue, provider};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
@@ -29,8 +29,8 @@ pub struct Entry {
     /// Where it stands, as `clients[3]`.
     pub place: String,
     pub name: String,
-    /// To be stored: itself as registered, without secrets and nulls. [`super::stored`] reads it back.
-    pub document: Value,
+    /// To be stored: itself as registered, without secrets and nulls. [`parse_own`] and [`super::stored`] read it back.
+    pub document: Box<str>,
     /// `secrets` of a client or resource; `None` leaves those already stored.
     pub secrets: Option<Vec<RegisteredSecret>>,
     /// `client_secret`, ours at an identity provider; `None` leaves the one already stored.
@@ -38,20 +38,18 @@ pub struct Entry {
 }
 
 impl Document {
-    /// Reads a document and judges it against itself and against what is stored. The error holds every problem.
+    /// Judges what [`super::walker::parse`] read against itself and against what is stored. The error holds every problem.
     pub fn from_json(value: &Value, defaults: &ClientDefaults, stored: &Stored) -> Result<Document, Vec<Problem>> {
         let mut problems = Vec::new();
-        find_nul(value, "", &mut problems);
         let document = Walker::object(value, "", &mut problems, |walker| {
             let mut document = Document::default();
             for kind in Kind::ALL {
                 if kind == Kind::User {
-                    let user =
-                        |value: &Value, path: &str, problems: &mut _| Walker::object(value, path, problems, user::read);
+                    let user = |value: &Value, path: &str, problems: &mut _| item(value, path, problems, user::read);
                     document.users = walker.list(kind.list(), user).unwrap_or_default();
                 } else {
                     let entry = |value: &Value, path: &str, problems: &mut _| {
-                        Walker::object(value, path, problems, |walker| entry(walker, kind, defaults, path))
+                        item(value, path, problems, |walker| entry(walker, kind, defaults, path))
                     };
                     document.entries.extend(walker.list(kind.list(), entry).unwrap_or_default());
                 }
@@ -64,6 +62,20 @@ impl Document {
         problems.sort_by_key(place_order);
         document.filter(|_| problems.is_empty()).ok_or(problems)
     }
+}
+
+fn item<T>(
+    value: &Value,
+    path: &str,
+    problems: &mut Vec<Problem>,
+    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+) -> Option<T> {
+    let text = value.as_str().unwrap_or_default();
+    let value = parse_own(text);
+    if text.contains("\\u0000") {
+        find_nul(&value, path, problems);
+    }
+    Walker::object(&value, path, problems, read)
 }
 
 fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, place: &str) -> Entry {
@@ -91,7 +103,8 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
     let mut document: Map<String, Value> = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
     document.extend(confidential.map(|confidential| (CONFIDENTIAL.to_owned(), json!(confidential))));
     let name = document.get(kind.name_key()).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Entry { kind, place: place.to_owned(), name, document: Value::Object(document), secrets, client_secret }
+    let document = Value::Object(document).to_string().into();
+    Entry { kind, place: place.to_owned(), name, document, secrets, client_secret }
 }
 
 /// What an object of each list can have, and the objects within a client: the README explains each. `client_name#` is
@@ -247,9 +260,9 @@ impl Kind {
 pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -> Value {
     let mut lists: BTreeMap<&str, Vec<Value>> = Kind::ALL.into_iter().map(|kind| (kind.list(), Vec::new())).collect();
     for ((kind, _), object) in &registered.objects {
+        let document = parse_own(&object.document);
         let is_client = *kind == Kind::Client;
-        let document = if is_client { client::exported(&object.document) } else { object.document.clone() };
-        lists.entry(kind.list()).or_default().push(document);
+        lists.entry(kind.list()).or_default().push(if is_client { client::exported(&document) } else { document });
     }
     lists.insert(Kind::User.list(), users.values().map(user).collect());
     json!(lists)

@@ -8,6 +8,7 @@ use crate::protocol::registration::client::CONFIDENTIAL;
 use crate::protocol::registration::document::{Document, Kind, Mention};
 use crate::protocol::registration::names::{BUILT_IN_SCOPES, not_registered};
 use crate::protocol::registration::problem::Problem;
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::client::GrantType;
 use crate::protocol::words::named::named;
 use crate::protocol::words::session::LOCAL;
@@ -32,11 +33,11 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
             problems.push(Problem::new(place, rule));
         }
     };
-    let known = known(value, stored);
+    let known = known(document, stored);
     let mut first: BTreeMap<(Kind, &'static str, String), usize> = BTreeMap::new();
     for (kind, index, item) in items(value) {
         let place = format!("{}[{index}]", kind.list());
-        for (key, name) in names(kind, item) {
+        for (key, name) in names(kind, &item) {
             match first.get(&(kind, key, name.clone())) {
                 Some(first) => {
                     note(format!("{place}.{key}"), format!("is the same as that of {}[{first}]", kind.list()))
@@ -55,7 +56,7 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
         if kind == Kind::ExtensionGrant && stored.compiled_in_grants.contains(name) {
             note(format!("{place}.name"), String::from("is the name of a grant that this binary brings along"));
         }
-        for Mention { member, index, called, name } in kind.mentions(item) {
+        for Mention { member, index, called, name } in kind.mentions(&item) {
             let names = known.get(called);
             let is_known = names.is_some_and(|names| names.contains(name));
             let is_noted = index.is_some_and(|index| noted.contains(&format!("{place}.{member}[{index}]")));
@@ -66,8 +67,9 @@ pub(super) fn check(value: &Value, document: &Document, stored: &Stored, problem
     }
     for entry in document.entries.iter().filter(|entry| entry.kind == Kind::Client && entry.secrets.is_none()) {
         let has_secrets = stored.objects.get(&(entry.kind, entry.name.clone())) == Some(&true);
-        let becomes_public = entry.document.get(CONFIDENTIAL) == Some(&Value::Bool(false));
-        if has_secrets && becomes_public && entry.document.get("token_endpoint_auth_method").is_none() {
+        let document = if has_secrets { parse_own(&entry.document) } else { Value::Null };
+        let becomes_public = document.get(CONFIDENTIAL) == Some(&Value::Bool(false));
+        if becomes_public && document.get("token_endpoint_auth_method").is_none() {
             let rule = "is required: this client has secrets in the database, and without secrets here it would become public; \
                         name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true";
             note(format!("{}.token_endpoint_auth_method", entry.place), rule.to_owned());
@@ -91,10 +93,10 @@ fn rival(kind: Kind) -> Option<(Kind, &'static str)> {
 }
 
 /// Everything in the lists of a document, with its kind and index.
-fn items(document: &Value) -> impl Iterator<Item = (Kind, usize, &Value)> {
+fn items(document: &Value) -> impl Iterator<Item = (Kind, usize, Value)> {
     Kind::ALL.into_iter().flat_map(move |kind| {
-        let items = document.get(kind.list()).and_then(Value::as_array).into_iter().flatten();
-        items.enumerate().map(move |(index, item)| (kind, index, item))
+        let items = document.get(kind.list()).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        items.enumerate().map(move |(index, item)| (kind, index, parse_own(item)))
     })
 }
 
@@ -111,13 +113,13 @@ fn names(kind: Kind, item: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// Every name that will be there once the document is applied, by what it is called.
-fn known<'v>(document: &'v Value, stored: &'v Stored) -> BTreeMap<&'static str, BTreeSet<&'v str>> {
+fn known<'v>(document: &'v Document, stored: &'v Stored) -> BTreeMap<&'static str, BTreeSet<&'v str>> {
     let stored_names = stored.objects.keys().map(|(kind, name)| (kind.called(), name.as_str()));
-    let named = |(kind, _, item): (Kind, usize, &'v Value)| Some((kind.called(), item.get(kind.name_key())?.as_str()?));
+    let named = document.entries.iter().map(|entry| (entry.kind.called(), entry.name.as_str()));
     let grant_types = BUILT_IN_GRANTS.iter().map(GrantType::as_str);
     let grant_types = grant_types.chain(stored.compiled_in_grants.iter().map(String::as_str));
     let names = stored_names
-        .chain(items(document).filter_map(named))
+        .chain(named.filter(|(_, name)| !name.is_empty()))
         .chain(BUILT_IN_SCOPES.map(|name| (Kind::ResourceScope.called(), name)))
         .chain(grant_types.map(|name| (Kind::ExtensionGrant.called(), name)))
         .chain([(Kind::IdentityProvider.called(), LOCAL)]);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::protocol::registration::names::hint;
@@ -44,8 +44,8 @@ impl<'v> Walker<'v, '_> {
         let object = read(&mut walker);
         let asked = walker.asked;
         // `client_name#` stands for `client_name#de` and every other language.
-        let untagged = |key: &str| key.split_inclusive('#').next().unwrap_or_default().to_owned();
-        let unknown = members.keys().filter(|key| !asked.contains(&Cow::Owned(untagged(key))));
+        let is_asked = |key: &str| asked.iter().any(|asked| Some(asked.as_ref()) == key.split_inclusive('#').next());
+        let unknown = members.keys().filter(|key| !is_asked(key));
         let notes = unknown.map(|key| {
             let nearest = hint(key, asked.iter().map(Cow::as_ref));
             Problem::new(path, format!("unknown key {}{nearest}", shown(key)))
@@ -262,22 +262,37 @@ pub(super) fn expected(wanted: &str, found: &Value) -> String {
     format!("expected {wanted}, found {found}")
 }
 
-/// Reads a JSON text. The error says what is wrong and at which line and column; it shows no value.
+/// Reads the text of a document. What stands in its lists stays text, for [`parse_own`] to read one by one: as trees, they
+/// take six times as much memory. The error says what is wrong and at which line and column; it shows no value.
 pub fn parse(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map(|StrictValue(value)| value).map_err(|error| error.to_string())
+    let mut text = serde_json::Deserializer::from_str(text);
+    let document = Strict(0).deserialize(&mut text).and_then(|document| text.end().map(|()| document));
+    document.map_err(|error| error.to_string())
 }
 
-struct StrictValue(Value);
+/// Reads what was a value and was kept as its text.
+pub fn parse_own(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
 
-impl<'de> Deserialize<'de> for StrictValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StrictValue, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(StrictValue)
+/// A value as many levels down.
+struct Strict(usize);
+
+/// An item of a list.
+const KEPT_AS_TEXT: usize = 2;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let is_kept_as_text = self.0 == KEPT_AS_TEXT;
+        let value = deserializer.deserialize_any(self)?;
+        let text = || value.to_string().into_boxed_str().into_string();
+        Ok(if is_kept_as_text { Value::String(text()) } else { value })
     }
 }
 
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
+impl<'de> Visitor<'de> for Strict {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -310,7 +325,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(StrictValue(value)) = items.next_element()? {
+        while let Some(value) = items.next_element_seed(Strict(self.0 + 1))? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -322,8 +337,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!("key {} stands twice in one object", shown(&key))));
             }
-            let StrictValue(value) = members.next_value()?;
-            map.insert(key, value);
+            map.insert(key, members.next_value_seed(Strict(self.0 + 1))?);
         }
         Ok(Value::Object(map))
     }

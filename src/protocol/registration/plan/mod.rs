@@ -17,6 +17,7 @@ use super::problem::Problem;
 use super::references::Stored;
 use super::user::UserEntry;
 use crate::protocol::registration::document::Kind;
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::secret::SecretText;
@@ -29,9 +30,10 @@ pub struct Registered {
 }
 
 /// A client, or an entry of the catalogue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RegisteredObject {
-    pub document: Value,
+    /// As text: for [`parse_own`].
+    pub document: Box<str>,
     /// Our secret at an identity provider; `None`, too, when it does not open under the master secret.
     pub client_secret: Option<SecretText>,
     /// What a client or resource proves itself with.
@@ -135,7 +137,6 @@ pub struct Plan<'d> {
 pub struct Change<'d> {
     pub verb: Verb,
     pub step: Step<'d>,
-    pub fields: Vec<FieldChange>,
     pub secrets: SecretChanges,
 }
 
@@ -151,7 +152,8 @@ pub enum Verb {
 /// What is to be done, with all that is needed to do it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step<'d> {
-    Put(&'d Entry),
+    /// With what is registered.
+    Put(&'d Entry, Option<&'d RegisteredObject>),
     Remove {
         kind: Kind,
         name: String,
@@ -162,6 +164,7 @@ pub enum Step<'d> {
     },
     ChangeUser {
         subject: Subject,
+        before: &'d UserEntry,
         entry: &'d UserEntry,
         index: usize,
         /// `None` leaves the present one.
@@ -177,7 +180,7 @@ pub enum Step<'d> {
 impl Step<'_> {
     pub fn kind(&self) -> Kind {
         match self {
-            Step::Put(entry) => entry.kind,
+            Step::Put(entry, _) => entry.kind,
             Step::Remove { kind, .. } => *kind,
             Step::AddUser { .. } | Step::ChangeUser { .. } | Step::RemoveUser { .. } => Kind::User,
         }
@@ -185,10 +188,25 @@ impl Step<'_> {
 
     pub fn name(&self) -> &str {
         match self {
-            Step::Put(entry) => &entry.name,
+            Step::Put(entry, _) => &entry.name,
             Step::Remove { name, .. } => name,
             Step::AddUser { entry, .. } | Step::ChangeUser { entry, .. } => entry.designation(),
             Step::RemoveUser { username, .. } => username,
+        }
+    }
+}
+
+impl Change<'_> {
+    /// What differs. Compared when somebody asks: held for everything, it takes as much memory as all else.
+    pub fn fields(&self) -> Vec<FieldChange> {
+        match &self.step {
+            Step::Put(entry, before) => {
+                let before = before.map(|before| parse_own(&before.document));
+                compare_fields(before.as_ref(), &parse_own(&entry.document), entry.kind.name_key())
+            }
+            Step::AddUser { entry, .. } => users::fields(None, entry),
+            Step::ChangeUser { before, entry, .. } => users::fields(Some(before), entry),
+            Step::Remove { .. } | Step::RemoveUser { .. } => Vec::new(),
         }
     }
 }
@@ -213,21 +231,18 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<Problem>> {
     if problems.is_empty() { Ok(Plan { changes, unchanged }) } else { Err(problems) }
 }
 
-fn entry_change<'d>(entry: &'d Entry, given: &GivenSecrets, registered: &Registered) -> Option<Change<'d>> {
+fn entry_change<'d>(entry: &'d Entry, given: &GivenSecrets, registered: &'d Registered) -> Option<Change<'d>> {
     let stored = registered.objects.get(&(entry.kind, entry.name.clone()));
-    let fields = compare_fields(stored.map(|stored| &stored.document), &entry.document, entry.kind.name_key());
     let present = stored.map(|stored| stored.secrets.as_slice()).unwrap_or_default();
     let mut secrets = given.secrets.as_ref().map(|given| compare_secrets(present, given)).unwrap_or_default();
     let present = stored.and_then(|stored| stored.client_secret.as_ref());
     secrets.client_secret = given.client_secret.as_ref().filter(|given| Some(*given) != present).cloned();
-    change(stored.is_some(), Step::Put(entry), fields, secrets)
+    change(stored.is_some(), Step::Put(entry, stored), secrets)
 }
 
-fn change(is_stored: bool, step: Step<'_>, fields: Vec<FieldChange>, secrets: SecretChanges) -> Option<Change<'_>> {
-    if is_stored && fields.is_empty() && secrets.is_empty() {
-        return None;
-    }
-    Some(Change { verb: if is_stored { Verb::Change } else { Verb::Add }, step, fields, secrets })
+fn change(is_stored: bool, step: Step<'_>, secrets: SecretChanges) -> Option<Change<'_>> {
+    let change = Change { verb: if is_stored { Verb::Change } else { Verb::Add }, step, secrets };
+    (!is_stored || !change.secrets.is_empty() || !change.fields().is_empty()).then_some(change)
 }
 
 /// Every difference but in `name_key`, which names the object.

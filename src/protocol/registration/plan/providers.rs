@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::super::problem::Problem;
 use super::super::provider::{self, IdentityProvider, ProviderKind};
 use super::{Comparison, RegisteredObject};
 use crate::protocol::registration::document::Kind;
+use crate::protocol::registration::walker::parse_own;
 
 pub(super) fn check(comparison: &Comparison, problems: &mut Vec<Problem>) {
     let Comparison { document, given, registered, .. } = comparison;
@@ -54,6 +53,6 @@ fn finds_accounts_otherwise(one: &IdentityProvider, other: &IdentityProvider) ->
     }
 }
 
-fn read(document: &Value) -> Option<IdentityProvider> {
-    provider::from_json(document, "").ok()
+fn read(document: &str) -> Option<IdentityProvider> {
+    provider::from_json(&parse_own(document), "").ok()
 }

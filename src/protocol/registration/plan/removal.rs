@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::problem::{Problem, shown};
 use super::{Change, Comparison, SecretChanges, Step, Verb};
 use crate::protocol::registration::document::{Kind, Mention};
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.
@@ -18,7 +19,12 @@ impl Pruning {
     pub fn of(document: &Value) -> Pruning {
         let named = |kind: Kind| {
             let items = document.get(kind.list())?.as_array()?.iter();
-            Some((kind, items.filter_map(|item| item.get(kind.name_key())?.as_str().map(str::to_owned)).collect()))
+            Some((
+                kind,
+                items
+                    .filter_map(|item| parse_own(item.as_str()?).get(kind.name_key())?.as_str().map(str::to_owned))
+                    .collect(),
+            ))
         };
         Pruning(Kind::ALL.into_iter().filter_map(named).collect())
     }
@@ -57,7 +63,7 @@ pub(super) fn removals<'d>(comparison: &Comparison, problems: &mut Vec<Problem>)
     // What the document does not name stays as it is: it must not be left pointing at nothing.
     let stays = |kind: Kind, name: &String| !given.contains(&(kind, name.as_str())) && pruning.keeps(kind, name);
     for ((kind, name), object) in registered.objects.iter().filter(|((kind, name), _)| stays(*kind, name)) {
-        for Mention { called, name: target, .. } in kind.mentions(&object.document) {
+        for Mention { called, name: target, .. } in kind.mentions(&parse_own(&object.document)) {
             if gone.contains(&(called, target)) {
                 let rule =
                     format!("is not in this document and names {called} {}, which would be removed", shown(target));
@@ -71,6 +77,6 @@ pub(super) fn removals<'d>(comparison: &Comparison, problems: &mut Vec<Problem>)
             problems.push(Problem::new(place, "would be removed, but users who stay belong to it"));
         }
     }
-    let removal = |step| Change { verb: Verb::Remove, step, fields: Vec::new(), secrets: SecretChanges::default() };
+    let removal = |step| Change { verb: Verb::Remove, step, secrets: SecretChanges::default() };
     steps.into_iter().map(removal).collect()
 }

@@ -5,11 +5,15 @@ use serde_json::{Value, json};
 use super::*;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::user::Credential;
+use crate::protocol::registration::walker::parse;
 use crate::protocol::words::identifiers::TenantName;
 
 fn registered() -> Registered {
-    let object =
-        |document: Value| RegisteredObject { document, client_secret: Some(SecretText::new("old")), secrets: vec![] };
+    let object = |document: Value| RegisteredObject {
+        document: document.to_string().into(),
+        client_secret: Some(SecretText::new("old")),
+        secrets: vec![],
+    };
     let web = json!({"client_id": "web", "scope": "openid orders.read", "grant_types": ["client_credentials"], "confidential": true});
     let objects = [
         (Kind::Client, "web", web),
@@ -45,6 +49,7 @@ fn users() -> RegisteredUsers {
 /// What would happen, as `verb kind name keys`; or what is wrong.
 fn planned(value: &Value, prune: bool, adjust: impl FnOnce(&mut RegisteredUsers)) -> Result<Vec<String>, Vec<String>> {
     let texts = |problems: Vec<Problem>| problems.iter().map(Problem::to_string).collect::<Vec<_>>();
+    let value = &parse(&value.to_string()).unwrap();
     let pruning = if prune { Pruning::of(value) } else { Pruning::default() };
     let registered = registered();
     let document =
@@ -60,7 +65,7 @@ fn planned(value: &Value, prune: bool, adjust: impl FnOnce(&mut RegisteredUsers)
     let comparison = Comparison { document, given, registered, users, pruning };
     let plan = make(&comparison).map_err(texts)?;
     let line = |change: &Change<'_>| {
-        let keys: Vec<&str> = change.fields.iter().map(|field| field.key.as_str()).collect();
+        let keys: Vec<String> = change.fields().into_iter().map(|field| field.key).collect();
         format!("{:?} {} {} {}", change.verb, change.step.kind().as_str(), change.step.name(), keys.join(","))
             .trim_end()
             .to_owned()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::problem::Problem;
 use super::super::user::{Credential, UserEntry};
-use super::{Change, Comparison, SecretChanges, Step, Verb};
+use super::{Change, Comparison, FieldChange, SecretChanges, Step, Verb};
 use crate::protocol::registration::document::Kind;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
@@ -60,20 +60,23 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<Problem>) {
     }
 }
 
-fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &UserEntry)>) -> Option<Change<'d>> {
-    let fields = super::compare_fields(found.map(|(_, user)| form(user)).as_ref(), &form(entry), "");
-    let Some((subject, user)) = found else {
+fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &'d UserEntry)>) -> Option<Change<'d>> {
+    let Some((subject, before)) = found else {
         let secrets = SecretChanges { password: entry.credential.is_some(), ..SecretChanges::default() };
-        return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, fields, secrets });
+        return Some(Change { verb: Verb::Add, step: Step::AddUser { entry, index }, secrets });
     };
     // A `password` does not count here: it is only the first one.
     let password_hash = match &entry.credential {
-        Some(Credential::Hash(hash)) if entry.credential != user.credential => Some(hash),
+        Some(Credential::Hash(hash)) if entry.credential != before.credential => Some(hash),
         Some(Credential::Hash(_) | Credential::Password(_)) | None => None,
     };
     let secrets = SecretChanges { password: password_hash.is_some(), ..SecretChanges::default() };
-    let step = Step::ChangeUser { subject: subject.clone(), entry, index, password_hash };
-    super::change(true, step, fields, secrets)
+    let step = Step::ChangeUser { subject: subject.clone(), before, entry, index, password_hash };
+    super::change(true, step, secrets)
+}
+
+pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
+    super::compare_fields(before.map(form).as_ref(), &form(after), "")
 }
 
 fn form(user: &UserEntry) -> Value {

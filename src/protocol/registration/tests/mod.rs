@@ -11,6 +11,7 @@ use super::client::from_json as client_from_json;
 use super::client_secret::SecretMaterial;
 use super::document::Document;
 use super::references::Stored;
+use super::walker::{parse, parse_own};
 use super::{Kind, Problem};
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::words::client::*;
@@ -18,7 +19,11 @@ use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::samples::{self, changed};
 
 fn read(value: &Value) -> Result<Document, Vec<Problem>> {
-    Document::from_json(value, &ClientDefaults::default(), &Stored::default())
+    read_beside(value, &Stored::default())
+}
+
+fn read_beside(value: &Value, stored: &Stored) -> Result<Document, Vec<Problem>> {
+    Document::from_json(&parse(&value.to_string()).unwrap(), &ClientDefaults::default(), stored)
 }
 
 fn problems(value: &Value) -> Vec<String> {
@@ -107,8 +112,8 @@ fn client(members: Value) -> Client {
     let name = |kind: Kind, name: &str| ((kind, name.to_owned()), false);
     let objects = [name(Kind::ExtensionGrant, "urn:x:key"), name(Kind::IdentityProvider, "corp")].into();
     let known = Stored { objects, ..Stored::default() };
-    let document = Document::from_json(&json!({"clients": [members]}), &ClientDefaults::default(), &known);
-    client_from_json(&document.unwrap().entries[0].document, "client", &ClientDefaults::default()).unwrap()
+    let document = read_beside(&json!({"clients": [members]}), &known);
+    client_from_json(&parse_own(&document.unwrap().entries[0].document), "client", &ClientDefaults::default()).unwrap()
 }
 
 #[test]
@@ -230,7 +235,7 @@ fn what_is_stored_counts_as_there() {
         ]),
         compiled_in_grants: BTreeSet::from(["urn:y".to_owned()]),
     };
-    let read = |value: &Value| Document::from_json(value, &ClientDefaults::default(), &known);
+    let read = |value: &Value| read_beside(value, &known);
     let scope = json!({"name": "orders.read", "resources": ["orders"]});
     let extension = json!({"client_id": "x", "grant_types": ["urn:x"]});
     assert!(read(&json!({"resource_scopes": [scope], "clients": [extension]})).is_ok());
