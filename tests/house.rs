@@ -414,3 +414,21 @@ fn crates_in_the_binary() -> BTreeSet<String> {
     // A crate that was listed before is marked by an asterisk.
     text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
+
+/// What `audit list --event` knows, and what is written, are the same.
+#[test]
+fn every_event_that_is_written_can_be_asked_for() {
+    let known: BTreeSet<&str> = gatepost::protocol::audit::audit_chain::EVENTS.into_iter().collect();
+    let mut written = BTreeSet::new();
+    for file in sources() {
+        let text = fs::read_to_string(format!("src/{}", file.path)).unwrap();
+        for mark in ["event: \"", "event(\"", "note_failure(\"", "audit_event(\""] {
+            for rest in text.split(mark).skip(1) {
+                written.insert(rest.split('"').next().unwrap().to_owned());
+            }
+        }
+    }
+    written.retain(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+    let missing: Vec<&String> = written.iter().filter(|name| !known.contains(name.as_str())).collect();
+    assert!(written.len() > 40 && missing.is_empty(), "{missing:?} of {}", written.len());
+}

@@ -39,6 +39,11 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
             return Err(Failure::Refused(rule));
         }
     }
+    // What the link needs, before anything is done.
+    if invocation.has("--invite") {
+        change::lifetime(invocation)?;
+        operator.sealers(&installation)?;
+    }
     let without = invocation.has("--no-password") || invocation.has("--invite");
     let password_hash = if without { None } else { Some(hashed_password(&operator)?) };
     let new = UserRow {

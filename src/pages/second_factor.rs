@@ -170,16 +170,19 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
     }
 }
 
-/// Shows recovery codes, once. The form posts `form_token` and `decision` as `continue`.
-pub fn recovery_page(chrome: Chrome<'_>, form: PageForm<'_>, codes: &[String]) -> Markup {
+/// Shows recovery codes, once. The form, where there is one, posts `form_token` and `decision` as `continue`; else a link leads on.
+pub fn recovery_page(chrome: Chrome<'_>, on: Result<PageForm<'_>, &str>, codes: &[String]) -> Markup {
     let texts = chrome.texts;
     let card = html! {
         h1 { (texts.recovery_title) }
         p { (texts.recovery_hint) }
         ul .codes { @for one in codes { li { code { (one) } } } }
-        (form.of(&html! {
-            div .actions { button .primary type="submit" name="decision" value="continue" { (texts.recovery_kept) } }
-        }))
+        @match on {
+            Ok(form) => (form.of(&html! {
+                div .actions { button .primary type="submit" name="decision" value="continue" { (texts.recovery_kept) } }
+            })),
+            Err(address) => div .actions { a .button .primary href=(address) { (texts.recovery_kept) } },
+        }
     };
     document_with(chrome, false, texts.recovery_title, card)
 }

@@ -249,7 +249,7 @@ fn factor_pages(chrome: Chrome<'_>, purpose: SignInFor<'_>, add: &mut impl FnMut
     add("second factor", second_factor::page(chrome, FORM, purpose, (true, Some("{}")), true, wrong));
     add("new app", second_factor::add_app_page(chrome, FORM, new, wrong));
     add("new passkey", second_factor::add_passkey_page(chrome, FORM, "{}", true, wrong));
-    add("recovery codes", second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")]));
+    add("recovery codes", second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]));
 }
 
 /// As it stands in a page, and in an address.

@@ -113,8 +113,10 @@ SELECT i.registry_version, ARRAY(SELECT client_id FROM clients) AS client_ids,
        ARRAY(SELECT unnest(origins) FROM clients WHERE enabled) AS origins
 FROM installation i";
 
+pub type NamesAndOrigins = (HashSet<ClientId>, Vec<String>);
+
 /// Every client's name, and the origins of those enabled: in one row, which takes a tenth of the memory of many.
-pub fn names_and_origins(store: &Store) -> Result<Versioned<(HashSet<ClientId>, Vec<String>)>, StoreError> {
+pub fn names_and_origins(store: &Store) -> Result<Versioned<NamesAndOrigins>, StoreError> {
     let row = store.one(NAMES_AND_ORIGINS, &[])?;
     let names: Vec<ClientId> = column(&row, "client_ids")?;
     let value = (names.into_iter().collect(), column(&row, "origins")?);

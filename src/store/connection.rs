@@ -21,7 +21,7 @@ const PIECES: [(&str, &str); 6] = [
     (
         "{open}",
         "CASE WHEN jsonb_typeof(c.metadata -> 'allowed_roles') = 'array' \
-         THEN coalesce((u.claims -> 'role') ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
+         THEN coalesce(jsonb_typeof(u.claims -> 'role') <> 'object' AND (u.claims -> 'role') ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
          ELSE true END",
     ),
     (

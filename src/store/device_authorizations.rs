@@ -194,8 +194,8 @@ pub fn poll(
 const REDEEM: &str = "
 WITH standing AS (
     SELECT d.device_code_hash,
-           u.enabled AND u.epoch = d.user_epoch AND c.enabled AND c.epoch = d.client_epoch AND i.epoch = d.installation_epoch
-           AND coalesce(k.epoch, 0) = d.consent_epoch
+           u.enabled AND {open} AND u.epoch = d.user_epoch AND c.enabled AND c.epoch = d.client_epoch
+           AND i.epoch = d.installation_epoch AND coalesce(k.epoch, 0) = d.consent_epoch
            AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR d.decided_at >= k.expires_at
                 OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) AS stands,
            d.redeemed_by = $3::bytea AS told,

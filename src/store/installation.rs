@@ -32,6 +32,11 @@ pub struct Installation {
     pub issuer: String,
 }
 
+/// What everything that is issued stands on.
+pub fn epoch(store: &Store) -> Result<i64, StoreError> {
+    column(&store.one("SELECT epoch FROM installation", &[])?, "epoch")
+}
+
 const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
 
 pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {

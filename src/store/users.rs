@@ -149,19 +149,21 @@ pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()
 const SET_PASSWORD: &str = "
 WITH changed AS (
     UPDATE users SET password_hash = $2::text, updated_at = clock_timestamp(), epoch = new_epoch()
-    WHERE sub = $1::text AND ($3::int8 IS NULL OR (enabled AND epoch = $3::int8)) RETURNING sub
-), {user called}, {audited changed $4} FROM changed";
+    WHERE sub = $1::text AND ($3::int8 IS NULL OR (enabled AND epoch = $3::int8 AND (SELECT i.epoch FROM installation i) = $4::int8))
+    RETURNING sub
+), {user called}, {audited changed $5} FROM changed";
 
 /// Gives a user another password and ends what was signed in with the old one, the clients of their sessions called; `false`
-/// when there is no such user, or where they are to be as they were at `epoch` and are not.
+/// when there is no such user, or where they are to be as they were at these epochs and are not.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
-    epoch: Option<i64>,
+    epochs: Option<SessionEpochs>,
     hash: &SecretText,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
-    Ok(!store.write_audited(SET_PASSWORD, &[sub, &hash.expose(), &epoch], audit)?.is_empty())
+    let (user, installation) = epochs.map(|epochs| (epochs.user, epochs.installation)).unzip();
+    Ok(!store.write_audited(SET_PASSWORD, &[sub, &hash.expose(), &user, &installation], audit)?.is_empty())
 }
 
 const REVOKE: &str = "

@@ -27,6 +27,7 @@ export async function shippedConfiguration(port, plainPort, changes) {
   const shipped = await readFile(join(root, "deploy/nginx.conf"), "utf8");
   const ports = [
     [/listen 80;\n\s*listen \[::\]:80;/g, `listen 127.0.0.1:${plainPort};`],
+    [/access_log \S+ gatepost;/, "access_log off;"],
     [/listen 443 ssl http2;\n\s*listen \[::\]:443 ssl http2;/g, `listen 127.0.0.1:${port} ssl http2;`],
   ];
   return [...ports, ...changes].reduce((text, [from, to]) => {

@@ -158,6 +158,8 @@ fn a_device_is_allowed_and_gets_its_tokens_only_for_who_has_the_role() {
     device::allow(&mut gatepost.browser(), &asked);
     give_role(&gatepost, "alice", "user");
     assert_refused(&device::poll(&gatepost, TV, &asked), 400, "invalid_grant", DEVICE_CODE);
+    let told = gatepost.run_well(&["audit", "list", "--event", "grant_refused"], "");
+    assert!(told.contains(TV) && !gatepost.run_well(&["grant", "list"], "").contains(TV), "{told}");
 
     let asked = device::ask(&gatepost, TV, &[]).json();
     let mut alice = gatepost.browser();

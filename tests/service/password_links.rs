@@ -71,7 +71,8 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     assert_eq!(browser.post(&page.action(), &forged).status, 200);
     assert!(!signs_in(&gatepost, "carol", NEW), "nothing was set yet");
     let answer = send(&mut browser, &page, NEW, NEW);
-    assert_eq!((answer.status, answer.location()), (303, "/account"));
+    assert_eq!(answer.status, 303);
+    assert!(answer.location().starts_with("/login?r="), "{}", answer.location());
     assert!(signs_in(&gatepost, "carol", NEW));
     is_over(&send(&mut browser, &page, "yet another password", "yet another password"), "used");
     is_over(&gatepost.browser().get(&link), "used");
@@ -88,6 +89,8 @@ fn a_reset_leaves_the_old_password_until_it_is_used_and_then_ends_everything() {
     assert!(signs_in(&gatepost, "alice", ALICE_PASSWORD));
     let (mut one, mut other) = (gatepost.browser(), gatepost.browser());
     let (page, late) = (one.visit(&first), other.visit(&second));
+    let same = send(&mut one, &page, ALICE_PASSWORD, ALICE_PASSWORD);
+    assert!(same.text().contains("must not be the present one"), "{}", same.text());
     assert_eq!(send(&mut one, &page, NEW, NEW).status, 303);
     is_over(&send(&mut other, &late, "a second password", "a second password"), "the other link");
     assert!(signs_in(&gatepost, "alice", NEW) && !signs_in(&gatepost, "alice", ALICE_PASSWORD));
@@ -102,6 +105,7 @@ fn a_link_dies_with_what_it_was_made_on() {
         &[&["user", "disable", "alice"], &["user", "enable", "alice"]],
         &[&["user", "revoke", "alice"]],
         &[&["user", "remove", "alice", "--yes"]],
+        &[&["revoke", "--everything", "--yes"]],
     ] {
         let gatepost = start();
         let link = link(&gatepost, &["user", "reset", "alice"]);
@@ -164,6 +168,30 @@ fn commands_make_links_for_those_whom_they_suit() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains(told), "{arguments:?}: {text}");
     }
+    // Nobody is added to whom the link cannot be made.
+    assert!(!gatepost.run(&["user", "add", "erin", "--invite", "--for", "99d"], "").status.success());
+    gatepost.run_well(&["user", "add", "erin", "--invite"], "");
     gatepost.run_well(&["user", "disable", "carol"], "");
     assert!(!gatepost.run(&["user", "invite", "carol"], "").status.success());
+}
+
+#[test]
+fn a_link_leads_people_to_a_sign_in_of_their_own_whoever_is_signed_in_there() {
+    let mut registered = document();
+    registered["tenants"] = json!([{"name": "acme", "display_name": "ACME Ltd"}]);
+    let tina = json!({"username": "tina", "tenant": "acme", "password": "tina's own password"});
+    registered["users"].as_array_mut().unwrap().push(tina);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let link = link(&gatepost, &["user", "reset", "tina", "--tenant", "acme"]);
+    let mut browser = signed_in(&gatepost);
+    let page = browser.visit(&link);
+    let answer = send(&mut browser, &page, NEW, NEW);
+    let page = browser.follow(answer);
+    assert!(page.text().contains("with your account at") && page.text().contains("ACME Ltd"), "{}", page.text());
+    let answer = sign_in(&mut browser, &page, "tina", NEW);
+    let account = browser.follow(answer);
+    assert!(account.text().contains("You are signed in as") && account.text().contains("tina"), "{}", account.text());
+    for event in ["link_made", "password_set_by_link"] {
+        assert!(gatepost.run_well(&["audit", "list", "--event", event], "").contains(event));
+    }
 }

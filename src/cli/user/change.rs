@@ -26,7 +26,7 @@ use crate::store::installation::Installation;
 use crate::store::linked_identities::{self, Link, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
-use crate::store::{audit_events, authenticators, catalogue};
+use crate::store::{audit_events, authenticators, catalogue, installation};
 
 fn change<T>(
     invocation: &Invocation,
@@ -85,7 +85,7 @@ pub(super) fn print_link(
     invocation: &Invocation,
     user: &UserRow,
 ) -> Result<(), Failure> {
-    let lifetime = lifetime(invocation.option("--for").unwrap_or("72h"))?;
+    let lifetime = lifetime(invocation)?;
     if !user.enabled || user.username.is_none() {
         return Err(Failure::Refused(String::from(
             "that user cannot sign in with a password: no user name, or disabled",
@@ -95,8 +95,10 @@ pub(super) fn print_link(
     operator.sealers(installation)?;
     let derived = operator.master_secret()?.derive(&installation.id, &installation.issuer);
     let expires_at = operator.now()?.plus(lifetime);
+    let installation_epoch = installation::epoch(&operator.store)?;
     let (subject, enrols) = (user.sub.clone(), invocation.has("--enrol"));
-    let link = PasswordLink { subject, epoch: user.epoch, factors: user.factors, enrols, expires_at };
+    let link =
+        PasswordLink { subject, epoch: user.epoch, installation_epoch, factors: user.factors, enrols, expires_at };
     let sealed = Sealer::new(&derived, Purpose::PasswordLink).seal_text(PREFIX, &link);
     let detail = json!({"by": "operator", "expires_at": output::time(expires_at)});
     audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
@@ -145,7 +147,8 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&format!("removed; sessions, grants and tokens of {} are over", user.designation()))
 }
 
-fn lifetime(text: &str) -> Result<Duration, Failure> {
+pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
+    let text = invocation.option("--for").unwrap_or("72h");
     let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
     let unit = text.chars().last().and_then(|unit| {
         [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)].into_iter().find(|(name, _)| *name == unit)

@@ -305,7 +305,7 @@ fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
 
 fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
     let chrome = Presentation { config: &change.app.config, request: change.request }.chrome("");
-    page_form(change, |form| answers::form_page(200, pages::second_factor::recovery_page(chrome, form, codes)))
+    page_form(change, |form| answers::form_page(200, pages::second_factor::recovery_page(chrome, Ok(form), codes)))
 }
 
 /// On the account page: shows what the app needs, or takes its code.

@@ -12,6 +12,7 @@ use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::visit;
 use crate::endpoints::cookies;
 use crate::http::{Method, Request, Response};
+use crate::keys::password::PasswordVerdict;
 use crate::keys::random;
 use crate::pages;
 use crate::pages::account::AccountProblem;
@@ -22,13 +23,13 @@ use crate::protocol::authorize::sealed_request::SealedPurpose;
 use crate::protocol::login::password::check_new;
 use crate::protocol::login::password_link::{FORM_LIFETIME, PREFIX, PasswordLink};
 use crate::protocol::words::acr_values::Strength;
-use crate::protocol::words::identifiers;
+use crate::protocol::words::identifiers::{self, ClientId};
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator};
-use crate::store::users::{self, UserRow};
+use crate::store::users::{self, CurrentUser};
 
 const PAGE: &str = "/account/link";
 
@@ -53,7 +54,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return over() };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
     let SealedPurpose::SetPassword { link, browser: tied } = opened.request.purpose else { return over() };
-    let Some(user) = user(app, &link)?.filter(|_| !is_late && tied == name_of(&browser)) else { return over() };
+    let Some(found) = user(app, &link)?.filter(|_| !is_late && tied == name_of(&browser)) else { return over() };
+    let (user, epochs) = (&found.user, found.session_epochs());
     let username = user.username.as_deref().unwrap_or_default();
     let draw = |problem, (before, wrong): (Option<&str>, Option<FactorProblem>)| {
         let action = presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed));
@@ -62,7 +64,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         let page = |new: Option<NewApp<'_>>| {
             answers::form_page(200, pages::password_link::page(chrome, form, username, problem, new, wrong))
         };
-        Ok(if link.enrols { factors::with_offer(app, &user, before, |new| page(Some(new))) } else { page(None) })
+        Ok(if link.enrols { factors::with_offer(app, user, before, |new| page(Some(new))) } else { page(None) })
     };
     if request.method != Method::Post {
         return draw(None, (None, None));
@@ -79,12 +81,18 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if again != Some(new) {
         return draw(Some(AccountProblem::NewPasswordsDiffer), before);
     }
-    let added = match link.enrols.then(|| factors::shown_right(app, &user, &form)).transpose()? {
+    let added = match link.enrols.then(|| factors::shown_right(app, user, &form)).transpose()? {
         None => None,
         Some(Ok(added)) => Some(added),
         Some(Err(problem)) => return draw(None, (before.0, Some(problem))),
     };
-    let hash = app.take_hashing_turn()?.hash(&SecretText::new(new))?;
+    let (turn, new) = (app.take_hashing_turn()?, SecretText::new(new));
+    let present = user.password_hash.as_ref();
+    if present.is_some() && turn.verify(present, &new) != PasswordVerdict::Wrong {
+        return draw(Some(AccountProblem::NewPasswordIsPresent), before);
+    }
+    let hash = turn.hash(&new)?;
+    drop(turn);
     let event = AuditEvent {
         event: "password_set_by_link",
         sub: Some(&link.subject),
@@ -93,26 +101,35 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         detail: json!({"by": "user"}),
         ..AuditEvent::default()
     };
-    let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
+    // As themselves and within their tenant, whoever is signed in here.
+    let purpose = SealedPurpose::Account {
+        tenant: user.tenant.as_ref().map(ToString::to_string),
+        ui_locales: None,
+        anew: true,
+        by_password: true,
+    };
+    let sign_in = visit::page_address(app, "/login", &visit::seal(app, purpose).sealed);
+    let sign_in = presentation.in_its_language(sign_in);
     let Some(added) = added else {
-        let is_set = users::set_password(&app.store, &link.subject, Some(link.epoch), &hash, &event)?;
-        return if is_set { Ok(answers::see_other(account)) } else { over() };
+        let is_set = users::set_password(&app.store, &link.subject, Some(epochs), &hash, &event)?;
+        return if is_set { Ok(answers::see_other(sign_in)) } else { over() };
     };
     let (codes, rows) = factors::new_recovery_codes(app, &user.sub);
     let all: Vec<Authenticator> = [added].into_iter().chain(rows).collect();
     let reached = (&all[..], Strength::TwoFactors, None);
-    if !authenticators::add(&app.store, &user, reached, None, Some(&hash), &event)? {
+    if !authenticators::add(&app.store, user, reached, None, Some(&hash), &event)? {
         return over();
     }
-    // To the account page, whatever is posted there: whoever is not signed in signs in first.
-    let form = PageForm { action: &account, token: "" };
-    Ok(answers::form_page(200, pages::second_factor::recovery_page(presentation.chrome(""), form, &codes)))
+    let page = pages::second_factor::recovery_page(presentation.chrome(""), Err(&sign_in), &codes);
+    Ok(answers::form_page(200, page))
 }
 
 /// Whose link it is, as long as it stands.
-fn user(app: &App, link: &PasswordLink) -> Result<Option<UserRow>, Failure> {
-    let stands = |user: &UserRow| user.factors == link.factors && link.stands(&user.clone().into_core(), app.now());
-    Ok(users::find(&app.store, &link.subject)?.filter(stands))
+fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>, Failure> {
+    let found = users::find_for_client(&app.store, &link.subject, &ClientId::new(""))?;
+    Ok(found.filter(|CurrentUser { user, installation_epoch, .. }| {
+        user.factors == link.factors && link.stands((&user.clone().into_core(), *installation_epoch), app.now())
+    }))
 }
 
 fn name_of(browser: &SecretBytes) -> String {

@@ -64,7 +64,8 @@ impl PresentSession {
     /// Seconds that are left of a session whose device is remembered.
     pub fn max_age(&self, app: &App) -> Option<u64> {
         let is_remembered = self.row.expires_at.since(self.row.created_at) > app.config.session_lifetime;
-        is_remembered.then(|| self.row.expires_at.since(app.now()).as_secs())
+        let offers = app.config.remember_session_lifetime.is_some();
+        (offers && is_remembered).then(|| self.row.expires_at.since(app.now()).as_secs())
     }
 
     /// What tokens tell of the sign-in: with `sid` where they live with the session, with the provider where one was wanted.

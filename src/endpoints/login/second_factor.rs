@@ -209,7 +209,8 @@ fn take_new_factor(
         },
         Added::Done(codes) => {
             let chrome = Presentation { config: &app.config, request }.chrome(visit.ui_locales());
-            let page = about_new(app, visit, present, |form| pages::second_factor::recovery_page(chrome, form, &codes));
+            let page =
+                about_new(app, visit, present, |form| pages::second_factor::recovery_page(chrome, Ok(form), &codes));
             Ok(answers::form_page(200, page))
         }
     }

@@ -66,6 +66,7 @@ fn of_refresh_token(app: &App, client: &RegisteredClient, handle: RefreshHandle)
     let whole = grant.as_access_token();
     let standing = tokens::find(&app.store, &whole)?;
     let usable = stands(&grant, handle, client, &app.registry.snapshot().catalogue, now)
+        && standing.user.as_ref().is_some_and(|user| client.is_open_to(user.claims.get("role")))
         && liveness::stands(&whole, standing.user.as_ref(), &standing.facts, now);
     Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
 }

@@ -18,7 +18,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 53] = [
+pub const EVENTS: [&str; 62] = [
     "access_token_revoked",
     OPENED,
     "client_authentication_failed",
@@ -36,6 +36,10 @@ pub const EVENTS: [&str; 53] = [
     "device_denied",
     "everything_revoked",
     "external_sign_in_failed",
+    "factor_added",
+    "factor_removed",
+    "factor_used",
+    "first_factor",
     "grant_begun",
     "grant_refused",
     "grant_revoked",
@@ -45,16 +49,21 @@ pub const EVENTS: [&str; 53] = [
     "identity_unlinked",
     "issuer_renamed",
     "keys_reset",
+    "link_made",
     "master_secret_rotated",
     "more_failures",
+    "passkey_cloned",
     "password_change_refused",
     "password_changed",
     "password_granted",
+    "password_set_by_link",
+    "recovery_code_used",
     "refresh_repeated",
     "refresh_token_replayed",
     "refreshed",
     "registration_changed",
     "registration_removed",
+    "second_factor_failed",
     "session_ended",
     "sign_in_failed",
     "signed_in",

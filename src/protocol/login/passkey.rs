@@ -1,9 +1,6 @@
 //! Passkeys (WebAuthn Level 3 §7): what a new one must show, and what signing in with one must. Attestation statements are not
 //! read: whose hardware it is decides nothing here.
 
-#[cfg(test)]
-mod tests;
-
 use std::net::Ipv4Addr;
 
 use aws_lc_rs::signature::{

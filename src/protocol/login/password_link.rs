@@ -18,6 +18,7 @@ pub const FORM_LIFETIME: Duration = Duration::from_secs(600);
 pub struct PasswordLink {
     pub subject: Subject,
     pub epoch: i64,
+    pub installation_epoch: i64,
     pub factors: i64,
     /// Whether an app that shows codes is set up there, too.
     pub enrols: bool,
@@ -26,8 +27,9 @@ pub struct PasswordLink {
 
 impl PasswordLink {
     /// Whether it is good for that user, who is as stored now and has a name to sign in with.
-    pub fn stands(&self, user: &User, now: Instant) -> bool {
-        let is_theirs = user.enabled && user.epoch == self.epoch && user.subject == self.subject;
+    pub fn stands(&self, (user, installation_epoch): (&User, i64), now: Instant) -> bool {
+        let is_as_it_was = user.epoch == self.epoch && installation_epoch == self.installation_epoch;
+        let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
         now < self.expires_at && is_theirs && user.username.is_some()
     }
 }
@@ -41,17 +43,23 @@ mod tests {
     fn a_link_dies_with_its_time_its_epoch_and_its_user() {
         let user = User { username: Some(String::from("alice")), ..samples::user(serde_json::json!({})) };
         let (subject, epoch) = (user.subject.clone(), user.epoch);
-        let link =
-            PasswordLink { subject, epoch, factors: 0, enrols: false, expires_at: NOW.plus(Duration::from_secs(1)) };
-        assert!(link.stands(&user, NOW));
-        assert!(!link.stands(&user, link.expires_at));
+        let link = PasswordLink {
+            subject,
+            epoch,
+            installation_epoch: 7,
+            factors: 0,
+            enrols: false,
+            expires_at: NOW.plus(Duration::from_secs(1)),
+        };
+        assert!(link.stands((&user, 7), NOW) && !link.stands((&user, 8), NOW));
+        assert!(!link.stands((&user, 7), link.expires_at));
         for user in [
             User { epoch: epoch + 1, ..user.clone() },
             User { enabled: false, ..user.clone() },
             User { username: None, ..user.clone() },
             User { subject: Subject::new("bob"), ..user },
         ] {
-            assert!(!link.stands(&user, NOW), "{user:?}");
+            assert!(!link.stands((&user, 7), NOW), "{user:?}");
         }
     }
 }

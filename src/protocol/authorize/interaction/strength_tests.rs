@@ -3,6 +3,20 @@
 use super::case::*;
 use super::*;
 
+#[test]
+fn an_essential_acr_is_asked_for_once_of_people_from_elsewhere_and_then_refused() {
+    let asked = asking_for("claims", r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#);
+    let elsewhere = Session { identity_provider: Some("corp".to_owned()), ..fresh() };
+    asked.clone().of(elsewhere.clone()).needs_sign_in(LoginCause::OtherAcr);
+    let refused = AuthorizeErrorCode::UnmetAuthenticationRequirements;
+    asked
+        .clone()
+        .of(elsewhere.clone())
+        .at(Step::AfterSignIn)
+        .is_refused(refused, Reason::UnmetAuthenticationRequirements);
+    asked.of(Session { acr: String::from("phr"), ..elsewhere }).proceeds("openid");
+}
+
 /// What a local session of so much meets: what must be, what its user has, what they may add.
 #[test]
 fn a_session_that_is_too_weak_is_made_stronger_or_refused() {

@@ -184,20 +184,6 @@ fn a_hinted_subject_is_asked_for_once_and_then_refused() {
 }
 
 #[test]
-fn an_essential_acr_is_asked_for_once_of_people_from_elsewhere_and_then_refused() {
-    let asked = asking_for("claims", r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#);
-    let elsewhere = Session { identity_provider: Some("corp".to_owned()), ..fresh() };
-    asked.clone().of(elsewhere.clone()).needs_sign_in(LoginCause::OtherAcr);
-    let refused = AuthorizeErrorCode::UnmetAuthenticationRequirements;
-    asked
-        .clone()
-        .of(elsewhere.clone())
-        .at(Step::AfterSignIn)
-        .is_refused(refused, Reason::UnmetAuthenticationRequirements);
-    asked.of(Session { acr: String::from("phr"), ..elsewhere }).proceeds("openid");
-}
-
-#[test]
 fn an_account_is_chosen_on_the_chooser_or_by_signing_in() {
     let asked = asking_for("prompt", "select_account");
     assert_eq!(asked.decided(), Interaction::SelectAccount);

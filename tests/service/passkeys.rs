@@ -4,12 +4,13 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
 };
+use gatepost::protocol::login::passkey::{Passkey, RelyingParty, challenge, host, register, verify};
+use gatepost::protocol::words::reason::Reason;
 use rsa::RsaPublicKey;
 use rsa::pkcs1::DecodeRsaPublicKey;
 use rsa::traits::PublicKeyParts;
 use serde_json::json;
-
-use super::*;
+use sha2::{Digest, Sha256};
 
 const PARTY: RelyingParty<'_> = RelyingParty { id: "login.example.com", origin: "https://login.example.com" };
 
