@@ -106,7 +106,7 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
         assert!(list("claims_supported").contains(claim), "{claim}");
     }
     assert_eq!(metadata["code_challenge_methods_supported"], json!(["S256"]));
-    assert_eq!(metadata["acr_values_supported"], json!(["1"]));
+    assert_eq!(metadata["acr_values_supported"], json!(["1", "2", "phr"]));
     assert!(list("prompt_values_supported").is_superset(&BTreeSet::from(["none", "login", "consent"])));
     for (flag, value) in [
         ("authorization_response_iss_parameter_supported", true),

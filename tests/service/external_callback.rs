@@ -322,5 +322,5 @@ fn an_essential_acr_is_asked_for_under_the_providers_own_name() {
     let refused = house.gatepost.get(&authorize_path("conf1", RP1, &changes));
     assert_eq!(refused.query()["error"], "unmet_authentication_requirements", "nobody can reach it");
     let supported = house.gatepost.get("/.well-known/openid-configuration").json()["acr_values_supported"].clone();
-    assert_eq!(supported, json!(["1", "2"]));
+    assert_eq!(supported, json!(["1", "2", "phr"]));
 }

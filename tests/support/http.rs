@@ -81,6 +81,13 @@ impl Answer {
         fields
     }
 
+    /// Its text without the challenge for passkeys, which is another at each look.
+    pub fn without_challenge(&self) -> String {
+        let text = self.text();
+        let Some((before, rest)) = text.split_once("data-passkey=\"") else { return text };
+        format!("{before}{}", rest.split_once('"').unwrap().1)
+    }
+
     /// Where the page's form goes.
     pub fn action(&self) -> String {
         self.attribute("form method=\"post\"", "action").unwrap_or_else(|| panic!("no form in {}", self.text()))

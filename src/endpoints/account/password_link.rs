@@ -40,16 +40,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
-        let opened: Option<PasswordLink> = app.vault.password_links.open_text(PREFIX, text);
-        let Some(link) = opened else { return over() };
-        if user(app, &link)?.is_none() {
-            return over();
-        }
-        let browser = known.clone().unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
-        let opened = visit::seal(app, SealedPurpose::SetPassword { link, browser: name_of(&browser) });
-        let form = presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed));
-        let response = answers::see_other(form);
-        return Ok(if known.is_some() { response } else { cookies::set_pre_session(&app.config, response, &browser) });
+        return enter(app, presentation, known, text)?.map_or_else(over, Ok);
     }
     let (Some(browser), Ok(opened)) = (known, visit::open(app, request)) else { return over() };
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
@@ -122,6 +113,24 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
     let page = pages::second_factor::recovery_page(presentation.chrome(""), Err(&sign_in), &codes);
     Ok(answers::form_page(200, page))
+}
+
+/// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
+fn enter(
+    app: &App,
+    presentation: Presentation<'_>,
+    known: Option<SecretBytes>,
+    text: &str,
+) -> Result<Option<Response>, Failure> {
+    let Some(link) = app.vault.password_links.open_text::<PasswordLink>(PREFIX, text) else { return Ok(None) };
+    if user(app, &link)?.is_none() {
+        return Ok(None);
+    }
+    let is_known = known.is_some();
+    let browser = known.unwrap_or_else(|| SecretBytes::new(random::bytes::<16>()));
+    let opened = visit::seal(app, SealedPurpose::SetPassword { link, browser: name_of(&browser) });
+    let response = answers::see_other(presentation.in_its_language(visit::page_address(app, PAGE, &opened.sealed)));
+    Ok(Some(if is_known { response } else { cookies::set_pre_session(&app.config, response, &browser) }))
 }
 
 /// Whose link it is, as long as it stands.
