@@ -3,6 +3,7 @@
 
 pub mod factors;
 pub mod linked;
+pub mod passkeys;
 pub mod password_link;
 
 use serde_json::json;
@@ -86,7 +87,7 @@ fn take(app: &App, request: &Request, present: &PresentSession, visit: &Visit) -
         Some("end_others") => end_others(change),
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
-        Some("add_passkey") => factors::add_passkey_here(change),
+        Some("add_passkey") => passkeys::add_passkey_here(change),
         Some("remove_factor") => factors::remove(change),
         Some("make_recovery_codes") => factors::make_recovery_codes(change),
         Some("continue") => Ok(answers::see_other(visit_address(app, request))),
@@ -185,7 +186,7 @@ fn draw(
         account: present.account(),
         has_password: present.user.password_hash.is_some(),
         factors: &factors,
-        has_passkeys: factors::party(app).is_some(),
+        has_passkeys: passkeys::party(app).is_some(),
         present: &present.row,
         sessions: &sessions,
         applications: &applications,

@@ -7,7 +7,7 @@ pub mod password;
 pub mod second_factor;
 pub mod sign_in;
 
-use super::account::factors;
+use super::account::passkeys;
 use super::answers::{self, Presentation, WayBack};
 use super::cookies;
 use crate::app::App;
@@ -277,7 +277,7 @@ impl<'a> LoginPage<'a> {
             Some(present) => pages::login::chooser_page(chrome, form, purpose, present.account(), status == 200),
             None => {
                 let told = (someone_else, app.config.remember_session_lifetime.is_some());
-                let options = factors::request_options(app, tie(&visit.sealed, &browser), &[]);
+                let options = passkeys::request_options(app, tie(&visit.sealed, &browser), &[]);
                 let (choices, shown) = (visit.choices(), (username, options.as_deref()));
                 pages::login::page(chrome, form, purpose, &choices, told, shown, problem)
             }

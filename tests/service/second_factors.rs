@@ -423,6 +423,8 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let mut browser = gatepost.browser();
     let page = browser.visit(link.trim());
     let new_phone = Phone::from_page(&page, 0);
+    let new = "yet another password";
+    let passwords = [("new_password", new), ("new_password_again", new)];
     let done = send(&mut browser, &page, &[&passwords[..], &[("code", &new_phone.code(-1))]].concat());
     assert_eq!(recovery_codes(&done).len(), 10);
     let page = browser.visit(&authorize_path("strong", RP1, &[]));

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Change, draw};
 use crate::app::App;
@@ -18,12 +16,9 @@ use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome, factor_name};
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp};
-use crate::protocol::login::passkey::{
-    self, ALGORITHMS, Challenge, MOST_PASSKEYS, NAME, NewPasskey, RelyingParty, methods,
-};
+use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::{
-    FactorKind, OFFER_LIFETIME, OfferedApp, RECOVERY_CODES, Typed, otpauth, recovery_code, secret_text, step_of,
-    strongest, tie, typed, with_factor,
+    FactorKind, OfferedApp, Typed, otpauth, recovery_code, secret_text, step_of, strongest, typed, with_factor,
 };
 use crate::protocol::upstream::account::may_begin;
 use crate::protocol::words::acr_values::Strength;
@@ -37,9 +32,9 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::authenticators::{self, Authenticator};
 use crate::store::users::UserRow;
 
-/// Longest fields of a browser's answer, in characters of base64url.
-pub const CLIENT_DATA: usize = 2_048;
-const ATTESTATION: usize = 10_923;
+/// For how long a secret is offered to an app.
+const OFFER_LIFETIME: Duration = Duration::from_secs(600);
+const RECOVERY_CODES: usize = 10;
 
 /// What became of an app that was to be added.
 pub enum Added {
@@ -89,7 +84,7 @@ pub fn app_page(
 ) -> Response {
     let chrome = Presentation { config: &app.config, request }.chrome("");
     with_offer(app, &present.user, before, |new| {
-        let new = NewApp { is_required, offers_passkey: is_required && party(app).is_some(), ..new };
+        let new = NewApp { is_required, offers_passkey: is_required && passkey::host(app.issuer()).is_some(), ..new };
         answers::scripted_page(200, pages::second_factor::add_app_page(chrome, page, new, problem))
     })
 }
@@ -127,7 +122,7 @@ pub fn add_app(app: &App, request: &Request, present: &PresentSession, form: &Pa
 }
 
 /// Adds a factor that was just used; with the first, recovery codes.
-fn add(
+pub(super) fn add(
     app: &App,
     request: &Request,
     present: &PresentSession,
@@ -171,139 +166,26 @@ pub fn new_recovery_codes(app: &App, sub: &Subject) -> (Vec<String>, Vec<Authent
     (codes, rows)
 }
 
-/// What a browser is asked for a passkey by: one of these, or any that it has for us. Good as long as the page's address.
-pub fn request_options(app: &App, tie: [u8; 32], allowed: &[&[u8]]) -> Option<String> {
-    let allowed: Vec<Value> =
-        allowed.iter().map(|id| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(id)})).collect();
-    let challenge = challenge(app, None, tie, app.config.authorization_request_lifetime);
-    let party = party(app)?;
-    let options = json!({
-        "rpId": party.id, "challenge": challenge, "userVerification": "required", "allowCredentials": allowed,
-    });
-    Some(options.to_string())
-}
-
-/// What a browser is asked to make a passkey by.
-fn creation(app: &App, present: &PresentSession, tie: [u8; 32], host: &str) -> Result<String, Failure> {
-    let user = &present.user;
-    let user_handle =
-        authenticators::user_handle(&app.store, &user.sub)?.unwrap_or_else(|| random::bytes::<32>().to_vec());
-    let name = user.username.as_deref().unwrap_or_default();
-    let known = authenticators::list(&app.store, &user.sub, false)?;
-    let known = known.iter().filter(|one| one.kind == FactorKind::Passkey);
-    let known: Vec<Value> =
-        known.map(|one| json!({"type": "public-key", "id": URL_SAFE_NO_PAD.encode(&one.id)})).collect();
-    let algorithms = ALGORITHMS.map(|alg| json!({"type": "public-key", "alg": alg}));
-    let options = json!({
-        "rp": {"id": host, "name": app.config.brand.name},
-        "user": {"id": URL_SAFE_NO_PAD.encode(&user_handle), "name": name, "displayName": present.display_name()},
-        "pubKeyCredParams": algorithms,
-        "excludeCredentials": known,
-        "authenticatorSelection": {"residentKey": "required", "userVerification": "required"},
-        "attestation": "none",
-        "challenge": challenge(app, Some(NewPasskey { factors: user.factors, user_handle }), tie, OFFER_LIFETIME),
-    });
-    Ok(options.to_string())
-}
-
-/// A sealed challenge, in base64url.
-pub fn challenge(app: &App, new: Option<NewPasskey>, tie: [u8; 32], lifetime: Duration) -> String {
-    let challenge = Challenge { new, tie, random: random::bytes(), expires_at: app.now().plus(lifetime) };
-    app.vault.second_factors.seal_text("", &challenge)
-}
-
-/// The challenge that what a browser sent answers, if it is tied to one of these and in time.
-pub fn answered(app: &App, bytes: &[u8], ties: &[[u8; 32]]) -> Option<Challenge> {
-    let opened: Option<Challenge> = app.vault.second_factors.open_text("", &URL_SAFE_NO_PAD.encode(bytes));
-    opened.filter(|challenge| ties.contains(&challenge.tie) && app.now() < challenge.expires_at)
-}
-
-/// A field in base64url.
-pub fn decoded(form: &Parameters, name: &str, most: usize) -> Result<Vec<u8>, Failure> {
-    let text = form.bounded(name, most)?.unwrap_or_default();
-    URL_SAFE_NO_PAD.decode(text).map_err(|_| Failure::bad_request(Reason::PasskeyMalformed))
-}
-
-pub fn party(app: &App) -> Option<RelyingParty<'_>> {
-    passkey::host(app.issuer()).map(|id| RelyingParty { id, origin: app.config.base_url.origin() })
-}
-
-/// The page that makes a passkey, as an answer in that session.
-pub fn passkey_page(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
-    page: PageForm<'_>,
-    (tie, is_required): ([u8; 32], bool),
-    problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
-    let party = party(app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
-    let options = creation(app, present, tie, party.id)?;
-    let chrome = Presentation { config: &app.config, request }.chrome("");
-    let page = pages::second_factor::add_passkey_page(chrome, page, &options, is_required, problem);
-    Ok(answers::scripted_page(200, page))
-}
-
-/// Takes what that page posts.
-pub fn add_passkey(
-    app: &App,
-    request: &Request,
-    present: &PresentSession,
-    tie: [u8; 32],
-    form: &Parameters,
-) -> Result<Added, Failure> {
-    let refused = || Ok(Added::Problem(FactorProblem::PasskeyRefused));
-    let Some(party) = party(app) else { return refused() };
-    let (client_data, object) =
-        (decoded(form, "client_data", CLIENT_DATA)?, decoded(form, "attestation_object", ATTESTATION)?);
-    let judged = passkey::challenge(&client_data, "webauthn.create", party)
-        .and_then(|bytes| answered(app, &bytes, &[tie]).and_then(|found| found.new).ok_or(Reason::PasskeyChallenge))
-        .and_then(|new| Ok((new, passkey::register(party, &object)?)));
-    let (new, made) = match judged {
-        Ok(judged) => judged,
-        Err(reason) => {
-            app.note_failure("second_factor_failed", request, None, reason);
-            return refused();
-        }
-    };
-    let all = authenticators::list(&app.store, &present.user.sub, false)?;
-    let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey).count();
-    if new.factors != present.user.factors || passkeys >= MOST_PASSKEYS {
-        return Ok(Added::Problem(FactorProblem::Impossible));
-    }
-    let name = form
-        .single("name")?
-        .map(|name| name.trim().chars().filter(|one| !one.is_control()).take(NAME).collect::<String>());
-    let factor = Authenticator {
-        name: name.filter(|name| !name.is_empty()),
-        public_key: Some(made.key.to_jwk().to_string().into_bytes()),
-        sign_count: Some(made.sign_count),
-        backup_eligible: Some(made.backup_eligible),
-        ..Authenticator::new(FactorKind::Passkey, made.id, None, app.now())
-    };
-    add(app, request, present, factor, (&methods(made.backup_eligible), Some(&new.user_handle)))
-}
-
 /// Soon after a sign-in with any factor that they have.
-fn may_change(change: Change<'_>) -> bool {
+pub(super) fn may_change(change: Change<'_>) -> bool {
     let (session, user) = (&change.present.row, &change.present.user);
     let is_enough = user.strongest_acr == Strength::SignedIn || Strength::of(&session.acr) > Strength::SignedIn;
     is_enough && may_begin(session, true, change.app.now())
 }
 
 /// Factors are for people with a password; the first is the operator's to allow.
-fn may_add(change: Change<'_>) -> bool {
+pub(super) fn may_add(change: Change<'_>) -> bool {
     let user = &change.present.user;
     user.password_hash.is_some() && (change.app.config.enrols || user.strongest_acr > Strength::SignedIn)
 }
 
-fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+pub(super) fn page_form<T>(change: Change<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
     let action = super::visit_address(change.app, change.request);
     let token = consent::issue(change.app, Form::Account, "", &change.present.handle.random);
     draw(PageForm { action: &action, token: &token })
 }
 
-fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
+pub(super) fn recovery_page(change: Change<'_>, codes: &[String]) -> Response {
     let chrome = Presentation { config: &change.app.config, request: change.request }.chrome("");
     page_form(change, |form| answers::form_page(200, pages::second_factor::recovery_page(chrome, Ok(form), codes)))
 }
@@ -332,30 +214,9 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
     Ok(page_form(change, |page| app_page(app, request, present, page, (before, false), problem)))
 }
 
-fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+pub(super) fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
     let present = change.present.read_again(change.app)?;
     draw(change.app, change.request, present.as_ref().unwrap_or(change.present), 200, Some(outcome))
-}
-
-/// On the account page: shows what makes a passkey, or takes it.
-pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { app, request, present, form, .. } = change;
-    if !may_add(change) {
-        return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
-    }
-    if !may_change(change) {
-        return change.sign_in_anew();
-    }
-    let tie = tie("", &present.handle.random);
-    let problem = match form.single("attestation_object")? {
-        None => None,
-        Some(_) => match add_passkey(app, request, present, tie, form)? {
-            Added::Done(codes) if codes.is_empty() => return read_again(change, Outcome::FactorAdded),
-            Added::Done(codes) => return Ok(recovery_page(change, &codes)),
-            Added::Problem(problem) => Some(problem),
-        },
-    };
-    page_form(change, |page| passkey_page(app, request, present, page, (tie, false), problem))
 }
 
 pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::LoginPage;
 use super::second_factor::{ask, read_user, stands};
 use crate::app::failure::Failure;
-use crate::endpoints::account::factors::{self, CLIENT_DATA};
+use crate::endpoints::account::passkeys::{self, CLIENT_DATA};
 use crate::endpoints::answers;
 use crate::endpoints::login::sign_in::{self, Proof};
 use crate::http::Response;
@@ -44,16 +44,18 @@ pub(super) fn prove(
         Ok(answers::noted(response, reason))
     };
     let (id, client_data) =
-        (factors::decoded(form, "id", parameters::HANDLE)?, factors::decoded(form, "client_data", CLIENT_DATA)?);
-    let (data, signature) =
-        (factors::decoded(form, "authenticator_data", CLIENT_DATA)?, factors::decoded(form, "signature", CLIENT_DATA)?);
-    let handle = factors::decoded(form, "user_handle", parameters::OTHER)?;
-    let Some(party) = factors::party(app) else { return refused(Reason::PasskeyElsewhere) };
+        (passkeys::decoded(form, "id", parameters::HANDLE)?, passkeys::decoded(form, "client_data", CLIENT_DATA)?);
+    let (data, signature) = (
+        passkeys::decoded(form, "authenticator_data", CLIENT_DATA)?,
+        passkeys::decoded(form, "signature", CLIENT_DATA)?,
+    );
+    let handle = passkeys::decoded(form, "user_handle", parameters::OTHER)?;
+    let Some(party) = passkeys::party(app) else { return refused(Reason::PasskeyElsewhere) };
     let challenge = match passkey::challenge(&client_data, "webauthn.get", party) {
         Ok(challenge) => challenge,
         Err(reason) => return refused(reason),
     };
-    let Some(asked) = factors::answered(app, &challenge, ties).filter(|asked| asked.new.is_none()) else {
+    let Some(asked) = passkeys::answered(app, &challenge, ties).filter(|asked| asked.new.is_none()) else {
         return refused(Reason::PasskeyChallenge);
     };
     let Some((sub, row)) = authenticators::find_passkey(&app.store, &id)? else {

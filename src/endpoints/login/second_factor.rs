@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::account::factors::{self, Added};
+use crate::endpoints::account::passkeys;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::authorize::consent::{self, Form};
 use crate::endpoints::authorize::present_session::PresentSession;
@@ -101,7 +102,7 @@ pub(super) fn ask(
     let has_app = factors.iter().any(|one| one.kind == FactorKind::Totp);
     let passkeys: Vec<&[u8]> =
         factors.iter().filter(|one| one.kind == FactorKind::Passkey).map(|one| &one.id[..]).collect();
-    let options = factors::request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
+    let options = passkeys::request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
     let token = app.vault.second_factors.seal_text("", ticket);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_language_of(visit::page_address(app, PAGE, &visit.sealed), visit.ui_locales());
@@ -130,7 +131,7 @@ fn enrol(
 ) -> Result<Response, Failure> {
     let tie = tie(&visit.sealed, &present.handle.random);
     let page = about_new(app, visit, present, |form| match wanted {
-        Strength::PhishingResistant => factors::passkey_page(app, request, present, form, (tie, true), problem),
+        Strength::PhishingResistant => passkeys::passkey_page(app, request, present, form, (tie, true), problem),
         Strength::SignedIn | Strength::TwoFactors => {
             Ok(factors::app_page(app, request, present, form, (before, true), problem))
         }
@@ -197,7 +198,7 @@ fn take_new_factor(
         }
         Some("add_passkey") => {
             let tie = tie(&visit.sealed, &present.handle.random);
-            (Strength::PhishingResistant, factors::add_passkey(app, request, present, tie, form)?)
+            (Strength::PhishingResistant, passkeys::add_passkey(app, request, present, tie, form)?)
         }
         Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
     };

@@ -20,10 +20,6 @@ use crate::protocol::words::reason::Reason;
 
 /// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.
 pub const ALGORITHMS: [i64; 3] = [-8, -7, -257];
-/// Passkeys that one person may have.
-pub const MOST_PASSKEYS: usize = 20;
-/// Characters of the name that a person gives one.
-pub const NAME: usize = 60;
 
 const LONGEST_ID: usize = 1_023;
 const LONGEST_RSA: usize = 512;
@@ -94,8 +90,8 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     let Some(Item::Bytes(data)) = object.get(&Item::Text("authData")).filter(|_| rest.is_empty()) else {
         return Err(Reason::PasskeyMalformed);
     };
-    let (shown, attested) = shown(party, data)?;
-    if shown.flags & ATTESTED == 0 {
+    let (flags, sign_count, attested) = shown(party, data)?;
+    if flags & ATTESTED == 0 {
         return Err(Reason::PasskeyMalformed);
     }
     // AAGUID, the id's length, the id, the key; extensions may follow.
@@ -108,12 +104,7 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     }
     let (key, _) = read(rest).ok_or(Reason::PasskeyMalformed)?;
     let key = cose_key(&key).ok_or(Reason::PasskeyKey)?;
-    Ok(Passkey {
-        id: id.to_vec(),
-        key,
-        sign_count: shown.sign_count,
-        backup_eligible: shown.flags & BACKUP_ELIGIBLE != 0,
-    })
+    Ok(Passkey { id: id.to_vec(), key, sign_count, backup_eligible: flags & BACKUP_ELIGIBLE != 0 })
 }
 
 /// Signing in with a passkey: answers its signature counter from now on.
@@ -124,7 +115,7 @@ pub fn verify(
     authenticator_data: &[u8],
     signature: &[u8],
 ) -> Result<i64, Reason> {
-    let (shown, _) = shown(party, authenticator_data)?;
+    let (flags, sign_count, _) = shown(party, authenticator_data)?;
     let message = [authenticator_data, &Sha256::digest(client_data)].concat();
     let verified = match &known.key {
         PublicKey::P256 { x, y } => {
@@ -136,12 +127,12 @@ pub fn verify(
         }
     };
     verified.map_err(|_| Reason::PasskeySignature)?;
-    if (shown.flags & BACKUP_ELIGIBLE != 0) != known.backup_eligible {
+    if (flags & BACKUP_ELIGIBLE != 0) != known.backup_eligible {
         return Err(Reason::PasskeyMalformed);
     }
     // Some count nothing; one that counts and does not grow was copied (§6.1.1).
-    let counts = shown.sign_count > 0 || known.sign_count > 0;
-    if counts && shown.sign_count <= known.sign_count { Err(Reason::PasskeyCloned) } else { Ok(shown.sign_count) }
+    let counts = sign_count > 0 || known.sign_count > 0;
+    if counts && sign_count <= known.sign_count { Err(Reason::PasskeyCloned) } else { Ok(sign_count) }
 }
 
 /// `amr` of a sign-in with it (RFC 8176 §2): one that can be copied to other devices is no hardware.
@@ -149,13 +140,8 @@ pub fn methods(backup_eligible: bool) -> [&'static str; 2] {
     if backup_eligible { ["swk", "user"] } else { ["hwk", "user"] }
 }
 
-struct Shown {
-    flags: u8,
-    sign_count: i64,
-}
-
 /// Flags and counter of authenticator data that is for us and whose user was verified, and what follows them (§6.1).
-fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(Shown, &'a [u8]), Reason> {
+fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u8]), Reason> {
     let (hash, rest) = data.split_first_chunk::<32>().ok_or(Reason::PasskeyMalformed)?;
     let ([flags, count @ ..], rest) = rest.split_first_chunk::<5>().ok_or(Reason::PasskeyMalformed)?;
     if hash[..] != Sha256::digest(party.id)[..] {
@@ -168,7 +154,7 @@ fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(Shown, &'a [u8]
     if flags & BACKED_UP != 0 && flags & BACKUP_ELIGIBLE == 0 {
         return Err(Reason::PasskeyMalformed);
     }
-    Ok((Shown { flags: *flags, sign_count: i64::from(u32::from_be_bytes(*count)) }, rest))
+    Ok((*flags, i64::from(u32::from_be_bytes(*count)), rest))
 }
 
 /// A COSE key (RFC 9053 §7) of an algorithm that was asked for, that the checks for key sets take.

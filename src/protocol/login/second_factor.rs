@@ -17,13 +17,10 @@ use crate::protocol::words::secret::SecretBytes;
 
 /// For how long a factor may be asked for after the one before it.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
-/// For how long a secret is offered to an app.
-pub const OFFER_LIFETIME: Duration = Duration::from_secs(600);
 /// How many codes are looked at, and the seconds over which they are counted: of one account from one source; and of its app
 /// from everywhere, in an hour and in a day. What is counted from everywhere must not lock anybody out: recovery codes, which
 /// nobody guesses, go on.
 pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
-pub const RECOVERY_CODES: usize = 10;
 
 const STEP: i64 = 30;
 /// Of 32 characters, none of which is taken for another.
