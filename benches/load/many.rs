@@ -46,7 +46,11 @@ pub fn clients(own: &Gatepost, count: u64, options: &Options) -> Result<(), Stri
     println!("| clients in use | flows/s | p99 ms | of the rate with {FEW_CLIENTS} |\n|--:|--:|--:|--:|");
     let mut sums: Vec<Outcome> = sizes.iter().map(|_| Outcome::default()).collect();
     for round in 0..=options.seconds.max(2) {
-        for (size, sum) in sizes.iter().zip(&mut sums) {
+        let mut order: Vec<_> = sizes.iter().zip(&mut sums).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for (size, sum) in order {
             // In the first round each comes by, and none counts.
             let duration = Duration::from_secs(if round == 0 { 1 + size / 2_000 } else { 1 });
             let load = Load { duration, warm_up: Duration::ZERO, ..options.load(Connections::KeptAlive) };

@@ -27,9 +27,8 @@ use crate::keys::random;
 use crate::pages::language::Language;
 use crate::protocol::registration::references;
 use crate::server::{self, ServerSettings, ServerStats};
-use crate::store::{
-    DatabaseSettings, Store, audit_events, clients, device_authorizations, partitions, sign_in_failures,
-};
+use crate::store::clients::weak_settings;
+use crate::store::{DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures};
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
 mod house;
@@ -201,7 +200,7 @@ fn keep(app: &App) -> ! {
         let in_frames = app.config.cookie_same_site == SameSite::None;
         let version = app.registry.snapshot().version;
         // Looks at every registration, so nothing waits for it.
-        if let Some(uses) = (judged != version).then(|| clients::weak_settings(&app.store)).and_then(Result::ok) {
+        if let Some(uses) = (judged != version).then(|| weak_settings(&app.store)).and_then(Result::ok) {
             let line = references::line(&uses, in_frames);
             if told != line {
                 log::warn!("{}", line.as_deref().unwrap_or("no weak settings are in use any more"));

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{SigningKey, verify};
 use crate::protocol::keys::jwt::{PublicKey, UnverifiedJws};
@@ -126,57 +125,51 @@ impl Registry {
 
     /// Whether scripts of `origin` may read answers about some client.
     pub fn some_client_shares_with(&self, origin: &str) -> bool {
-        self.snapshot().origins.contains(origin)
+        let snapshot = self.snapshot();
+        snapshot.origins.contains(&hashed(snapshot.origin_key, origin))
     }
 }
 
-/// What a client takes, as measured: so much, as often its text, and so much for each of its claims and scopes.
-const ENTRY_BYTES: usize = 1_500;
-const TEXTS: usize = 2;
-const MEMBER_BYTES: usize = 60;
-
-/// Clients within a number of bytes. Where those are full, the entry goes that came first, unless it was asked for since
-/// its last turn: then it stays for another.
-#[derive(Debug)]
-pub(super) struct ClientCache {
-    most: usize,
-    held: Mutex<Entries>,
+/// What is held of an origin: as text, it takes five times as much.
+pub(super) fn hashed(key: [u8; 32], origin: &str) -> [u8; 16] {
+    let digest = Sha256::new_with_prefix(key).chain_update(origin).finalize();
+    digest.first_chunk().copied().unwrap_or_default()
 }
 
+/// At which version, what was read, how many bytes that is, and whether it was asked for since its last turn.
+type Held = (i64, Option<Arc<RegisteredClient>>, usize, bool);
+
 #[derive(Debug, Default)]
-struct Entries {
-    by_name: HashMap<ClientId, Entry>,
+struct Clients {
+    by_name: HashMap<ClientId, Held>,
     turns: VecDeque<ClientId>,
     bytes: usize,
 }
 
+/// Clients within so many bytes. Where those are full, the one goes that came first, unless it was asked for since its last
+/// turn: then it stays for another.
 #[derive(Debug)]
-struct Entry {
-    version: i64,
-    client: Option<Arc<RegisteredClient>>,
-    bytes: usize,
-    was_asked_for: bool,
-}
+pub(super) struct ClientCache(usize, Mutex<Clients>);
 
 impl ClientCache {
     pub(super) fn new(most: usize) -> ClientCache {
-        ClientCache { most, held: Mutex::default() }
+        ClientCache(most, Mutex::default())
     }
 
     /// What is held at `version`: the outer `None` is "ask the database", the inner one "no such client".
     #[allow(clippy::option_option, reason = "absent from the cache and absent from the registry are two answers")]
     pub(super) fn find(&self, client_id: &ClientId, version: i64) -> Option<Option<Arc<RegisteredClient>>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = held.by_name.get_mut(client_id).filter(|entry| entry.version == version)?;
-        entry.was_asked_for = true;
-        Some(entry.client.clone())
+        let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, client, _, was_asked_for) = held.by_name.get_mut(client_id).filter(|held| held.0 == version)?;
+        *was_asked_for = true;
+        Some(client.clone())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).turns.len()
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).turns.len()
     }
 
-    /// `length` is that of the registration as text.
+    /// `length` is that of the registration as text. How many bytes a client takes was measured.
     pub(super) fn keep(
         &self,
         client_id: &ClientId,
@@ -185,48 +178,21 @@ impl ClientCache {
         length: usize,
     ) {
         let members = client.as_ref().map_or(0, |held| held.client.claims.len() + held.client.scope.iter().count());
-        let bytes = ENTRY_BYTES + length * TEXTS + members * MEMBER_BYTES;
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Entries { by_name, turns, bytes: sum } = &mut *held;
+        let bytes = 1_500 + length * 2 + members * 60;
+        let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let Clients { by_name, turns, bytes: sum } = &mut *held;
         *sum += bytes;
-        match by_name.insert(client_id.clone(), Entry { version, client, bytes, was_asked_for: false }) {
-            Some(before) => *sum -= before.bytes,
+        match by_name.insert(client_id.clone(), (version, client, bytes, false)) {
+            Some(before) => *sum -= before.2,
             None => turns.push_back(client_id.clone()),
         }
-        while *sum > self.most {
-            let Some(next) = turns.pop_front() else { break };
-            if by_name.get_mut(&next).is_some_and(|entry| mem::take(&mut entry.was_asked_for)) {
+        while let Some(next) = (*sum > self.0).then(|| turns.pop_front()).flatten() {
+            if by_name.get_mut(&next).is_some_and(|held| mem::take(&mut held.3)) {
                 turns.push_back(next);
             } else {
-                *sum -= by_name.remove(&next).map_or(0, |gone| gone.bytes);
+                *sum -= by_name.remove(&next).map_or(0, |gone| gone.2);
             }
         }
-    }
-}
-
-/// Each by a hash of 16 bytes under a key that is drawn with them: as texts, 100,000 take five times as much.
-#[derive(Debug)]
-pub struct Origins {
-    key: [u8; 32],
-    hashes: Vec<[u8; 16]>,
-}
-
-impl Origins {
-    pub(super) fn new(origins: &[String]) -> Origins {
-        let mut new = Origins { key: random::bytes(), hashes: Vec::new() };
-        new.hashes = origins.iter().map(|origin| new.hash(origin)).collect();
-        new.hashes.sort_unstable();
-        new.hashes.dedup();
-        new
-    }
-
-    pub fn contains(&self, origin: &str) -> bool {
-        self.hashes.binary_search(&self.hash(origin)).is_ok()
-    }
-
-    fn hash(&self, origin: &str) -> [u8; 16] {
-        let digest = Sha256::new_with_prefix(self.key).chain_update(origin).finalize();
-        digest.first_chunk().copied().unwrap_or_default()
     }
 }
 
@@ -321,7 +287,7 @@ mod tests {
 
     #[test]
     fn an_entry_counts_only_at_its_version() {
-        let (cache, name) = (ClientCache::new(ENTRY_BYTES), ClientId::new("nobody"));
+        let (cache, name) = (ClientCache::new(1_500), ClientId::new("nobody"));
         assert!(cache.find(&name, 1).is_none());
         cache.keep(&name, 1, None, 0);
         assert!(cache.find(&name, 1).is_some_and(|client| client.is_none()));
@@ -330,33 +296,32 @@ mod tests {
 
     #[test]
     fn more_clients_than_fit_do_not_fill_the_memory_and_who_is_asked_for_stays() {
-        let (cache, length) = (ClientCache::new(20 * ENTRY_BYTES), ENTRY_BYTES / TEXTS);
+        let (cache, length) = (ClientCache::new(30_000), 750);
         let (busy, name) = (ClientId::new("busy"), |number: usize| ClientId::new(number.to_string()));
         cache.keep(&busy, 1, None, 0);
         for number in 0..1_000 {
             assert!(cache.find(&busy, 1).is_some(), "{number}");
             cache.keep(&name(number), 1, None, 0);
             cache.keep(&name(number), 2, None, length);
-            let held = cache.held.lock().unwrap();
-            assert!(held.bytes <= 20 * ENTRY_BYTES && held.turns.len() == held.by_name.len(), "{number}");
-            assert_eq!(held.by_name.values().map(|entry| entry.bytes).sum::<usize>(), held.bytes);
+            let held = cache.1.lock().unwrap();
+            assert!(held.bytes <= 30_000 && held.turns.len() == held.by_name.len(), "{number}");
+            assert_eq!(held.by_name.values().map(|held| held.2).sum::<usize>(), held.bytes);
         }
         assert!(cache.find(&name(985), 2).is_none() && cache.find(&name(999), 2).is_some() && cache.len() == 10);
     }
 
     #[test]
     fn what_alone_is_more_than_fits_is_not_held() {
-        let cache = ClientCache::new(ENTRY_BYTES);
+        let cache = ClientCache::new(1_500);
         cache.keep(&ClientId::new("large"), 1, None, 1);
         assert_eq!(cache.len(), 0);
     }
 
     #[test]
-    fn an_origin_is_known_by_its_hash() {
-        let texts = ["https://b.example", "https://a.example"].map(String::from);
-        let origins = Origins::new(&texts);
-        assert!(texts.iter().all(|text| origins.contains(text)) && origins.hashes.is_sorted());
-        assert!(!origins.contains("https://c.example") && !origins.contains("") && !Origins::new(&[]).contains(""));
+    fn an_origin_is_held_as_a_hash_under_a_key() {
+        let of = |key, origin| hashed([key; 32], origin);
+        assert_eq!(of(1, "https://a.example"), of(1, "https://a.example"));
+        assert!(of(1, "https://a.example") != of(2, "https://a.example") && of(1, "https://a.example") != of(1, ""));
     }
 
     mod key_ring {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant as Monotonic};
 
 use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
+use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -20,7 +21,7 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::Catalogue;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
-pub use crate::registry::loading::{KeyRing, Origins};
+pub use crate::registry::loading::KeyRing;
 use crate::store::clients::{self, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys};
@@ -48,7 +49,9 @@ pub struct Snapshot {
     /// Every client's name: what is not among them is no client, and no reason to ask the database.
     pub client_ids: HashSet<ClientId>,
     /// Of all redirect URIs and `allowed_cors_origins`: who may send a preflight, which names no client.
-    pub origins: Origins,
+    pub origins: HashSet<[u8; 16]>,
+    /// What their hashes are made with.
+    pub origin_key: [u8; 32],
     pub longest_lifetimes: LongestLifetimes,
 }
 
@@ -259,6 +262,7 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let catalogue = catalogue::load(store)?;
     let keys = signing_keys::load(store)?;
     let clients = clients::names_and_origins(store)?;
+    let origin_key = random::bytes();
     let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
     let ring = ring.map_err(|error| Unread { trouble: Trouble::with_keys(&error), error })?;
     // The oldest of the versions: if another was read later, the next refresh reads all of them again.
@@ -270,7 +274,8 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         catalogue: loading::catalogue(catalogue.value)?,
         keys: ring,
         client_ids: clients.value.0,
-        origins: Origins::new(&clients.value.1),
+        origins: clients.value.1.iter().map(|origin| loading::hashed(origin_key, origin)).collect(),
+        origin_key,
         longest_lifetimes: clients::longest_lifetimes(store)?,
     })
 }

@@ -1,12 +1,10 @@
 //! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves itself with.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::slice;
 use std::time::Duration;
-use std::{iter, slice};
 
 use postgres::Row;
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::Json;
 use serde_json::{Value, json};
 
@@ -66,7 +64,7 @@ pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<Clie
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
-    Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows.iter().map(Ok))?.pop() })
+    Ok(Versioned { registry_version: registry_version(rows)?, value: clients(rows)?.pop() })
 }
 
 const LIST: &str = "
@@ -76,14 +74,12 @@ FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_
 ORDER BY c.client_id, s.created_at, s.id";
 
 pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
-    clients(store.read(|connection| connection.query(LIST, &[]))?.iter().map(Ok))
+    clients(&store.read(|connection| connection.query(LIST, &[]))?)
 }
 
-fn clients<R: Borrow<Row>>(rows: impl Iterator<Item = Result<R, StoreError>>) -> Result<Vec<ClientRow>, StoreError> {
+fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
-        let row = row?;
-        let row = row.borrow();
         let Some(name) = column::<Option<&str>>(row, "client_id")? else { continue };
         if found.last().is_none_or(|client| client.client_id.as_str() != name) {
             found.push(client(row)?);
@@ -195,9 +191,7 @@ impl RegistryWriter<'_> {
     }
 
     pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
-        // Row by row: held together, they take more memory than what is made of them.
-        let rows = self.transaction.query_raw(LIST, iter::empty::<&str>())?.map_err(StoreError::from);
-        clients(rows.iterator())
+        clients(&self.transaction.query(LIST, &[])?)
     }
 
     /// The longest lifetimes registered, this change included.

@@ -58,9 +58,8 @@ pub(super) fn read(
 fn check_functions(document: &Document, store: &Store) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for entry in document.entries.iter().filter(|entry| entry.kind == Kind::ExtensionGrant) {
-        let Ok(grant) = registration::stored(&parse_own(&entry.document), "", catalogue::read_extension_grant) else {
-            continue;
-        };
+        let read = registration::stored(&parse_own(&entry.document), "", catalogue::read_extension_grant);
+        let Ok(grant) = read else { continue };
         let name = format!("{}.{}", grant.schema, grant.function);
         let rule = match look_up_function(store, &grant)? {
             FoundFunction::Callable => continue,
@@ -81,10 +80,8 @@ pub(super) fn registered(writer: &mut RegistryWriter<'_>, sealer: Option<&Sealer
         let opened = row.sealed_secret.as_ref().and_then(|sealed| sealer?.open(sealed.expose()));
         let client_secret = opened.and_then(|bytes| String::from_utf8(bytes).ok()).map(SecretText::new);
         let secrets = stored_secrets(&row.secrets, sealer);
-        objects.insert(
-            (row.kind, row.name),
-            RegisteredObject { client_secret, secrets, document: row.document.to_string().into() },
-        );
+        let document = row.document.to_string().into();
+        objects.insert((row.kind, row.name), RegisteredObject { client_secret, secrets, document });
     }
     for row in writer.clients()? {
         let secrets = stored_secrets(&row.secrets, sealer);

@@ -45,11 +45,14 @@ impl Document {
             let mut document = Document::default();
             for kind in Kind::ALL {
                 if kind == Kind::User {
-                    let user = |value: &Value, path: &str, problems: &mut _| item(value, path, problems, user::read);
+                    let user = |text: &Value, path: &str, problems: &mut _| {
+                        Walker::object(&item(text, path, problems), path, problems, user::read)
+                    };
                     document.users = walker.list(kind.list(), user).unwrap_or_default();
                 } else {
-                    let entry = |value: &Value, path: &str, problems: &mut _| {
-                        item(value, path, problems, |walker| entry(walker, kind, defaults, path))
+                    let entry = |text: &Value, path: &str, problems: &mut _| {
+                        let item = item(text, path, problems);
+                        Walker::object(&item, path, problems, |walker| entry(walker, kind, defaults, path))
                     };
                     document.entries.extend(walker.list(kind.list(), entry).unwrap_or_default());
                 }
@@ -64,18 +67,10 @@ impl Document {
     }
 }
 
-fn item<T>(
-    value: &Value,
-    path: &str,
-    problems: &mut Vec<Problem>,
-    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
-) -> Option<T> {
-    let text = value.as_str().unwrap_or_default();
-    let value = parse_own(text);
-    if text.contains("\\u0000") {
-        find_nul(&value, path, problems);
-    }
-    Walker::object(&value, path, problems, read)
+fn item(text: &Value, path: &str, problems: &mut Vec<Problem>) -> Value {
+    let value = parse_own(text.as_str().unwrap_or_default());
+    find_nul(&value, path, problems);
+    value
 }
 
 fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, place: &str) -> Entry {

@@ -275,20 +275,16 @@ pub fn parse_own(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// A value as many levels down.
+/// A value so many levels down: the document is at 0, an item of one of its lists at 2.
 struct Strict(usize);
-
-/// An item of a list.
-const KEPT_AS_TEXT: usize = 2;
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let is_kept_as_text = self.0 == KEPT_AS_TEXT;
-        let value = deserializer.deserialize_any(self)?;
-        let text = || value.to_string().into_boxed_str().into_string();
-        Ok(if is_kept_as_text { Value::String(text()) } else { value })
+        let (is_item, value) = (self.0 == 2, deserializer.deserialize_any(self)?);
+        // By way of a box, which has no room to grow.
+        Ok(if is_item { Value::String(value.to_string().into_boxed_str().into()) } else { value })
     }
 }
 

@@ -225,9 +225,11 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<Problem>> {
     users::keep_apart(comparison, &mut problems);
     let Comparison { document, given, registered, .. } = comparison;
     let of_entries = document.entries.iter().zip(given).map(|(entry, given)| entry_change(entry, given, registered));
-    let of_document: Vec<_> = of_entries.chain(users::changes(comparison, &mut problems)).collect();
-    let unchanged = of_document.iter().filter(|change| change.is_none()).count();
-    changes.extend(of_document.into_iter().flatten());
+    let mut unchanged = 0;
+    for change in of_entries.chain(users::changes(comparison, &mut problems)) {
+        unchanged += usize::from(change.is_none());
+        changes.extend(change);
+    }
     if problems.is_empty() { Ok(Plan { changes, unchanged }) } else { Err(problems) }
 }
 

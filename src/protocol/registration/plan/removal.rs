@@ -19,12 +19,8 @@ impl Pruning {
     pub fn of(document: &Value) -> Pruning {
         let named = |kind: Kind| {
             let items = document.get(kind.list())?.as_array()?.iter();
-            Some((
-                kind,
-                items
-                    .filter_map(|item| parse_own(item.as_str()?).get(kind.name_key())?.as_str().map(str::to_owned))
-                    .collect(),
-            ))
+            let name = |item: &Value| parse_own(item.as_str()?).get(kind.name_key())?.as_str().map(str::to_owned);
+            Some((kind, items.filter_map(name).collect()))
         };
         Pruning(Kind::ALL.into_iter().filter_map(named).collect())
     }
