@@ -3,18 +3,17 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use maud::{Markup, html};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, asset, client_logo, document, document_with, problem_notice,
 };
+use crate::pages::password_link::password_field;
+use crate::pages::second_factor::factors;
 use crate::pages::texts::{Template, Texts};
 use crate::pages::user_agent::browser;
 use crate::protocol::authorize::consent::Allowance;
-use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::provider::IdentityProvider;
 use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::account::readable;
@@ -317,59 +316,6 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
     }
 }
 
-fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
-    let Holdings { factors: all, has_passkeys, .. } = *holdings;
-    let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
-    let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
-    html! {
-        section aria-labelledby="factors" {
-            h2 #factors { (texts.factors_heading) }
-            @if factors.is_empty() {
-                p .hint { (texts.no_factors) }
-            } @else {
-                ul .items {
-                    @for (index, one) in factors.iter().enumerate() {
-                        @let id = format!("factor-{index}");
-                        li {
-                            div id=(id) {
-                                p { strong { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
-                                @if one.name.is_some() { p .hint { (kind(one)) } }
-                                p .hint { (at(texts.added_on, one.created_at)) }
-                                @if let Some(used_at) = one.used_at { p .hint { (at(texts.last_used_on, used_at)) } }
-                            }
-                            (form.of(&html! {
-                                input type="hidden" name="factor" value=(factor_name(one));
-                                button .link type="submit" name="decision" value="remove_factor" aria-describedby=(id) {
-                                    (texts.remove_factor)
-                                }
-                            }))
-                        }
-                    }
-                }
-                p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
-            }
-            (form.of(&html! {
-                div .actions {
-                    button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
-                    @if has_passkeys {
-                        button type="submit" name="decision" value="add_passkey" hidden data-needs-passkey {
-                            (texts.add_passkey)
-                        }
-                    }
-                    @if !factors.is_empty() {
-                        button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
-                    }
-                }
-            }))
-        }
-    }
-}
-
-/// What a factor is called in its form, and for operators: its kind and its id, in base64url.
-pub fn factor_name(one: &Authenticator) -> String {
-    format!("{}.{}", one.kind.as_str(), URL_SAFE_NO_PAD.encode(&one.id))
-}
-
 fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<AccountProblem>) -> Markup {
     let wrong = problem.and_then(|problem| problem.told(texts).0);
     let present = password_field("present_password", "current-password", texts.present_password, wrong, None);
@@ -391,31 +337,8 @@ fn password(texts: &Texts, form: PageForm<'_>, username: &str, problem: Option<A
     }
 }
 
-pub(super) fn password_field(
-    name: &str,
-    autocomplete: &str,
-    label: &str,
-    wrong: Option<&str>,
-    hint: Option<&str>,
-) -> Markup {
-    let id = name.replace('_', "-");
-    let is_wrong = wrong == Some(&id);
-    let hint_id = format!("{id}-hint");
-    let described_by = [is_wrong.then_some("problem"), hint.and(Some(&hint_id))];
-    let described_by = described_by.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    html! {
-        div .field {
-            label for=(id) { (label) }
-            input id=(id) type="password" name=(name) required autocomplete=(autocomplete)
-                aria-invalid=[is_wrong.then_some("true")]
-                aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
-            @if let Some(hint) = hint { p .hint id=(hint_id) { (hint) } }
-        }
-    }
-}
-
 /// A sentence about a moment, to the minute, in UTC: the one notation that is the same in every language.
-fn at(template: Template, instant: Instant) -> Markup {
+pub(super) fn at(template: Template, instant: Instant) -> Markup {
     let (before, after) = template.parts();
     let whole = timestamp::format(instant);
     let shown = whole.get(..16).unwrap_or(&whole).replace('T', " ");

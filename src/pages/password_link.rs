@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::account::{AccountProblem, Outcome, password_field, said};
+use crate::pages::account::{AccountProblem, Outcome, said};
 use crate::pages::frame::{Chrome, PageForm, about, document_with};
 use crate::pages::second_factor::{FactorProblem, NewApp, setup};
 
@@ -33,4 +33,27 @@ pub fn page(
         }))
     };
     document_with(chrome, problem.is_some() || app_problem.is_some(), texts.set_password_title, card)
+}
+
+pub(super) fn password_field(
+    name: &str,
+    autocomplete: &str,
+    label: &str,
+    wrong: Option<&str>,
+    hint: Option<&str>,
+) -> Markup {
+    let id = name.replace('_', "-");
+    let is_wrong = wrong == Some(&id);
+    let hint_id = format!("{id}-hint");
+    let described_by = [is_wrong.then_some("problem"), hint.and(Some(&hint_id))];
+    let described_by = described_by.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    html! {
+        div .field {
+            label for=(id) { (label) }
+            input id=(id) type="password" name=(name) required autocomplete=(autocomplete)
+                aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[Some(described_by).filter(|ids| !ids.is_empty())];
+            @if let Some(hint) = hint { p .hint id=(hint_id) { (hint) } }
+        }
+    }
 }

@@ -1,11 +1,16 @@
 //! Pages about a second factor: the one that asks for it, the one that sets up an app that shows codes, and the recovery codes.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use maud::{Markup, html};
 use qrcodegen::{QrCode, QrCodeEcc};
 
+use crate::pages::account::{Holdings, at};
 use crate::pages::frame::{Chrome, PageForm, asset, document_with, problem_notice};
 use crate::pages::login::{SignInFor, card};
 use crate::pages::texts::Texts;
+use crate::protocol::login::second_factor::FactorKind;
+use crate::store::authenticators::Authenticator;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactorProblem {
@@ -214,4 +219,58 @@ fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
             path d=(path) fill="#000" {}
         }
     }
+}
+
+/// The part of the account page about them.
+pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let Holdings { factors: all, has_passkeys, .. } = *holdings;
+    let (codes, factors): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.kind == FactorKind::RecoveryCode);
+    let kind = |one: &Authenticator| if one.kind == FactorKind::Totp { texts.app_factor } else { texts.passkey_factor };
+    html! {
+        section aria-labelledby="factors" {
+            h2 #factors { (texts.factors_heading) }
+            @if factors.is_empty() {
+                p .hint { (texts.no_factors) }
+            } @else {
+                ul .items {
+                    @for (index, one) in factors.iter().enumerate() {
+                        @let id = format!("factor-{index}");
+                        li {
+                            div id=(id) {
+                                p { strong { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
+                                @if one.name.is_some() { p .hint { (kind(one)) } }
+                                p .hint { (at(texts.added_on, one.created_at)) }
+                                @if let Some(used_at) = one.used_at { p .hint { (at(texts.last_used_on, used_at)) } }
+                            }
+                            (form.of(&html! {
+                                input type="hidden" name="factor" value=(factor_name(one));
+                                button .link type="submit" name="decision" value="remove_factor" aria-describedby=(id) {
+                                    (texts.remove_factor)
+                                }
+                            }))
+                        }
+                    }
+                }
+                p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+            }
+            (form.of(&html! {
+                div .actions {
+                    button type="submit" name="decision" value="add_app" { (texts.add_app_title) }
+                    @if has_passkeys {
+                        button type="submit" name="decision" value="add_passkey" hidden data-needs-passkey {
+                            (texts.add_passkey)
+                        }
+                    }
+                    @if !factors.is_empty() {
+                        button type="submit" name="decision" value="make_recovery_codes" { (texts.make_recovery_codes) }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// What a factor is called in its form, and for operators: its kind and its id, in base64url.
+pub fn factor_name(one: &Authenticator) -> String {
+    format!("{}.{}", one.kind.as_str(), URL_SAFE_NO_PAD.encode(&one.id))
 }

@@ -60,7 +60,7 @@ pub const ROOMS: &[Room] = &[
     room("endpoints/account", "endpoints/account", [959, 67, 0], "each purpose of a seal is named; links by which a password is set; second factors are added and removed"),
     room("endpoints/upstream", "endpoints/upstream", [746, 76, 30], "unlinking is a purpose of a seal like any other, so each place that matches them names it"),
     room("endpoints", "endpoints", [476, 63, 0], "how a page for a device or the account answers is told here"),
-    room("pages", "pages", [1857, 177, 563], "sign-ins by browser and system, the closed page, the page behind a link, pages about second factors"),
+    room("pages", "pages", [1861, 178, 563], "sign-ins by browser and system, the closed page, the page behind a link, pages about second factors"),
     room("app", "app", [811, 103, 176], "what it uses lies in more rooms; hashes leave a core to tokens"),
     room("registry", "registry", [450, 56, 105], "clients are cached within a size, origins as hashes"),
     room("outbound", "outbound", [417, 53, 264], ""),

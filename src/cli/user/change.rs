@@ -11,7 +11,7 @@ use crate::cli::output::{self, Failure};
 use crate::cli::{idp, input, registry};
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
-use crate::pages::account::factor_name;
+use crate::pages::second_factor::factor_name;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
 use crate::protocol::login::second_factor::{FactorKind, strongest};
 use crate::protocol::registration::Kind;

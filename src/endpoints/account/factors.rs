@@ -13,9 +13,9 @@ use crate::endpoints::authorize::present_session::PresentSession;
 use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::pages;
-use crate::pages::account::{AccountProblem, Outcome, factor_name};
+use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::frame::PageForm;
-use crate::pages::second_factor::{FactorProblem, NewApp};
+use crate::pages::second_factor::{FactorProblem, NewApp, factor_name};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::{
     FactorKind, OfferedApp, Typed, otpauth, recovery_code, secret_text, step_of, strongest, typed, with_factor,
