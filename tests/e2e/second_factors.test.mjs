@@ -270,4 +270,32 @@ describe("second factors", { timeout: 300_000 }, () => {
     await signedIn(second);
     await second.close();
   });
+
+  // The last of this file: it changes a password.
+  test("who lost phone and codes comes back by a link of the operator's", async () => {
+    const { page } = someone;
+    await withPassword(page);
+    await signedIn(page);
+    await page.goto(`${dev.provider}/account`);
+    await page.getByRole("button", { name: "Add an app that shows codes" }).click();
+    const lost = await phone(page);
+    await typeCode(page, lost());
+    await keepCodes(page);
+    const link = (await operate(directory, ["user", "reset", "alice", "--enrol"])).trim();
+    const other = await visitor(browser);
+    await other.page.goto(link);
+    await looked(other.page, "link-with-an-app");
+    const code = await phone(other.page);
+    const password = "through another looking-glass";
+    await other.page.getByLabel("New password", { exact: true }).fill(password);
+    await other.page.getByLabel("New password once more").fill(password);
+    await other.page.getByLabel("Code that the app shows now").fill(code());
+    await other.page.getByRole("button", { name: "Set password" }).click();
+    assert.equal((await other.page.locator("ul.codes code").allInnerTexts()).length, 10);
+    await other.page.getByRole("link", { name: "I have kept them" }).click();
+    await enterPassword(other.page, { ...alice, password });
+    await typeCode(other.page, code());
+    await other.page.getByRole("heading", { name: "Your account" }).waitFor();
+    await other.context.close();
+  });
 });

@@ -64,6 +64,7 @@ mod logout;
 mod metrics;
 mod own_sessions;
 mod pages;
+mod passkey_sign_in;
 mod passkeys;
 mod password_links;
 mod private_key_jwt;

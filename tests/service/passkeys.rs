@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 const PARTY: RelyingParty<'_> = RelyingParty { id: "login.example.com", origin: "https://login.example.com" };
 
-enum Key {
+pub(crate) enum Key {
     Es256(EcdsaKeyPair),
     EdDsa(Ed25519KeyPair),
     Rs256(RsaKeyPair),
@@ -53,11 +53,11 @@ impl Key {
         [Key::es256(), Key::EdDsa(ed), Key::Rs256(rsa)]
     }
 
-    fn es256() -> Key {
+    pub(crate) fn es256() -> Key {
         Key::Es256(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap())
     }
 
-    fn cose(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub(crate) fn cose(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let of = |kty, alg| vec![(integer(1), integer(kty)), (integer(3), integer(alg))];
         match self {
             Key::Es256(pair) => {
@@ -77,7 +77,7 @@ impl Key {
         }
     }
 
-    fn sign(&self, data: &[u8], client_data: &[u8]) -> Vec<u8> {
+    pub(crate) fn sign(&self, data: &[u8], client_data: &[u8]) -> Vec<u8> {
         let message = [data, &Sha256::digest(client_data)].concat();
         let random = SystemRandom::new();
         match self {
@@ -92,15 +92,15 @@ impl Key {
     }
 }
 
-fn data(id: &str, flags: u8, count: u32, attested: &[u8]) -> Vec<u8> {
+pub(crate) fn data(id: &str, flags: u8, count: u32, attested: &[u8]) -> Vec<u8> {
     [&Sha256::digest(id)[..], &[flags], &count.to_be_bytes(), attested].concat()
 }
 
-fn attested(id: &[u8], key: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn attested(id: &[u8], key: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     [&[0; 16][..], &u16::try_from(id.len()).unwrap().to_be_bytes(), id, &map(key)].concat()
 }
 
-fn object(data: &[u8]) -> Vec<u8> {
+pub(crate) fn object(data: &[u8]) -> Vec<u8> {
     map(&[(text("fmt"), text("none")), (text("attStmt"), map(&[])), (text("authData"), bytes(data))])
 }
 

@@ -1,0 +1,241 @@
+//! Passkeys over HTTP: what a browser is asked, what it may answer, and what is refused, by an authenticator made for tests.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::passkeys::{Key, attested, data, object};
+use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
+use crate::support::http::{Answer, Browser};
+use crate::support::phone::{recovery_codes, send};
+
+const HOST: &str = "localhost";
+
+/// One passkey, and who has it.
+struct Held {
+    key: Key,
+    id: String,
+    user_handle: String,
+}
+
+fn options(page: &Answer) -> Value {
+    serde_json::from_str(&page.attribute("data-passkey=", "data-passkey").unwrap_or_else(|| panic!("{}", page.text())))
+        .unwrap()
+}
+
+fn client_data(kind: &str, options: &Value, origin: &str) -> Vec<u8> {
+    json!({"type": kind, "challenge": options["challenge"], "origin": origin, "crossOrigin": false})
+        .to_string()
+        .into_bytes()
+}
+
+fn encoded(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// What a browser answers to that page for a new passkey of that id.
+fn made(gatepost: &Gatepost, page: &Answer, key: &Key, id: &str) -> [String; 2] {
+    let client_data = client_data("webauthn.create", &options(page), gatepost.origin());
+    [encoded(&client_data), encoded(&object(&data(HOST, 0x45, 0, &attested(id.as_bytes(), &key.cose()))))]
+}
+
+fn page_to_add(browser: &mut Browser) -> Answer {
+    let account = browser.visit("/account");
+    send(browser, &account, &[("decision", "add_passkey")])
+}
+
+fn post_new(browser: &mut Browser, page: &Answer, [client_data, object]: &[String; 2]) -> Answer {
+    let fields =
+        [("decision", "add_passkey"), ("client_data", client_data), ("attestation_object", object), ("name", " Mine ")];
+    send(browser, page, &fields)
+}
+
+/// Adds a passkey of that id in a browser that signed in just now.
+fn add(gatepost: &Gatepost, browser: &mut Browser, id: &str) -> (Held, Answer) {
+    let (page, key) = (page_to_add(browser), Key::es256());
+    let user_handle = options(&page)["user"]["id"].as_str().unwrap().to_owned();
+    let answer = post_new(browser, &page, &made(gatepost, &page, &key, id));
+    (Held { key, id: encoded(id.as_bytes()), user_handle }, answer)
+}
+
+/// What a browser answers to a page that asks for it.
+fn shown(page: &Answer, held: &Held, origin: &str, kind: &str, count: u32) -> Vec<(&'static str, String)> {
+    let (client_data, shown) = (client_data(kind, &options(page), origin), data(HOST, 0x05, count, b""));
+    vec![
+        ("decision", String::from("passkey")),
+        ("id", held.id.clone()),
+        ("client_data", encoded(&client_data)),
+        ("authenticator_data", encoded(&shown)),
+        ("signature", encoded(&held.key.sign(&shown, &client_data))),
+        ("user_handle", held.user_handle.clone()),
+    ]
+}
+
+/// To where the page's own passkey form goes.
+fn post(browser: &mut Browser, page: &Answer, fields: &[(&'static str, String)]) -> Answer {
+    let action = page.attribute("data-passkey=", "action").unwrap();
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
+    browser.post(&action, &[("form_token", token.as_str())].into_iter().chain(fields).collect::<Vec<_>>())
+}
+
+fn with(fields: &[(&'static str, String)], name: &'static str, value: &str) -> Vec<(&'static str, String)> {
+    let others = fields.iter().filter(|(other, _)| *other != name).cloned();
+    others.chain([(name, value.to_owned())]).collect()
+}
+
+fn is_refused(gatepost: &Gatepost, answer: &Answer, reason: &str, what: &str) {
+    assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+    assert!(answer.text().contains("The passkey was not accepted"), "{what}: {}", answer.text());
+    assert!(!answer.headers_named("set-cookie").iter().any(|cookie| cookie.starts_with("gatepost-session")), "{what}");
+    assert!(gatepost.log().contains(reason), "{what}: no {reason} in {}", gatepost.log());
+}
+
+#[test]
+fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    let (held, answer) = add(&gatepost, &mut own, "alices");
+    recovery_codes(&answer);
+    assert!(own.visit("/account").text().contains("Mine"));
+    let path = authorize_path("conf1", RP1, &[]);
+    let origin = gatepost.origin().to_owned();
+    let mut browser = gatepost.browser();
+    let (page, other_tab) = (browser.visit(&path), browser.visit(&path));
+    let fields = shown(&page, &held, &origin, "webauthn.get", 0);
+    let refused = |answer: &Answer, reason: &str, what: &str| is_refused(&gatepost, answer, reason, what);
+    refused(&post(&mut browser, &other_tab, &fields), "GP1817", "another tab's");
+    let mut elsewhere = gatepost.browser();
+    let foreign = elsewhere.visit(&path);
+    refused(&post(&mut elsewhere, &foreign, &fields), "GP1817", "another browser's");
+    let new = page_to_add(&mut own);
+    refused(&post(&mut browser, &page, &shown(&new, &held, &origin, "webauthn.get", 0)), "GP1817", "for a new one");
+    refused(
+        &post(&mut browser, &page, &shown(&page, &held, &origin, "webauthn.create", 0)),
+        "GP1812",
+        "of another type",
+    );
+    refused(
+        &post(&mut browser, &page, &shown(&page, &held, "https://evil.example", "webauthn.get", 0)),
+        "GP1812",
+        "another origin",
+    );
+    for (name, value, reason, what) in [
+        ("id", "", "GP1815", "no id"),
+        ("id", "AAAA", "GP1815", "an id that nobody has"),
+        ("user_handle", "AAAA", "GP1815", "somebody else's name"),
+        ("signature", "AAAA", "GP1815", "a signature of nothing"),
+        ("signature", "", "GP1815", "no signature"),
+        ("authenticator_data", "", "GP1811", "no data"),
+        ("client_data", "", "GP1811", "no client data"),
+        ("client_data", "e30", "GP1812", "empty client data"),
+    ] {
+        refused(&post(&mut browser, &page, &with(&fields, name, value)), reason, what);
+    }
+    for (name, value) in
+        [("id", "%%"), ("client_data", "A=="), ("signature", "+"), ("authenticator_data", &"A".repeat(9_000))]
+    {
+        assert_eq!(post(&mut browser, &page, &with(&fields, name, value)).status, 400, "{name}");
+    }
+    let doubled = [fields.clone(), vec![("id", held.id.clone())]].concat();
+    assert_eq!(post(&mut browser, &page, &doubled).status, 400, "doubled");
+
+    let (cookies, handle) = (browser.cookies.clone(), with(&fields, "user_handle", ""));
+    let answer = post(&mut browser, &page, &handle);
+    let code = answer.query().remove("code").unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
+    let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
+    assert_eq!((&claims["acr"], &claims["amr"]), (&json!("phr"), &json!(["hwk", "user", "mfa"])));
+    let mut again = gatepost.browser();
+    again.cookies = cookies;
+    refused(&post(&mut again, &page, &fields), "GP1817", "used before");
+}
+
+#[test]
+fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
+    let gatepost = Gatepost::start();
+    let (alices, _) = add(&gatepost, &mut signed_in(&gatepost), "alices");
+    let path = authorize_path("conf1", RP1, &[]);
+    let mut bob = gatepost.browser();
+    let page = bob.visit(&path);
+    assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+    // The same credential cannot be two people's.
+    let page = page_to_add(&mut bob);
+    let taken = post_new(&mut bob, &page, &made(&gatepost, &page, &Key::es256(), "alices"));
+    assert!(taken.text().contains("It was not added"), "{}", taken.text());
+    add(&gatepost, &mut bob, "bobs");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&path);
+    let asked = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
+    let origin = gatepost.origin();
+    let answer = post(&mut browser, &asked, &shown(&asked, &alices, origin, "webauthn.get", 0));
+    is_refused(&gatepost, &answer, "GP1815", "alice's for bob");
+    // The challenge was not spent by that, and bob is still asked.
+    assert!(answer.text().contains("Confirm that it is you"), "{}", answer.text());
+    gatepost.run_well(&["user", "disable", "alice"], "");
+    let page = gatepost.browser().visit(&path);
+    let mut browser = gatepost.browser();
+    let page = if page.status == 200 { browser.visit(&path) } else { page };
+    let answer = post(&mut browser, &page, &shown(&page, &alices, origin, "webauthn.get", 0));
+    is_refused(&gatepost, &answer, "GP1815", "of somebody disabled");
+}
+
+#[test]
+fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    let page = page_to_add(&mut own);
+    let [client_data, whole] = made(&gatepost, &page, &Key::es256(), "alices");
+    for (client_data, object, what) in [
+        ("", whole.as_str(), "no client data"),
+        ("e30", &whole, "empty client data"),
+        (&client_data, "", "no object"),
+        (&client_data, "oA", "an empty map"),
+        (&client_data, &whole[..whole.len() - 2], "cut"),
+        (&client_data, "n____w", "a list without end"),
+    ] {
+        let answer = post_new(&mut own, &page, &[client_data.to_owned(), object.to_owned()]);
+        assert!(answer.status == 200 && answer.text().contains("was not accepted"), "{what}: {}", answer.text());
+    }
+    for (client_data, object) in [("%", whole.as_str()), (&client_data, "A=="), (&client_data, &"A".repeat(11_000))] {
+        assert_eq!(post_new(&mut own, &page, &[client_data.to_owned(), object.to_owned()]).status, 400, "{object}");
+    }
+    // A page of another session of hers is none of this one's.
+    let mut other = signed_in(&gatepost);
+    let foreign = page_to_add(&mut other);
+    let answer = post_new(&mut own, &page, &made(&gatepost, &foreign, &Key::es256(), "alices"));
+    assert!(answer.text().contains("was not accepted"), "{}", answer.text());
+    assert_eq!(gatepost.run_well(&["user", "factors", "alice", "--json"], "").trim(), "[]");
+
+    let (_, first) = add(&gatepost, &mut own, "key-0");
+    recovery_codes(&first);
+    // The factors changed since that page was drawn.
+    let late = post_new(&mut own, &page, &[client_data, whole]);
+    assert!(late.text().contains("It was not added"), "{}", late.text());
+    for number in 1..20 {
+        let (_, answer) = add(&gatepost, &mut own, &format!("key-{number}"));
+        assert!(answer.text().contains("The second factor is added"), "{number}: {}", answer.text());
+    }
+    let (_, answer) = add(&gatepost, &mut own, "key-20");
+    assert!(answer.text().contains("It was not added"), "{}", answer.text());
+    let listed: Value = serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], "")).unwrap();
+    assert_eq!(listed.as_array().unwrap().iter().filter(|one| one["kind"] == "passkey").count(), 20);
+}
+
+#[test]
+fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
+    let gatepost = Gatepost::start();
+    let mut own = signed_in(&gatepost);
+    crate::support::phone::add_app(&mut own, 0);
+    let mut thief = gatepost.browser();
+    let page = thief.visit(&authorize_path("conf1", RP1, &[]));
+    let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
+    for number in 0..10_000 {
+        let answer = send(&mut thief, &asked, &[("code", &format!("{number:06}"))]);
+        assert!([200, 429].contains(&answer.status), "{number}: {} {}", answer.status, answer.text());
+        assert!(number < 5 || answer.status == 429, "{number}");
+    }
+    let looked_at = "SELECT count(*) FROM audit_events WHERE event = 'second_factor_failed'";
+    let failed: i64 = gatepost.database.client().query_one(looked_at, &[]).unwrap().get(0);
+    assert_eq!(failed, 5, "the others were not looked at");
+}
