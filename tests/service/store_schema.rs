@@ -49,7 +49,7 @@ fn every_query_prepares_against_the_migrated_schema() {
 const READS_ALL: [(&str, &str); 5] = [
     ("catalogue::LOAD", "at the start, and after a change of the registry: what all clients allow"),
     ("clients::LONGEST_LIFETIMES", "upkeep: over all clients"),
-    ("clients::ORIGINS", "at the start, and after a change of the registry: the origins of all clients"),
+    ("clients::NAMES_AND_ORIGINS", "at the start, and after a change of the registry: the origins of all clients"),
     ("clients::WEAK_SETTINGS", "at the start: over all clients"),
     ("installation::REVOKE_EVERYTHING", "a command that ends what everybody has"),
 ];
