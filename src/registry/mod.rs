@@ -262,7 +262,7 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let catalogue = catalogue::load(store)?;
     let keys = signing_keys::load(store)?;
     let clients = clients::names_and_origins(store)?;
-    let origin_key = random::bytes();
+    let ([client_ids, origins], origin_key) = (clients.value, random::bytes());
     let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
     let ring = ring.map_err(|error| Unread { trouble: Trouble::with_keys(&error), error })?;
     // The oldest of the versions: if another was read later, the next refresh reads all of them again.
@@ -273,8 +273,8 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         provider_secrets: loading::provider_secrets(&catalogue.value, &sealers.client_secrets),
         catalogue: loading::catalogue(catalogue.value)?,
         keys: ring,
-        client_ids: clients.value.0,
-        origins: clients.value.1.iter().map(|origin| loading::hashed(origin_key, origin)).collect(),
+        client_ids: client_ids.into_iter().map(ClientId::new).collect(),
+        origins: origins.iter().map(|origin| loading::hashed(origin_key, origin)).collect(),
         origin_key,
         longest_lifetimes: clients::longest_lifetimes(store)?,
     })
