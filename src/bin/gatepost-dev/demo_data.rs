@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn apply_takes_the_document_as_it_is() {
-        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        let document = gatepost::protocol::registration::walker::parse(DOCUMENT).unwrap();
         let stored = Stored::default();
         let read = Document::from_json(&document, &ClientDefaults::default(), &stored);
         assert!(read.is_ok(), "{:#?}", read.err());
