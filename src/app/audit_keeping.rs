@@ -13,7 +13,7 @@ use crate::http::Request;
 use crate::protocol::audit::audit_chain::{HEADS_TARGET, Head, heads_lines, untold};
 use crate::protocol::audit::failed_attempts::{FailedAttempt, FailedAttempts, FailureRow};
 use crate::protocol::login::second_factor::FactorKind;
-use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::identifiers::{ClientId, GrantId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
@@ -43,6 +43,18 @@ impl AuditFailures {
 impl App {
     pub fn note_failure(&self, event: &'static str, request: &Request, client_id: Option<&ClientId>, reason: Reason) {
         self.note_attempt(event, request, client_id, json!({"reason": reason.code()}));
+    }
+
+    /// The same of a factor of somebody whose password was right, or of nobody who is known.
+    pub fn note_wrong_factor(
+        &self,
+        request: &Request,
+        client_id: Option<&ClientId>,
+        sub: Option<&Subject>,
+        reason: Reason,
+    ) {
+        let detail = json!({"reason": reason.code(), "sub": sub});
+        self.note_attempt("second_factor_failed", request, client_id, detail);
     }
 
     /// The same of a failure with an identity provider, by its registered name.

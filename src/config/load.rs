@@ -148,6 +148,6 @@ fn client_defaults(reader: &mut Reader<'_>) -> ClientDefaults {
         device_code_lifetime: reader.seconds(&DEVICE_CODE_LIFETIME),
         device_interval: reader.seconds(&DEVICE_INTERVAL),
         access_token_typ: reader.choice(&ACCESS_TOKEN_TYP, &AccessTokenTyp::NAMED, AccessTokenTyp::AtJwt),
-        minimum_acr: reader.choice(&MINIMUM_ACR, &Strength::NAMED, Strength::SignedIn),
+        minimum_acr: reader.choice(&MINIMUM_ACR, &Strength::ALL.map(|one| (one.as_str(), one)), Strength::SignedIn),
     }
 }

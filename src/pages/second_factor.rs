@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::{Holdings, at};
@@ -10,6 +11,7 @@ use crate::pages::frame::{Chrome, PageForm, asset, document_with, problem_notice
 use crate::pages::login::{SignInFor, card};
 use crate::pages::texts::Texts;
 use crate::protocol::login::second_factor::FactorKind;
+use crate::protocol::words::secret::SecretBytes;
 use crate::store::authenticators::Authenticator;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,4 +275,38 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
 /// What a factor is called in its form, and for operators: its kind and its id, in base64url.
 pub fn factor_name(one: &Authenticator) -> String {
     format!("{}.{}", one.kind.as_str(), URL_SAFE_NO_PAD.encode(&one.id))
+}
+
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
+pub fn secret_text(secret: &SecretBytes) -> String {
+    let bits = secret.expose().chunks(5).flat_map(|chunk| {
+        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | u64::from(*byte) << (32 - 8 * at));
+        (0..chunk.len() * 8).step_by(5).map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
+    });
+    bits.filter_map(|index| BASE32.get(index)).map(|letter| char::from(*letter)).collect()
+}
+
+/// What the QR code says: `otpauth://totp/LABEL?secret=...&issuer=...`.
+pub fn otpauth(brand: &str, username: &str, secret: &SecretBytes) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let label = encoded(&format!("{brand}:{username}"));
+    format!("otpauth://totp/{label}?secret={}&issuer={}", secret_text(secret), encoded(brand))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4648 §10
+    #[test]
+    fn a_key_is_typed_in_base32() {
+        let secret = SecretBytes::new(*b"12345678901234567890");
+        assert_eq!(secret_text(&secret), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
+        let texts = ["", "MY", "MZXQ", "MZXW6", "MZXW6YQ", "MZXW6YTB", "MZXW6YTBOI"];
+        for (length, text) in texts.into_iter().enumerate() {
+            assert_eq!(secret_text(&SecretBytes::new(b"foobar"[..length].to_vec())), text);
+        }
+    }
 }

@@ -53,6 +53,11 @@ impl Authenticator {
     }
 }
 
+/// What these reach beside a password.
+pub fn strongest(factors: &[Authenticator]) -> Strength {
+    factors.iter().map(|one| one.kind.reaches()).max().unwrap_or(Strength::SignedIn)
+}
+
 const LIST: &str = "
 SELECT a.* FROM authenticators a WHERE a.sub = $1::text AND a.kind <> 'recovery_code' OR a.sub = $1::text AND $2::bool
 ORDER BY a.created_at, a.id";
@@ -109,7 +114,8 @@ WITH own AS (
     SELECT changed.sub, n.* FROM changed, unnest(
         $10::text[], $11::bytea[], $12::text[], $13::bytea[], $14::bytea[], $15::int8[], $16::int8[], $17::bool[]) AS n
     ON CONFLICT (sub, kind, id) DO UPDATE
-    SET secret = excluded.secret, last_step = excluded.last_step, created_at = clock_timestamp(), used_at = NULL
+    SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key, sign_count = excluded.sign_count,
+        last_step = excluded.last_step, backup_eligible = excluded.backup_eligible, created_at = clock_timestamp(), used_at = NULL
 ), raised AS (
     UPDATE sessions s SET acr = $8::text, amr = $9::text[] FROM changed WHERE s.day = $4::int4 AND s.sid = $5::text
 ), called AS (

@@ -147,8 +147,50 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
     assert_eq!((&claims["acr"], &claims["amr"]), (&json!("phr"), &json!(["hwk", "user", "mfa"])));
     let mut again = gatepost.browser();
-    again.cookies = cookies;
+    again.cookies = cookies.clone();
     refused(&post(&mut again, &page, &fields), "GP1817", "used before");
+
+    // One that counts: the same answer sent twice is no copy, an older counter is one.
+    let mut counting = gatepost.browser();
+    let page = counting.visit(&path);
+    let (cookies, fields) = (counting.cookies.clone(), shown(&page, &held, &origin, "webauthn.get", 5));
+    assert_eq!(post(&mut counting, &page, &fields).status, 303);
+    again.cookies = cookies;
+    refused(&post(&mut again, &page, &fields), "GP1817", "sent twice");
+    assert_eq!(told(&gatepost, "passkey_cloned"), 0);
+    let mut copy = gatepost.browser();
+    let page = copy.visit(&path);
+    refused(&post(&mut copy, &page, &shown(&page, &held, &origin, "webauthn.get", 5)), "GP1816", "a copy");
+    assert_eq!(told(&gatepost, "passkey_cloned"), 1);
+}
+
+fn told(gatepost: &Gatepost, event: &str) -> i64 {
+    let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
+    gatepost.database.client().query_one(counted, &[&event]).unwrap().get(0)
+}
+
+/// Who has passkeys alone comes back by a recovery code, and no code is asked for where it makes nothing stronger.
+#[test]
+fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
+    let mut registered = crate::support::gatepost::document();
+    for client in registered["clients"].as_array_mut().unwrap() {
+        if client["client_id"] == "conf2" {
+            client["minimum_acr"] = json!("phr");
+        }
+    }
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let (_, answer) = add(&gatepost, &mut signed_in(&gatepost), "alices");
+    let codes = recovery_codes(&answer);
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    assert!(asked.text().contains("name=\"code\""), "{}", asked.text());
+    assert_eq!(send(&mut browser, &asked, &[("code", &codes[0])]).status, 303);
+    let page = browser.visit(&authorize_path("conf2", crate::support::gatepost::RP2, &[]));
+    assert!(!page.text().contains("name=\"code\"") && page.text().contains("Use a passkey"), "{}", page.text());
+    let again = send(&mut browser, &page, &[("code", &codes[1])]);
+    assert!(again.text().contains("Confirm that it is you"), "{}", again.text());
+    assert_eq!(told(&gatepost, "recovery_code_used"), 1, "none is used up for nothing");
 }
 
 #[test]
@@ -190,7 +232,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         ("", whole.as_str(), "no client data"),
         ("e30", &whole, "empty client data"),
         (&client_data, "oA", "an empty map"),
-        (&client_data, &whole[..whole.len() - 2], "cut"),
+        (&client_data, &whole[..whole.len() - 4], "cut"),
         (&client_data, "n____w", "a list without end"),
     ] {
         let answer = post_new(&mut own, &page, &[client_data.to_owned(), object.to_owned()]);

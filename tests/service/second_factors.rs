@@ -509,3 +509,57 @@ fn who_has_a_second_factor_cannot_be_told_from_outside() {
     let t = (one.0 - other.0) / (one.1 + other.1).sqrt();
     assert!(t.abs() < 4.5, "t = {t}: {} and {} s", one.0, other.0);
 }
+
+#[test]
+fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
+    let gatepost = start(&[]);
+    let mut thief = gatepost.browser();
+    let kept = password_at(&mut thief, &authorize_path("strong", RP1, &[]));
+    assert!(kept.text().contains("A second factor is needed here"), "{}", kept.text());
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    let page = send(&mut thief, &kept, &[("decision", "add_app"), ("code", "000000")]);
+    let own = Phone::from_page(&page, 0);
+    let refused = send(&mut thief, &page, &[("decision", "add_app"), ("code", &own.code(0))]);
+    assert!(refused.text().contains("It was not added"), "{} {}", refused.status, refused.text());
+    let passkey =
+        send(&mut thief, &kept, &[("decision", "add_passkey"), ("client_data", "e30"), ("attestation_object", "oA")]);
+    assert!(passkey.text().contains("was not accepted"), "{}", passkey.text());
+    assert_eq!(events(&gatepost, "factor_added"), 1);
+    asks_for_a_code(&thief.visit(&authorize_path("strong", RP1, &[])));
+    let mut alice = gatepost.browser();
+    let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
+    assert_eq!(send(&mut alice, &asked, &[("code", &phone.code(0))]).status, 303, "hers is as it was");
+}
+
+#[test]
+fn one_source_uses_up_nothing_that_an_account_has_from_everywhere() {
+    let gatepost = start(&[]);
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    let mut thief = gatepost.browser();
+    thief.headers.push((String::from("X-Forwarded-For"), String::from("198.51.100.9")));
+    let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
+    for _ in 0..120 {
+        send(&mut thief, &asked, &[("code", "000000")]);
+    }
+    let mut alice = gatepost.browser();
+    let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
+    assert_eq!(send(&mut alice, &asked, &[("code", &phone.code(0))]).status, 303);
+    let told = gatepost.run_well(&["audit", "list", "--event", "second_factor_failed", "--json"], "");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let event = &told[0];
+    assert!(event["detail"]["sub"].is_string() && event["detail"]["reason"] == "GP1805", "{told}");
+}
+
+#[test]
+fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
+    let gatepost = start(&[("GATEPOST_MINIMUM_ACR", "2")]);
+    let mut alice = gatepost.browser();
+    let page = password_at(&mut alice, "/account");
+    assert!(page.text().contains("A second factor is needed here"), "{}", page.text());
+    let back = send(&mut alice, &page, &[("decision", "cancel")]);
+    assert_eq!((back.status, back.location()), (303, "/"));
+    // In the language that they came with.
+    let german = alice.visit("/account?ui_locales=de");
+    let again = send(&mut alice, &german, &[("decision", "add_app"), ("code", "000000")]);
+    assert!(german.text().contains("lang=\"de\"") && again.text().contains("lang=\"de\""), "{}", again.text());
+}

@@ -13,7 +13,7 @@ use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::pages::second_factor::factor_name;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink};
-use crate::protocol::login::second_factor::{FactorKind, strongest};
+use crate::protocol::login::second_factor::FactorKind;
 use crate::protocol::registration::Kind;
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::plan::FieldChange;
@@ -135,7 +135,7 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
             let removed = named.into_iter().next();
             let missing =
                 || Failure::Refused(format!("{} has no factor \"{}\"", user.designation(), id.escape_debug()));
-            (Some(removed.ok_or_else(missing)?), strongest(others.iter().map(|one| one.kind)))
+            (Some(removed.ok_or_else(missing)?), authenticators::strongest(&others))
         }
     };
     let which = removed.as_ref().map_or((FactorKind::RecoveryCode, &[][..]), |one| (one.kind, one.id.as_slice()));

@@ -15,12 +15,12 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::frame::PageForm;
-use crate::pages::second_factor::{FactorProblem, NewApp, factor_name};
+use crate::pages::second_factor::{FactorProblem, NewApp, factor_name, otpauth, secret_text};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::{
-    FactorKind, OfferedApp, Typed, otpauth, recovery_code, secret_text, step_of, strongest, typed, with_factor,
+    FactorKind, OfferedApp, Typed, recovery_code, step_of, typed, with_factor,
 };
-use crate::protocol::upstream::account::may_begin;
+use crate::protocol::upstream::account::{FRESH_SIGN_IN, may_begin};
 use crate::protocol::words::acr_values::Strength;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::parameters::{self, Parameters};
@@ -35,6 +35,8 @@ use crate::store::users::UserRow;
 /// For how long a secret is offered to an app.
 const OFFER_LIFETIME: Duration = Duration::from_secs(600);
 const RECOVERY_CODES: usize = 10;
+/// Offers begin with it.
+const OFFER: &str = "gpo_";
 
 /// What became of an app that was to be added.
 pub enum Added {
@@ -55,14 +57,14 @@ pub fn opened(app: &App, sub: &Subject, sealed: &SecretBytes) -> Option<SecretBy
 
 /// Draws a page that sets up an app for that user: with the secret that it was drawn with before, or a new one.
 pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl FnOnce(NewApp<'_>) -> T) -> T {
-    let opened = before.and_then(|before| app.vault.second_factors.open_text::<OfferedApp>("", before));
-    let offer = opened.unwrap_or_else(|| OfferedApp {
+    let opened = before.and_then(|before| app.vault.second_factors.open_text::<OfferedApp>(OFFER, before));
+    let offer = opened.filter(|offer| stands(app, user, offer)).unwrap_or_else(|| OfferedApp {
         secret: random::bytes(),
         subject: user.sub.clone(),
         factors: user.factors,
         expires_at: app.now().plus(OFFER_LIFETIME),
     });
-    let (secret, sealed) = (SecretBytes::new(offer.secret), app.vault.second_factors.seal_text("", &offer));
+    let (secret, sealed) = (SecretBytes::new(offer.secret), app.vault.second_factors.seal_text(OFFER, &offer));
     let otpauth = otpauth(&app.config.brand.name, user.username.as_deref().unwrap_or_default(), &secret);
     draw(NewApp {
         otpauth: &otpauth,
@@ -71,6 +73,10 @@ pub fn with_offer<T>(app: &App, user: &UserRow, before: Option<&str>, draw: impl
         is_required: false,
         offers_passkey: false,
     })
+}
+
+fn stands(app: &App, user: &UserRow, offer: &OfferedApp) -> bool {
+    offer.subject == user.sub && offer.factors == user.factors && app.now() < offer.expires_at
 }
 
 /// The page that does nothing else, as an answer in that session.
@@ -96,11 +102,11 @@ pub fn shown_right(
     form: &Parameters,
 ) -> Result<Result<Authenticator, FactorProblem>, Failure> {
     let now = app.now();
-    let offered =
-        form.bounded("app", parameters::HANDLE)?.and_then(|text| app.vault.second_factors.open_text("", text));
-    let stands =
-        |offer: &OfferedApp| offer.subject == user.sub && offer.factors == user.factors && now < offer.expires_at;
-    let Some(offered) = offered.filter(stands) else { return Ok(Err(FactorProblem::Impossible)) };
+    let offered = form.bounded("app", parameters::HANDLE)?;
+    let offered = offered.and_then(|text| app.vault.second_factors.open_text::<OfferedApp>(OFFER, text));
+    let Some(offered) = offered.filter(|offer| stands(app, user, offer)) else {
+        return Ok(Err(FactorProblem::Impossible));
+    };
     let Some(code) = form.bounded("code", parameters::OTHER)?.map(typed) else {
         return Ok(Err(FactorProblem::CodeMissing));
     };
@@ -130,6 +136,11 @@ pub(super) fn add(
     (methods, user_handle): (&[&str], Option<&[u8]>),
 ) -> Result<Added, Failure> {
     let (user, strength) = (&present.user, factor.kind.reaches());
+    // Whoever has factors has shown one, however they came by the page; and it was drawn soon after a sign-in.
+    let is_enough = user.strongest_acr == Strength::SignedIn || Strength::of(&present.row.acr) > Strength::SignedIn;
+    if !is_enough || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME) {
+        return Ok(Added::Problem(FactorProblem::Impossible));
+    }
     let (codes, rows) = match user.strongest_acr {
         Strength::SignedIn => new_recovery_codes(app, &user.sub),
         Strength::TwoFactors | Strength::PhishingResistant => (Vec::new(), Vec::new()),
@@ -196,10 +207,10 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
     if !may_add(change) {
         return change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible);
     }
-    if !may_change(change) {
+    let before = form.single("app")?;
+    if before.is_none() && !may_change(change) {
         return change.sign_in_anew();
     }
-    let before = form.single("app")?;
     let problem = match before {
         None => None,
         Some(_) => match add_app(app, request, present, form)? {
@@ -249,7 +260,7 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     let [factor] = named.as_slice() else {
         return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
     };
-    let left = strongest(others.iter().map(|one| one.kind));
+    let left = authenticators::strongest(&others);
     if left < app.config.client_defaults.minimum_acr {
         return change.refuse(AccountProblem::LastFactor, Reason::LastFactor);
     }

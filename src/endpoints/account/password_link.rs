@@ -79,7 +79,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     let (turn, new) = (app.take_hashing_turn()?, SecretText::new(new));
     let present = user.password_hash.as_ref();
-    if present.is_some() && turn.verify(present, &new) != PasswordVerdict::Wrong {
+    if present.is_some() && !link.enrols && turn.verify(present, &new) != PasswordVerdict::Wrong {
         return draw(Some(AccountProblem::NewPasswordIsPresent), before);
     }
     let hash = turn.hash(&new)?;

@@ -36,7 +36,7 @@ pub(super) fn prove(
 ) -> Result<Response, Failure> {
     let LoginPage { app, request, visit, .. } = page;
     let refused = |reason| {
-        app.note_failure("second_factor_failed", request, visit.client_id(), reason);
+        app.note_wrong_factor(request, visit.client_id(), ticket.map(|ticket| &ticket.subject), reason);
         let response = match ticket {
             Some(ticket) => ask(app, request, visit, ticket, Some(FactorProblem::PasskeyRefused))?,
             None => page.again("", LoginProblem::PasskeyRefused, reason),
@@ -76,21 +76,22 @@ pub(super) fn prove(
     let known = Passkey { id, key, sign_count, backup_eligible };
     let event = AuditEvent { client_id: visit.client_id(), sub: Some(&sub), ..AuditEvent::default() };
     let event = event.by(request.source, &request.id);
-    let sign_count = match passkey::verify(party, &known, &client_data, &data, &signature) {
-        Ok(sign_count) => sign_count,
-        Err(reason) => {
-            if reason == Reason::PasskeyCloned {
-                audit_events::insert(&app.store, &AuditEvent { event: "passkey_cloned", ..event })?;
-            }
-            return refused(reason);
-        }
-    };
-    let name = URL_SAFE_NO_PAD.encode(&challenge);
-    // The day must be the same whenever it comes again.
-    let forgotten_at = asked.expires_at.plus(SPENT_FOR);
-    if !tokens::take_assertion(&app.store, "passkey", &name, forgotten_at)?
-        || !authenticators::use_passkey(&app.store, &sub, &row, sign_count, &event)?
+    let (name, verified) =
+        (URL_SAFE_NO_PAD.encode(&challenge), passkey::verify(party, &known, &client_data, &data, &signature));
+    if let Err(reason) = verified
+        && reason != Reason::PasskeyCloned
     {
+        return refused(reason);
+    }
+    // Spent before a counter is judged: an answer that was sent twice is no copy. The day must be the same whenever it comes again.
+    if !tokens::take_assertion(&app.store, "passkey", &name, asked.expires_at.plus(SPENT_FOR))? {
+        return refused(Reason::PasskeyChallenge);
+    }
+    let Ok(sign_count) = verified else {
+        audit_events::insert(&app.store, &AuditEvent { event: "passkey_cloned", ..event })?;
+        return refused(Reason::PasskeyCloned);
+    };
+    if !authenticators::use_passkey(&app.store, &sub, &row, sign_count, &event)? {
         return refused(Reason::PasskeyChallenge);
     }
     app.note_factor(FactorKind::Passkey);

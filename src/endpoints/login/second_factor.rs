@@ -21,7 +21,7 @@ use crate::pages;
 use crate::pages::frame::PageForm;
 use crate::pages::login::{LoginProblem, SignInFor};
 use crate::pages::second_factor::FactorProblem;
-use crate::protocol::authorize::authorize_request::Refusal;
+use crate::protocol::authorize::authorize_request::{Ending, Refusal};
 use crate::protocol::authorize::interaction::Stronger;
 use crate::protocol::login::second_factor::{
     FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
@@ -34,10 +34,12 @@ use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::secret::SecretBytes;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators;
-use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, CurrentUser, UserRow};
 
 const PAGE: &str = "/login/second-factor";
+/// Tickets begin with it, so that nothing else that is sealed for second factors opens as one.
+const TICKET: &str = "gpf_";
 
 /// Asks somebody for another factor who has typed their password just now.
 pub(super) fn after_password(
@@ -78,6 +80,10 @@ pub fn in_session(
     ask(app, request, visit, &ticket, None)
 }
 
+fn has_code(ticket: &Ticket) -> bool {
+    ticket.amr.iter().any(|method| method == "otp")
+}
+
 fn ticket(
     app: &App,
     user: &UserRow,
@@ -98,26 +104,35 @@ pub(super) fn ask(
     ticket: &Ticket,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    let factors = authenticators::list(&app.store, &ticket.subject, false)?;
-    let has_app = factors.iter().any(|one| one.kind == FactorKind::Totp);
+    let factors = authenticators::list(&app.store, &ticket.subject, true)?;
+    // A code that was given already makes the sign-in no stronger.
+    let takes_codes = !has_code(ticket) && factors.iter().any(|one| one.kind != FactorKind::Passkey);
     let passkeys: Vec<&[u8]> =
         factors.iter().filter(|one| one.kind == FactorKind::Passkey).map(|one| &one.id[..]).collect();
     let options = passkeys::request_options(app, ticket.tie, &passkeys).filter(|_| !passkeys.is_empty());
-    let token = app.vault.second_factors.seal_text("", ticket);
+    let token = app.vault.second_factors.seal_text(TICKET, ticket);
     let presentation = Presentation { config: &app.config, request };
     let action = presentation.in_language_of(visit::page_address(app, PAGE, &visit.sealed), visit.ui_locales());
     let (chrome, form) = (presentation.chrome(visit.ui_locales()), PageForm { action: &action, token: &token });
     let purpose =
         SignInFor { request: &visit.request, client: visit.registration(), catalogue: &visit.snapshot.catalogue };
     let page =
-        pages::second_factor::page(chrome, form, purpose, (has_app, options.as_deref()), ticket.may_skip, problem);
+        pages::second_factor::page(chrome, form, purpose, (takes_codes, options.as_deref()), ticket.may_skip, problem);
     Ok(visit.noted(answers::scripted_page(200, page)))
 }
 
 /// Draws a page about a new factor, whose form is good for this request in this session.
-fn about_new<T>(app: &App, visit: &Visit, present: &PresentSession, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+fn about_new<T>(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    present: &PresentSession,
+    draw: impl FnOnce(PageForm<'_>) -> T,
+) -> T {
+    let presentation = Presentation { config: &app.config, request };
+    let action = presentation.in_language_of(visit::page_address(app, PAGE, &visit.sealed), visit.ui_locales());
     let token = consent::issue(app, Form::NewFactor, &visit.sealed, &present.handle.random);
-    draw(PageForm { action: &visit::page_address(app, PAGE, &visit.sealed), token: &token })
+    draw(PageForm { action: &action, token: &token })
 }
 
 /// The page that adds the factor that this sign-in needs.
@@ -130,7 +145,7 @@ fn enrol(
     (before, problem): (Option<&str>, Option<FactorProblem>),
 ) -> Result<Response, Failure> {
     let tie = tie(&visit.sealed, &present.handle.random);
-    let page = about_new(app, visit, present, |form| match wanted {
+    let page = about_new(app, request, visit, present, |form| match wanted {
         Strength::PhishingResistant => passkeys::passkey_page(app, request, present, form, (tie, true), problem),
         Strength::SignedIn | Strength::TwoFactors => {
             Ok(factors::app_page(app, request, present, form, (before, true), problem))
@@ -153,7 +168,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return take_new_factor(app, request, visit, present, &form);
     }
     let ticket = form.bounded("form_token", parameters::HANDLE)?;
-    let ticket: Option<Ticket> = ticket.and_then(|text| app.vault.second_factors.open_text("", text));
+    let ticket: Option<Ticket> = ticket.and_then(|text| app.vault.second_factors.open_text(TICKET, text));
     let of_session = present.as_ref().map(|present| tie(&visit.sealed, &present.handle.random));
     let of_browser = cookies::pre_session(&app.config, request).map(|browser| tie(&visit.sealed, &browser));
     let page = LoginPage { present: present.as_ref(), ..LoginPage::of(app, request, visit) };
@@ -169,15 +184,20 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     match (form.single("decision")?, &present) {
         (Some("not_now"), Some(present)) if ticket.may_skip => page.go_on(present),
-        (Some("cancel"), Some(_)) if of_session == Some(ticket.tie) => Err(declined(visit)),
+        (Some("cancel"), Some(_)) if of_session == Some(ticket.tie) => declined(page),
         (Some("cancel"), _) => page.cancelled(),
         (Some(_), _) => Err(Failure::bad_request(Reason::UnknownPageAction)),
         (None, _) => prove(page, &ticket, &form),
     }
 }
 
-fn declined(visit: &Visit) -> Failure {
-    visit.refuse(Refusal::new(AuthorizeErrorCode::UnmetAuthenticationRequirements, Reason::FactorDeclined))
+/// For the client; where none waits, back to where they came from.
+fn declined(page: LoginPage<'_>) -> Result<Response, Failure> {
+    let unmet = Refusal::new(AuthorizeErrorCode::UnmetAuthenticationRequirements, Reason::FactorDeclined);
+    match page.visit.request.ending {
+        Ending::Client(_) => Err(page.visit.refuse(unmet)),
+        Ending::Device(_) | Ending::Account { .. } => page.cancelled(),
+    }
 }
 
 /// Goes on once a factor was added that this sign-in needed, or declines.
@@ -190,7 +210,7 @@ fn take_new_factor(
 ) -> Result<Response, Failure> {
     let again = |wanted, problem| enrol(app, request, visit, present, wanted, (form.single("app")?, problem));
     let (wanted, added) = match form.single("decision")? {
-        Some("cancel") => return Err(declined(visit)),
+        Some("cancel") => return declined(LoginPage::of(app, request, visit)),
         Some("continue") => return sign_in::go_on(app, request, visit, present, false),
         Some("add_app") => (Strength::TwoFactors, factors::add_app(app, request, present, form)?),
         Some("add_passkey") if form.single("attestation_object")?.is_none() => {
@@ -210,8 +230,9 @@ fn take_new_factor(
         },
         Added::Done(codes) => {
             let chrome = Presentation { config: &app.config, request }.chrome(visit.ui_locales());
-            let page =
-                about_new(app, visit, present, |form| pages::second_factor::recovery_page(chrome, Ok(form), &codes));
+            let page = about_new(app, request, visit, present, |form| {
+                pages::second_factor::recovery_page(chrome, Ok(form), &codes)
+            });
             Ok(answers::form_page(200, page))
         }
     }
@@ -227,18 +248,21 @@ fn prove(page: LoginPage<'_>, ticket: &Ticket, form: &Parameters) -> Result<Resp
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
         return ask(app, request, visit, ticket, Some(FactorProblem::CodeMissing));
     };
+    if has_code(ticket) {
+        return ask(app, request, visit, ticket, None);
+    }
     match try_code(page, &found.user, code)? {
-        Tried::Right => {
+        Ok(true) => {
             let (amr, acr) = (with_factor(&ticket.amr, &["otp"]), Strength::TwoFactors.as_str().to_owned());
             let proof = Proof { amr, acr, auth_time: Some(ticket.auth_time), ..Proof::password(ticket.remember) };
             sign_in::complete(app, request, visit, page.present, found, &proof)
         }
-        Tried::Wrong => {
-            app.note_failure("second_factor_failed", request, visit.client_id(), Reason::SecondFactorWrong);
+        Ok(false) => {
+            app.note_wrong_factor(request, visit.client_id(), Some(&ticket.subject), Reason::SecondFactorWrong);
             let response = ask(app, request, visit, ticket, Some(FactorProblem::CodeWrong))?;
             Ok(answers::noted(response, Reason::SecondFactorWrong))
         }
-        Tried::Throttled(wait) => {
+        Err(wait) => {
             app.note_turned_away(request);
             let problem = FactorProblem::TooManyAttempts { minutes: answers::minutes(wait) };
             let mut response = ask(app, request, visit, ticket, Some(problem))?;
@@ -258,20 +282,14 @@ pub(super) fn stands(ticket: &Ticket, user: &UserRow) -> bool {
     user.enabled && user.sub == ticket.subject && user.epoch == ticket.epoch && user.factors == ticket.factors
 }
 
-enum Tried {
-    Right,
-    Wrong,
-    /// Not looked at: too many before.
-    Throttled(Duration),
-}
-
-/// Each code counts before it is looked at, so that many at once are no way around the limit.
-fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Tried, Failure> {
+/// Whether it is right; or how long nobody looks at it. Each code counts before it is looked at, so that many at once are no way
+/// around the limit.
+fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Result<bool, Duration>, Failure> {
     let LoginPage { app, request, visit, .. } = page;
     let (kind, limits) = match typed(text) {
         Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES[..]),
         Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &MOST_CODES[..1]),
-        Typed::Neither => return Ok(Tried::Wrong),
+        Typed::Neither => return Ok(Ok(false)),
     };
     let source = Source::of(request.source).bytes();
     let bucket = |(at, (_, seconds)): (usize, &(i32, u64))| {
@@ -280,10 +298,15 @@ fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Tried, Fa
         FailureBucket { bucket: app.vault.throttle_buckets.tag(&parts), window: Duration::from_secs(*seconds) }
     };
     let buckets: Vec<FailureBucket> = limits.iter().enumerate().map(bucket).collect();
-    let counts = sign_in_failures::record(&app.store, &buckets)?;
-    for ((most, _), own) in limits.iter().zip(&buckets) {
-        if let Some(count) = counts.iter().find(|count| count.bucket == own.bucket && count.failures > *most) {
-            return Ok(Tried::Throttled(count.expires_at.since(app.now())));
+    // One source that is turned away uses up nothing of what everybody has together.
+    let (own, everywhere) = buckets.split_at_checked(1).unwrap_or_default();
+    for part in [own, everywhere] {
+        let counts = sign_in_failures::record(&app.store, part)?;
+        let is_above = |count: &&FailureCount| {
+            buckets.iter().zip(limits).any(|(own, (most, _))| own.bucket == count.bucket && count.failures > *most)
+        };
+        if let Some(wait) = counts.iter().filter(is_above).map(|count| count.expires_at.since(app.now())).max() {
+            return Ok(Err(wait));
         }
     }
     let event = AuditEvent { client_id: visit.client_id(), sub: Some(&user.sub), ..AuditEvent::default() };
@@ -308,9 +331,9 @@ fn try_code(page: LoginPage<'_>, user: &UserRow, text: &str) -> Result<Tried, Fa
         }
         Typed::Neither => false,
     };
-    if let (true, Some(own)) = (is_right, buckets.first()) {
+    if is_right {
         app.note_factor(kind);
-        sign_in_failures::clear(&app.store, &own.bucket)?;
+        sign_in_failures::take_back(&app.store, &buckets)?;
     }
-    Ok(if is_right { Tried::Right } else { Tried::Wrong })
+    Ok(Ok(is_right))
 }

@@ -1,7 +1,5 @@
 //! As much of CBOR (RFC 8949) as authenticators send: definite lengths, no tags, four levels.
 
-const DEEPEST: u8 = 4;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     Integer(i64),
@@ -20,7 +18,7 @@ impl<'a> Item<'a> {
 
 /// The first item, and what follows it. `None` for what is not well-formed, has a key twice, or is more than the above.
 pub fn read(bytes: &[u8]) -> Option<(Item<'_>, &[u8])> {
-    item(bytes, DEEPEST)
+    item(bytes, 4)
 }
 
 fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac::{HMAC_SHA1_FOR_LEGACY_USE_ONLY, Key, sign};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -25,7 +24,6 @@ pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
 const STEP: i64 = 30;
 /// Of 32 characters, none of which is taken for another.
 const RECOVERY_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 named! {
     #[derive(PartialOrd, Ord)]
@@ -73,11 +71,6 @@ pub struct OfferedApp {
     pub subject: Subject,
     pub factors: i64,
     pub expires_at: Instant,
-}
-
-/// What factors of these kinds reach beside a password.
-pub fn strongest(kinds: impl Iterator<Item = FactorKind>) -> Strength {
-    kinds.map(FactorKind::reaches).max().unwrap_or(Strength::SignedIn)
 }
 
 /// What stands for a sealed request in one browser: the pre-session value, or the handle of its session.
@@ -132,22 +125,6 @@ fn totp(secret: &SecretBytes, step: i64) -> [u8; 6] {
     digits.as_bytes().first_chunk().copied().unwrap_or(*b"000000")
 }
 
-/// A secret as apps take it in by hand: base32 (RFC 4648 §6), without padding.
-pub fn secret_text(secret: &SecretBytes) -> String {
-    let bits = secret.expose().chunks(5).flat_map(|chunk| {
-        let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| sum | u64::from(*byte) << (32 - 8 * at));
-        (0..chunk.len() * 8).step_by(5).map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
-    });
-    bits.filter_map(|index| BASE32.get(index)).map(|letter| char::from(*letter)).collect()
-}
-
-/// What the QR code says: `otpauth://totp/LABEL?secret=...&issuer=...`.
-pub fn otpauth(brand: &str, username: &str, secret: &SecretBytes) -> String {
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let label = encoded(&format!("{brand}:{username}"));
-    format!("otpauth://totp/{label}?secret={}&issuer={}", secret_text(secret), encoded(brand))
-}
-
 /// A recovery code as it is shown, of so many random bytes: 50 bits in two groups.
 pub fn recovery_code(random: [u8; 10]) -> String {
     let letters = random.iter().filter_map(|byte| RECOVERY_ALPHABET.get(usize::from(byte & 31)));
@@ -172,11 +149,6 @@ mod tests {
             (20_000_000_000, "353130"),
         ] {
             assert_eq!(totp(&secret, seconds / 30), code.as_bytes(), "{seconds}");
-        }
-        assert_eq!(secret_text(&secret), "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
-        let texts = ["", "MY", "MZXQ", "MZXW6", "MZXW6YQ", "MZXW6YTB", "MZXW6YTBOI"];
-        for (length, text) in texts.into_iter().enumerate() {
-            assert_eq!(secret_text(&SecretBytes::new(b"foobar"[..length].to_vec())), text);
         }
     }
 

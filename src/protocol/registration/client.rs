@@ -108,7 +108,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         tenants: walker.strings_or_all("tenants", plain_name).map(|t| t.into_iter().map(TenantName::new).collect()),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),
         minimum_acr: walker
-            .one_of("minimum_acr", &Strength::NAMED)
+            .one_of("minimum_acr", &Strength::ALL.map(|one| (one.as_str(), one)))
             .map_or(defaults.minimum_acr, |own| own.max(defaults.minimum_acr)),
         require_consent: walker.flag("require_consent"),
         allow_remember_consent: walker.flag("allow_remember_consent"),

@@ -26,10 +26,6 @@ named! {
 }
 
 impl Strength {
-    /// With their names, for registrations and settings.
-    pub const NAMED: [(&str, Strength); 3] =
-        [("1", Strength::SignedIn), ("2", Strength::TwoFactors), ("phr", Strength::PhishingResistant)];
-
     /// What an `acr` ranks as: a name that is none of ours is an identity provider's, and ranks as one factor.
     pub fn of(acr: &str) -> Strength {
         Strength::from_name(acr).unwrap_or(Strength::SignedIn)
