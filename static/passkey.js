@@ -2,21 +2,23 @@
 (function () {
   'use strict';
   var P = window.PublicKeyCredential;
-  if (!P || !P.parseRequestOptionsFromJSON || !P.parseCreationOptionsFromJSON || !P.prototype.toJSON) return;
+  if (!P || !P.parseRequestOptionsFromJSON || !P.parseCreationOptionsFromJSON) return;
   var waiting = null;
 
+  /* Not toJSON: credentials that password managers put in the browser's place cannot do that. */
+  function base64url(buffer) {
+    var bytes = String.fromCharCode.apply(null, new Uint8Array(buffer || []));
+    return btoa(bytes).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  }
+
   function send(form, credential) {
-    var response = credential.toJSON().response;
+    var response = credential.response;
     var answers = {
-      id: credential.id,
-      client_data: response.clientDataJSON,
-      authenticator_data: response.authenticatorData,
-      signature: response.signature,
-      user_handle: response.userHandle,
-      attestation_object: response.attestationObject,
+      id: credential.rawId, client_data: response.clientDataJSON, authenticator_data: response.authenticatorData,
+      signature: response.signature, user_handle: response.userHandle, attestation_object: response.attestationObject,
     };
     Object.keys(answers).forEach(function (name) {
-      if (form.elements[name]) form.elements[name].value = answers[name] || '';
+      if (form.elements[name]) form.elements[name].value = base64url(answers[name]);
     });
     form.submit();
   }
@@ -34,10 +36,7 @@
 
   document.querySelectorAll('[data-needs-passkey]').forEach(function (part) { part.hidden = false; });
   document.querySelectorAll('form[data-passkey]').forEach(function (form) {
-    form.addEventListener('submit', function (event) {
-      event.preventDefault();
-      ask(form);
-    });
+    form.addEventListener('submit', function (event) { event.preventDefault(); ask(form); });
     if (document.querySelector('input[autocomplete~="webauthn"]') && P.isConditionalMediationAvailable) {
       P.isConditionalMediationAvailable().then(function (can) { if (can && !waiting) ask(form, 'conditional'); });
     }

@@ -229,6 +229,32 @@ describe("second factors", { timeout: 300_000 }, () => {
     }
   });
 
+  test("a passkey that a password manager puts in the browser's place signs in", async () => {
+    const { page, context } = someone;
+    await authenticator(context, page);
+    // As their extensions do: an object that says to be a credential, on which the browser's own methods fail.
+    await page.addInitScript(() => {
+      for (const method of ["create", "get"]) {
+        const own = navigator.credentials[method].bind(navigator.credentials);
+        navigator.credentials[method] = async (options) => {
+          const { id, rawId, type, response } = await own(options);
+          const names = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"];
+          const copy = Object.fromEntries(names.filter((name) => name in response).map((name) => [name, response[name]]));
+          const properties = Object.getOwnPropertyDescriptors({ id, rawId, type, response: copy });
+          return Object.create(PublicKeyCredential.prototype, properties);
+        };
+      }
+    });
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page, "Vault");
+    await keepCodes(page);
+    await context.clearCookies();
+    await beginSignIn(page, dev.demo);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.equal((await signedIn(page)).acr, "phr");
+  });
+
   test("a device that checks nobody is refused, and one that is not known", async () => {
     const { page, context } = someone;
     const keys = await authenticator(context, page, { isUserVerified: false });
