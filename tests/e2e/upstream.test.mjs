@@ -95,7 +95,7 @@ describe("an account elsewhere", { timeout: 300_000 }, () => {
     await beginSignIn(page, dev.demo);
     await looked(page, "upstream-login");
     assert.ok(await isLoginPage(page));
-    assert.deepEqual(await tabbedThrough(page, 5), ["username", "password", "Sign in", "Sign in with Dead", foreignButton.name]);
+    assert.deepEqual(await tabbedThrough(page, 6), ["username", "password", "Sign in", "Use a passkey", "Sign in with Dead", foreignButton.name]);
     await page.getByRole("button", foreignButton).click();
     await enterNameThere(page, "carol");
     await decide(page, "allow");

@@ -185,7 +185,6 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
 /// in elsewhere adds nothing to it here; a first factor is added by whoever typed the password just now.
 fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interaction> {
     let Situation { request, minimum_acr, strongest_acr, .. } = *situation;
-    let has = Strength::of(&session.acr);
     let is_local = session.identity_provider() == LOCAL;
     let will_do = |acr: &str| request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr;
     if will_do(&session.acr) {
@@ -206,7 +205,7 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
             false => unmet(Reason::FactorDeclined),
         };
     }
-    if strongest_acr > has {
+    if strongest_acr > Strength::of(&session.acr) {
         return Some(Interaction::Stronger(Stronger::Prove { may_skip: false }));
     }
     if situation.may_enrol < wanted {

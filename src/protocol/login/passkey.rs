@@ -21,8 +21,6 @@ use crate::protocol::words::reason::Reason;
 /// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.
 pub const ALGORITHMS: [i64; 3] = [-8, -7, -257];
 
-const LONGEST_ID: usize = 1_023;
-const LONGEST_RSA: usize = 512;
 const USER_PRESENT: u8 = 0x01;
 const USER_VERIFIED: u8 = 0x04;
 const BACKUP_ELIGIBLE: u8 = 0x08;
@@ -99,7 +97,7 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     let (length, rest) = rest.split_first_chunk::<2>().ok_or(Reason::PasskeyMalformed)?;
     let length = usize::from(u16::from_be_bytes(*length));
     let (id, rest) = rest.split_at_checked(length).ok_or(Reason::PasskeyMalformed)?;
-    if id.is_empty() || length > LONGEST_ID {
+    if id.is_empty() || length > 1_023 {
         return Err(Reason::PasskeyMalformed);
     }
     let (key, _) = read(rest).ok_or(Reason::PasskeyMalformed)?;
@@ -166,7 +164,7 @@ fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
         (2, -7, Some(1)) => PublicKey::P256 { x: bytes(-2)?.try_into().ok()?, y: bytes(-3)?.try_into().ok()? },
         (3, -257, _) => {
             let n = bytes(-1)?;
-            PublicKey::Rsa { n: (n.len() <= LONGEST_RSA).then(|| n.to_vec())?, e: bytes(-2)?.to_vec() }
+            PublicKey::Rsa { n: (n.len() <= 512).then(|| n.to_vec())?, e: bytes(-2)?.to_vec() }
         }
         _ => return None,
     };
