@@ -43,7 +43,7 @@ pub enum LoginProblem {
 
 /// The sign-in page. One form posts `form_token`, `username`, `password`, one `form_token` and `identity_provider` (the name
 /// of the service), each with `someone_else` where that was said: the other service shall ask who they are. The first has
-/// `remember` where that is ticked. A third posts the answer to `passkey`, as [`passkey_form`] says, to its own address. `decision` is absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
+/// `remember` where that is ticked. A third posts the answer to `passkey`, as `passkey_form` says, to its own address. `decision` is absent, or `cancel`. `username` is what its field starts with: `login_hint`, or what was typed before.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
