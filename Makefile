@@ -1,6 +1,12 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e systemd cluster bench lint check clean-dev
+.PHONY: help run test e2e systemd cluster bench lint check deb static image sbom packages release clean-dev
+# Every package bears the moment of the last commit, so that the same commit gives the same bytes; without git, Cargo.toml's.
+export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)
+dist := $(or $(CARGO_TARGET_DIR),target)/dist
+export ARCH := amd64
+machine := $(if $(filter arm64,$(ARCH)),aarch64,x86_64)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,16 +18,16 @@ run: ## Build, and start everything for trying out (ports of your own: LISTEN=90
 
 # Twice as many at once as two cores have: most tests wait for a server.
 test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test service login::")
-	@tests/need rust compiler postgres shells
+	@tests/need rust compiler postgres shells sqlite
 	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} RECORD=$(RECORD) tests/with-postgres cargo test --no-fail-fast $(TEST)
 
 e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
-	@tests/need rust compiler postgres chromium node python openssl nginx systemd curl certutil oathtool zbarimg
+	@tests/need rust compiler postgres chromium node python openssl nginx systemd curl certutil oathtool zbarimg go java apache
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
 
 systemd: ## Start the shipped units under a real systemd, in namespaces of its own (as root, on Linux that allows them)
-	@tests/need rust compiler postgres systemd curl
+	@tests/need rust compiler postgres systemd curl dpkg
 	@cargo build
 	@tests/under-systemd
 
@@ -30,7 +36,7 @@ cluster: ## Break one thing after the other under load, over Patroni, and ask fo
 	@cargo build
 	@tests/cluster/run $(CLUSTER)
 
-bench: ## Load a release build and print the table of the README (options: BENCH="--seconds 10")
+bench: ## Load a release build and print the table of docs/operate/speed.md (options: BENCH="--seconds 10")
 	@tests/need rust compiler postgres openssl
 	@GATEPOST_BENCH_FSYNC=on tests/with-postgres cargo bench --bench load -- $(BENCH)
 
@@ -46,6 +52,36 @@ check: ## Everything that must pass before a change goes in: lint, e2e, test
 	    printf '\n==> make %s (%s)\n' "$$target" "$$(date +%T)"; \
 	    $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	[ -z "$$failed" ] || { echo "Failed:$$failed" >&2; exit 1; }
+
+deb: ## Build the Debian package; it lies in target/dist, as do the next ones
+	@tests/need rust compiler dpkg
+	@packaging/deb "$$(packaging/binary x86_64-unknown-linux-gnu)" $(dist)/gatepost_$(VERSION)_amd64.deb
+
+static: ## Build the static binary, for any Linux (also: ARCH=arm64)
+	@tests/need rust compiler musl-$(ARCH)
+	@install -D "$$(packaging/binary $(machine)-unknown-linux-musl)" $(dist)/gatepost_$(VERSION)_linux-$(ARCH)
+
+image: static ## Make the container image of the static binary, without a container engine (also: ARCH=arm64)
+	@tests/need certificates
+	@packaging/image $(dist)/gatepost_$(VERSION)_linux-$(ARCH) $(dist)/gatepost_$(VERSION)_$(ARCH).oci.tar
+
+sbom: ## List what is in the binary, as CycloneDX
+	@tests/need rust python
+	@mkdir -p $(dist) && packaging/sbom x86_64-unknown-linux-gnu >$(dist)/gatepost_$(VERSION).cdx.json
+
+# What `make packages` and `make release` need.
+packagers := rust compiler postgres dpkg musl-amd64 certificates python curl openssl systemd mmdebstrap
+
+packages: ## Build all packages twice, quickly and unoptimised, compare them, and start each on its own (as root)
+	@tests/need $(packagers)
+	@tests/packages
+
+release: ## All packages as they are given out: licences and advisories, the tests of `make packages`, checksums (as root)
+	@tests/need $(packagers) musl-arm64 qemu cargo-deny
+	@cargo deny --locked check
+	@rm -rf $(dist)
+	@tests/packages --release
+	@cd $(dist) && sha256sum gatepost_* >SHA256SUMS && cat SHA256SUMS
 
 clean-dev: ## Remove the private Postgres and secret that `make run` made
 	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \
