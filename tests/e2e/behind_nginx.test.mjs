@@ -159,15 +159,33 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const forged = {
       "x-forwarded-for": "203.0.113.7", forwarded: "for=203.0.113.8;host=evil.example", "x-forwarded-host": "evil.example",
       "x-forwarded-proto": "http", "x-real-ip": "203.0.113.9", "x-original-uri": "/connect/token", "x-http-method-override": "POST",
+      "x-request-id": "evil",
     };
     const answer = await ask("GET", "/nowhere-but-here", forged);
     assert.equal(answer.status, 404);
     const discovery = await ask("GET", "/.well-known/openid-configuration", { ...forged, host: "evil.example" });
     assert.equal(JSON.parse(discovery.text).issuer, issuer);
     assert.doesNotMatch(discovery.text, /evil/);
-    const line = log.gatepost.split("\n").find((text) => text.includes("/nowhere-but-here"));
+    // The log comes by a pipe, a moment behind the answer.
+    const found = () => log.gatepost.split("\n").find((text) => text.includes("/nowhere-but-here"));
+    for (let tries = 0; tries < 100 && !found(); tries += 1) await pause(50);
+    const line = found() ?? "";
     assert.match(line, /source=127\.0\.0\.1( |$)/);
+    // nginx names the request, in both logs and in the answer.
+    assert.match(answer.headers["x-request-id"], /^[0-9a-f]{32}$/);
+    assert.ok(line.includes(`id=${answer.headers["x-request-id"]} `), line);
     assert.doesNotMatch(log.gatepost, /203\.0\.113|evil/);
+  });
+
+  test("gatepost doctor finds nothing wrong with it", () => {
+    const args = ["--env-file", settings, "--listen", `unix:${join(directory, "http.sock")}`, "--ca-file", certificate.caFile];
+    const { findings } = JSON.parse(run(binary, ["doctor", "--json", ...args]));
+    const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
+    assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok"], JSON.stringify(findings));
+    assert.match(proxy[1].text, /the address of the visitor, here (127\.0\.0\.1|::1)/);
+    // The certificates of these tests last for two days.
+    const tls = findings.filter(({ text }) => text.startsWith("TLS: ")).map(({ text }) => text);
+    assert.deepEqual(tls, ["TLS: the certificate ends in 1 days: renew it"]);
   });
 
   test("bytes above ASCII, wherever a visitor sends them, keep nobody out", async () => {

@@ -30,10 +30,10 @@ const answers = [
   [/gatepost user add/, `${alice.password}\n`],
 ];
 
-// The fenced blocks of the set-up, in their order: { language, text }.
-async function blocks() {
-  const readme = await readFile(join(root, "README.md"), "utf8");
-  const section = readme.match(/\n## A first real set-up\n([\s\S]*?)\n### /)[1];
+// The fenced blocks of a page's section, in their order: { language, text }.
+async function blocks(page, heading) {
+  const text = await readFile(join(root, page), "utf8");
+  const [section] = text.split(`\n## ${heading}\n`)[1].split("\n## ");
   return [...section.matchAll(/^( *)```(\w+)\n([\s\S]*?)^\1```$/gm)].map(([, indent, language, text]) => ({
     language,
     text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
@@ -72,7 +72,7 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
 
   // A path of this machine's, as it stands in commands and files.
   const relocated = (text) =>
-    text.replaceAll(/(?<![\w.])\/(usr\/local\/(?:bin|share\/man)|etc\/(gatepost|systemd|nginx|ssl)|run\/gatepost)(?=[/\s;])/g, `${machine}/$1`);
+    text.replaceAll(/(?<![\w.])\/(usr\/(?:local\/)?(?:bin|share\/(?:man|doc))|etc\/(gatepost|systemd|nginx|ssl)|run\/gatepost)(?=[/\s;])/g, `${machine}/$1`);
 
   // A cluster that nobody has used, and which asks the new role for its password.
   async function startPostgres() {
@@ -124,6 +124,8 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
       sudo: `case $1 in -u) [ "$2" = postgres ] || exit 1; export PGUSER=postgres PGHOST=127.0.0.1 PGPORT=${database.port}; shift 2;; esac\nexec "$@"`,
       nginx: `exec ${nginxProgram} -p ${machine} -c ${machine}/etc/nginx/nginx.conf "$@"`,
       systemctl: `exec python3 ${join(root, "tests/e2e/systemctl.py")} "$@"`,
+      // What the package does is tried where packages are. Here the same is done from source, with the binary that is built.
+      apt: relocated(await fromSource()),
     };
     await mkdir(join(machine, "commands"));
     for (const [name, text] of Object.entries(commands)) {
@@ -134,6 +136,13 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
       // nginx takes up what it was given a moment after the reload.
       "retry = 4", "retry-connrefused"];
     await writeFile(join(machine, "root/.curlrc"), curl.join("\n"));
+  }
+
+  async function fromSource() {
+    const [{ text }] = await blocks("docs/operate/set-up.md", "From source");
+    const shipped = text.replace("cargo build --release --bin gatepost\n", "").replace("/usr/local/share/doc", "/usr/share/doc");
+    assert.ok(text.length - shipped.length > 40, text);
+    return `set -eu\n${shipped}`;
   }
 
   // Postgres' address, and a port of our own for what else listens.
@@ -154,8 +163,8 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
   }
 
   test("every command does what it says", async () => {
-    const all = await blocks();
-    assert.deepEqual(all.map(({ language }) => language), ["sh", "sh", "bash", "sh", "json", "sh", "sh", "sh", "sh", "sh"]);
+    const all = await blocks("README.md", "A first real set-up");
+    assert.deepEqual(all.map(({ language }) => language), ["sh", "sh", "bash", "json", "sh", "sh", "sh"]);
     for (const { language, text } of all) {
       if (language === "json") {
         await writeFile(join(machine, "registration.json"), text);

@@ -1,0 +1,290 @@
+// The programs of docs/connect, each with the registration of its page, against the real binary. A page that registers a
+// program for port 3000 is run at a free one.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { afterEach, describe, test } from "node:test";
+import { alice, decide, enterPassword } from "./browser.mjs";
+import { decideForDevice } from "./foreign_clients.mjs";
+import { environment, registerAndSettle, root, run } from "./gatepost.mjs";
+import { freePorts } from "./nginx.mjs";
+import { preparePython, python } from "./python.mjs";
+import { dev, directory, letSomebodyIn, setScene, someone } from "./scene.mjs";
+
+const at = (path) => join(root, "tests/e2e/connect", path);
+const secret = "a-secret-that-a-page-does-not-show";
+const children = [];
+
+// The first registration of a page, with a secret for each that it reads from a file, and for `port`.
+async function register(page, port = 3000) {
+  const text = await readFile(join(root, `docs/connect/${page}.md`), "utf8");
+  const [, registration] = text.match(/```json\n(.*?)```/s);
+  const here = registration.replaceAll(/http:\/\/localhost:3000|https:\/\/intranet.example.com/g, `http://localhost:${port}`).replaceAll(/\{"file": "[^"]*"\}/g, `{"value": "${secret}"}`);
+  await registerAndSettle(directory, JSON.parse(here));
+  return text;
+}
+
+function start(program, args, settings, options = {}) {
+  const env = { ...environment(), ISSUER: dev.provider, CLIENT_SECRET: secret, NODE_OPTIONS: webCrypto, ...settings };
+  const child = spawn(program, args, { env, stdio: ["pipe", "pipe", "pipe"], ...options });
+  const running = { child, output: "" };
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (part) => (running.output += part));
+  children.push(child);
+  return running;
+}
+
+// Node 18, Debian 12's, has it, but not as a global.
+const webCrypto = globalThis.crypto ? "" : "--experimental-global-webcrypto";
+
+async function until(running, holds, what) {
+  for (let tries = 0; tries < 600; tries += 1) {
+    if (await holds()) return;
+    assert.equal(running.child.exitCode, null, running.output);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  assert.fail(`${what} does not come: ${running.output}`);
+}
+
+const answers = (running, url) => until(running, () => fetch(url, { redirect: "manual" }).then(() => true, () => false), url);
+
+// What it printed when it ended by itself.
+async function finished(running, code = 0) {
+  if (running.child.exitCode === null) await once(running.child, "close");
+  assert.equal(running.child.exitCode, code, running.output);
+  return running.output;
+}
+
+async function signIn(home) {
+  const { page } = someone;
+  await page.goto(`${home}login`);
+  await enterPassword(page, alice);
+  await page.waitForURL((url) => url.href.startsWith(home));
+  await page.getByText("Signed in as Alice Liddell").waitFor();
+}
+
+// Signs in, and out again where the program can.
+async function asAWebApplication(page, program, args, settings = {}, options = {}) {
+  const [port] = await freePorts(1);
+  await register(page, port);
+  const running = start(program, args(port), { PORT: String(port), ...settings }, options);
+  const home = `http://localhost:${port}/`;
+  await answers(running, home);
+  await signIn(home);
+  return home;
+}
+
+async function signOut(home) {
+  const { page } = someone;
+  await page.goto(`${home}logout`);
+  await page.waitForURL(home);
+  await page.getByText("Not signed in").waitFor();
+}
+
+// A token of a client for itself.
+async function ownToken(client, parameters) {
+  const response = await fetch(`${dev.provider}/connect/token`, {
+    method: "POST",
+    headers: { Authorization: `Basic ${btoa(`${client}:${secret}`)}` },
+    body: new URLSearchParams({ grant_type: "client_credentials", ...parameters }),
+  });
+  const token = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(token));
+  return token.access_token;
+}
+
+describe("the programs of docs/connect", { timeout: 540_000 }, () => {
+  setScene({ prepare: preparePython });
+  letSomebodyIn();
+
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill("SIGKILL");
+  });
+
+  test("a single-page app", async () => {
+    const [port] = await freePorts(1);
+    await register("single-page-app", port);
+    const files = {
+      "/": ["text/html", at("single-page-app/index.html")],
+      "/app.js": ["text/javascript", at("single-page-app/app.js")],
+      "/node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js": [
+        "text/javascript",
+        join(root, "tests/e2e/node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js"),
+      ],
+    };
+    const server = createServer(async (request, response) => {
+      const [type, file] = files[new URL(request.url, "http://localhost").pathname] ?? [];
+      if (!file) return response.writeHead(404).end();
+      const text = await readFile(file, "utf8");
+      response.setHeader("Content-Type", type).end(text.replace("http://localhost:8080", dev.provider));
+    });
+    server.listen(port, "localhost");
+    try {
+      const { page } = someone;
+      const home = `http://localhost:${port}/`;
+      await page.goto(home);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await enterPassword(page, alice);
+      await decide(page, "allow");
+      await page.waitForURL(home); // the code is out of the address
+      await page.getByText("Signed in as Alice Liddell").waitFor();
+      await page.reload();
+      await page.getByText("Signed in as Alice Liddell").waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByText("Not signed in").waitFor();
+      assert.equal(page.url(), home);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  test("Node", async () => {
+    const home = await asAWebApplication("node", process.execPath, () => [at("node/server.mjs")]);
+    await signOut(home);
+  });
+
+  test("Python", async () => {
+    const args = (port) => ["-m", "flask", "--app", "app", "run", "--host", "localhost", "--port", String(port)];
+    const home = await asAWebApplication("python", python, args, {}, { cwd: at("python") });
+    await signOut(home);
+  });
+
+  test("Go", async () => {
+    run("go", ["build", "-o", join(directory, "web-go"), "."], { cwd: at("go"), env: { ...environment(), GOTOOLCHAIN: "local", GOFLAGS: "-mod=readonly" } });
+    await asAWebApplication("go", join(directory, "web-go"), () => []);
+  });
+
+  test("Spring Boot", async () => {
+    const project = join(directory, "spring");
+    for (const [name, folder] of [["pom.xml", ""], ["application.yaml", "src/main/resources"], ["Shop.java", "src/main/java/shop"], ["Api.java", "src/main/java/shop"]]) {
+      await mkdir(join(project, folder), { recursive: true });
+      await copyFile(at(`java-spring/${name}`), join(project, folder, name));
+    }
+    run("mvn", ["-q", "-B", "package"], { cwd: project, stdio: "pipe" });
+    const [port] = await freePorts(1);
+    await register("java-spring", port);
+    const running = start("java", ["-jar", join(project, "target/shop-1.jar")], { PORT: String(port) });
+    const home = `http://localhost:${port}/`;
+    await answers(running, `${home}signed-out`);
+    const { page } = someone;
+    await page.goto(home);
+    await enterPassword(page, alice);
+    await page.waitForURL((url) => url.href.startsWith(home));
+    await page.getByText("Signed in as Alice Liddell").waitFor();
+    await page.goto(`${home}logout`);
+    await page.waitForURL(`${home}signed-out`);
+    const status = async (token) => (await fetch(`${home}api/orders`, { headers: token ? { Authorization: `Bearer ${token}` } : {} })).status;
+    const token = await ownToken("web-spring", { scope: "orders.read" });
+    assert.deepEqual([await status(), await status(`${token}x`), await status(token)], [401, 401, 200]);
+  });
+
+  test("Apache", async () => {
+    const [port] = await freePorts(1);
+    const home = `http://localhost:${port}`;
+    await register("mod-auth-openidc", port);
+    const [secretFile, shown] = ["gatepost-secrets", "shown"].map((name) => join(directory, name));
+    await mkdir(shown);
+    await writeFile(secretFile, `OIDCClientSecret ${secret}\nOIDCCryptoPassphrase ${secret}`);
+    await writeFile(join(shown, "index.shtml"), 'Signed in as <!--#echo var="OIDC_CLAIM_name" -->, <!--#echo var="REMOTE_USER" -->');
+    await writeFile(join(shown, "signed-out"), "Not signed in");
+    await writeFile(join(directory, "types"), "");
+    const site = (await readFile(at("apache/gatepost.conf"), "utf8"))
+      .replaceAll("https://login.example.com", dev.provider)
+      .replaceAll("https://intranet.example.com", home)
+      .replace("/etc/apache2/gatepost-secrets", secretFile);
+    const modules = ["mpm_event", "authn_core", "authz_core", "authz_user", "auth_openidc", "include", "mime", "dir"];
+    const whole = [
+      ...modules.map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`),
+      `ServerRoot ${directory}`,
+      `PidFile ${join(directory, "apache.pid")}`,
+      `DefaultRuntimeDir ${directory}`,
+      `ErrorLog ${join(directory, "apache-error.log")}`,
+      "ServerName localhost",
+      `Listen 127.0.0.1:${port}`,
+      ...(process.getuid() === 0 ? ["User www-data", "Group www-data"] : []),
+      `DocumentRoot ${shown}`,
+      `TypesConfig ${join(directory, "types")}`,
+      "AddType text/html .shtml",
+      "AddOutputFilter INCLUDES .shtml",
+      "DirectoryIndex index.shtml",
+      `<Directory ${shown}>`,
+      "Options +Includes",
+      "</Directory>",
+      site,
+    ];
+    const file = join(directory, "apache.conf");
+    await writeFile(file, whole.join("\n"));
+    const running = start("/usr/sbin/apache2", ["-X", "-f", file], {});
+    await answers(running, `${home}/signed-out`);
+    const { page } = someone;
+    await page.goto(`${home}/`);
+    await enterPassword(page, alice);
+    await page.getByText("Signed in as Alice Liddell, alice").waitFor();
+    await page.goto(`${home}/oidc?logout=${encodeURIComponent(`${home}/signed-out`)}`);
+    await page.waitForURL(`${home}/signed-out`);
+    await page.getByText("Not signed in").waitFor();
+    await page.goto(`${home}/`);
+    await page.waitForURL((url) => url.href.startsWith(dev.provider));
+  });
+
+  test("an API and a service that calls it", async () => {
+    const text = await register("apis");
+    assert.ok(text.includes("https://api.example.com"));
+    await register("services");
+    const [port] = await freePorts(1);
+    const url = `http://localhost:${port}/orders`;
+    await answers(start(process.execPath, [at("apis/api.mjs")], { PORT: String(port) }), url);
+    const service = start(python, [at("services/service.py")], { API: url });
+    assert.match(await finished(service), /^200 \{"orders":\["a teapot"\]\}/);
+    assert.match(await finished(start(python, [at("services/service.py")], { API: url, CLIENT_SECRET: "wrong" }), 1), /invalid_client/);
+    const status = async (token) => (await fetch(url, { headers: token ? { Authorization: `Bearer ${token}` } : {} })).status;
+    const token = await ownToken("nightly", { scope: "orders.read" });
+    assert.deepEqual([await status(), await status(`${token}x`), await status(token)], [401, 401, 200]);
+    const ask = async (token, secretOfApi = secret) => {
+      const running = start(python, [at("apis/introspect.py")], { API_SECRET: secretOfApi });
+      running.child.stdin.end(token);
+      return running;
+    };
+    assert.match(await finished(await ask(token)), /let nightly in/);
+    assert.match(await finished(await ask("gpa_nonsense")), /401/);
+    assert.match(await finished(await ask(token, "wrong"), 1), /401 Client Error/);
+  });
+
+  test("an MCP server", async () => {
+    await register("mcp");
+    const [port] = await freePorts(1);
+    const running = start(process.execPath, [at("mcp/server.mjs")], { PORT: String(port) });
+    const url = `http://localhost:${port}/mcp`;
+    await answers(running, url);
+    const refused = await fetch(url, { method: "POST" });
+    assert.equal(refused.status, 401);
+    const [, metadataAt] = refused.headers.get("www-authenticate").match(/resource_metadata="([^"]+)"/);
+    const { resource, authorization_servers, scopes_supported } = await (await fetch(metadataAt)).json();
+    assert.deepEqual([authorization_servers, scopes_supported], [[dev.provider], ["tools.call"]]);
+    const access_token = await ownToken("assistant", { scope: "tools.call", resource });
+    const taken = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${access_token}` } });
+    assert.equal(taken.status, 200);
+  });
+
+  test("a device", async () => {
+    await register("devices");
+    const running = start(python, [at("devices/device.py")], {});
+    await until(running, () => running.output.includes("QR code"), "the code");
+    const link = running.output.match(/QR code: (\S+)/)[1];
+    assert.match(await decideForDevice(link), /Your device is connected/);
+    assert.match(await finished(running), /Hello Alice Liddell/);
+  });
+
+  test("any software with a form for OAuth", async () => {
+    const text = await register("generic-oauth");
+    const metadata = await (await fetch(`${dev.provider}/.well-known/openid-configuration`)).json();
+    for (const name of ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "end_session_endpoint", "jwks_uri"]) {
+      const path = metadata[name].slice(dev.provider.length);
+      assert.ok(text.includes(`https://login.example.com${path}`), name);
+    }
+  });
+});

@@ -1,0 +1,29 @@
+import { createServer } from "node:http";
+import { createRemoteJWKSet, jwtVerify } from "jose";
+
+const issuer = process.env.ISSUER ?? "http://localhost:8080";
+const port = process.env.PORT ?? 3002;
+const resource = process.env.RESOURCE ?? "https://mcp.example.com/mcp";
+const metadataAt = `http://localhost:${port}/.well-known/oauth-protected-resource/mcp`;
+const { jwks_uri } = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
+const keys = createRemoteJWKSet(new URL(jwks_uri));
+
+function send(response, status, body, headers = {}) {
+  response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
+}
+
+createServer(async (request, response) => {
+  if (request.url === "/.well-known/oauth-protected-resource/mcp") {
+    const metadata = { resource, authorization_servers: [issuer], scopes_supported: ["tools.call"] };
+    return send(response, 200, metadata); // RFC 9728
+  }
+  const [, token] = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "") ?? [];
+  try {
+    await jwtVerify(token ?? "", keys, { issuer, audience: resource, typ: "at+jwt" });
+  } catch {
+    const challenge = `Bearer resource_metadata="${metadataAt}", scope="tools.call"`;
+    return send(response, 401, { error: "invalid_token" }, { "WWW-Authenticate": challenge });
+  }
+  // Here your MCP library takes over.
+  send(response, 200, { jsonrpc: "2.0", id: 1, result: { tools: [] } });
+}).listen(port, "localhost");

@@ -1,0 +1,54 @@
+import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
+import * as oidc from "openid-client";
+
+const issuer = new URL(process.env.ISSUER ?? "http://localhost:8080");
+const port = process.env.PORT ?? 3000;
+const home = `http://localhost:${port}/`;
+// Plain http is for this machine alone. With https the options stay empty.
+const options = issuer.protocol === "http:" ? { execute: [oidc.allowInsecureRequests] } : {};
+const secret = oidc.ClientSecretBasic(process.env.CLIENT_SECRET);
+const provider = await oidc.discovery(issuer, "web", undefined, secret, options);
+const sessions = new Map();
+
+async function answer(url, session) {
+  if (url.pathname === "/login") {
+    Object.assign(session, { verifier: oidc.randomPKCECodeVerifier(), state: oidc.randomState() });
+    return oidc.buildAuthorizationUrl(provider, {
+      redirect_uri: `${home}callback`,
+      scope: "openid profile email",
+      state: session.state,
+      code_challenge: await oidc.calculatePKCECodeChallenge(session.verifier),
+      code_challenge_method: "S256",
+    });
+  }
+  if (url.pathname === "/callback") {
+    const checks = { pkceCodeVerifier: session.verifier, expectedState: session.state };
+    const tokens = await oidc.authorizationCodeGrant(provider, url, checks);
+    Object.assign(session, { user: tokens.claims(), idToken: tokens.id_token });
+    session.info = await oidc.fetchUserInfo(provider, tokens.access_token, session.user.sub);
+    return new URL(home);
+  }
+  if (url.pathname === "/logout") {
+    const hint = session.idToken;
+    for (const name of Object.keys(session)) delete session[name];
+    return oidc.buildEndSessionUrl(provider, { id_token_hint: hint, post_logout_redirect_uri: home });
+  }
+  return undefined;
+}
+
+createServer(async (request, response) => {
+  const id = /session=([\w-]+)/.exec(request.headers.cookie)?.[1] ?? randomUUID();
+  if (!sessions.has(id)) sessions.set(id, {});
+  const session = sessions.get(id);
+  response.setHeader("Set-Cookie", `session=${id}; HttpOnly; SameSite=Lax; Path=/`); // and Secure, with https
+  try {
+    const next = await answer(new URL(request.url, home), session);
+    if (next) return response.writeHead(302, { Location: next.href }).end();
+    response.setHeader("Content-Type", "text/plain; charset=utf-8");
+    response.end(session.info ? `Signed in as ${session.info.name}` : "Not signed in: go to /login");
+  } catch (error) {
+    console.error(error); // error.error and error.error_description say what Gatepost refused
+    response.writeHead(400).end("The sign-in failed. Try again.");
+  }
+}).listen(port, "localhost", () => console.log(`open ${home}`));
