@@ -29,7 +29,8 @@ pub const LONGEST_LIFETIME: u64 = 315_360_000;
 /// Whether the client has a secret or key of its own: stored and exported, where secrets are not.
 pub(super) const CONFIDENTIAL: &str = "confidential";
 
-const METHODS: [(&str, ClientAuthenticationMethod); 4] = [
+/// `token_endpoint_auth_method`
+pub const METHODS: [(&str, ClientAuthenticationMethod); 4] = [
     ("none", ClientAuthenticationMethod::None),
     ("client_secret_basic", ClientAuthenticationMethod::ClientSecretBasic),
     ("client_secret_post", ClientAuthenticationMethod::ClientSecretPost),
@@ -159,11 +160,11 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
     }
 }
 
-fn of_public_client(uri: &str) -> Result<(), &'static str> {
+pub(super) fn of_public_client(uri: &str) -> Result<(), &'static str> {
     redirect_uri::check_registered(uri, true)
 }
 
-fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
+pub(super) fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
     redirect_uri::check_registered(uri, false)
 }
 

@@ -73,7 +73,7 @@ pub fn examine(
     }
     // What a code stolen on its way to the client is of no use without.
     findings.extend(uses_code.then(|| match client.code_binding() {
-        CodeBinding::Pkce => Finding::fine("PKCE is required"),
+        CodeBinding::Pkce => Finding::fine("this client must send PKCE: code_challenge, with S256"),
         CodeBinding::PkceOrNonce => {
             Finding::fine("PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger")
         }

@@ -74,7 +74,7 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
             "jwks", "must not stand beside jwks_uri"),
         (by_key && !has_keys,
             "token_endpoint_auth_method", "is private_key_jwt, which needs jwks or jwks_uri"),
-        // Whoever registers keys means to prove itself by them; a public client would prove nothing.
+        // Keys are registered to authenticate by; a public client does not authenticate.
         (!confidential && has_keys,
             "token_endpoint_auth_method", "must be private_key_jwt: keys are registered"),
         (by_key && client.jwks.as_ref().and_then(KeySet::parse).as_ref().is_some_and(no_fitting_key),

@@ -106,7 +106,7 @@ fn secret_text(text: &str) -> Result<(), &'static str> {
 pub const SHORTEST: usize = 16;
 
 /// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash would cost more than a
-/// token; what stands between a short one and whoever guesses is then only the limit of guesses per source.
+/// token. So only the limit of guesses per source protects a short one.
 pub fn check_own(text: &str) -> Result<(), &'static str> {
     let fits = (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0');
     if fits {

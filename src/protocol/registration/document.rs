@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::protocol::registration::client::{self, CONFIDENTIAL};
 use crate::protocol::registration::client_rules::ClientDefaults;
@@ -68,8 +68,11 @@ impl Document {
 }
 
 fn item(text: &Value, path: &str, problems: &mut Vec<Problem>) -> Value {
-    let value = parse_own(text.as_str().unwrap_or_default());
-    find_nul(&value, path, problems);
+    let text = text.as_str().unwrap_or_default();
+    let value = parse_own(text);
+    if text.contains("\\u0000") {
+        find_nul(&value, path, problems);
+    }
     value
 }
 
@@ -95,14 +98,16 @@ fn entry(walker: &mut Walker<'_, '_>, kind: Kind, defaults: &ClientDefaults, pla
     }
     let is_secret = |key: &str| matches!(key, "secrets" | "client_secret");
     let kept = walker.members().iter().filter(|(key, value)| !is_secret(key) && !value.is_null());
-    let mut document: Map<String, Value> = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
-    document.extend(confidential.map(|confidential| (CONFIDENTIAL.to_owned(), json!(confidential))));
-    let name = document.get(kind.name_key()).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let document = Value::Object(document).to_string().into();
+    let mut document: BTreeMap<&str, &Value> = kept.map(|(key, value)| (key.as_str(), value)).collect();
+    let confidential = confidential.map(Value::Bool);
+    document.extend(confidential.as_ref().map(|confidential| (CONFIDENTIAL, confidential)));
+    document.extend(walker.in_seconds.iter().map(|(key, value)| (key.as_str(), value)));
+    let name = document.get(kind.name_key()).and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+    let document = serde_json::to_string(&document).unwrap_or_default().into();
     Entry { kind, place: place.to_owned(), name, document, secrets, client_secret }
 }
 
-/// What an object of each list can have, and the objects within a client: the README explains each. `client_name#` is
+/// What an object of each list can have, and the objects within a client: `cli::reference` explains each. `client_name#` is
 /// `client_name#de` and so on.
 pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let defaults = ClientDefaults::default();
@@ -111,6 +116,7 @@ pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let nested = [
         ("secrets", Walker::keys(|walker| drop(client_secret::read(walker)))),
         ("token_exchange", Walker::keys(client::exchange)),
+        ("identities", Walker::keys(|walker| drop(user::identity(walker)))),
     ];
     lists.chain(nested).collect()
 }
@@ -264,11 +270,15 @@ pub fn document(registered: &Registered, users: &BTreeMap<Subject, UserEntry>) -
 }
 
 fn user(user: &UserEntry) -> Value {
-    json!({
+    let mut told = json!({
         "sub": user.subject.as_ref().map(Subject::as_str),
         "username": user.username,
         "tenant": user.tenant.as_ref().map(TenantName::as_str),
         "enabled": user.enabled,
         "claims": user.claims,
-    })
+    });
+    if let (Some(identities), Some(members)) = (&user.identities, told.as_object_mut()) {
+        members.insert(String::from("identities"), json!(identities));
+    }
+    told
 }

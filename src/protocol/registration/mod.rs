@@ -11,6 +11,7 @@ pub mod client;
 pub mod client_rules;
 pub mod client_secret;
 pub mod document;
+pub mod import;
 pub mod names;
 pub mod plan;
 pub mod problem;

@@ -182,7 +182,7 @@ fn provider_name(name: &str) -> Result<(), &'static str> {
     if name == LOCAL { Err("must not be local: that is the password login") } else { plain_name(name) }
 }
 
-/// A URL whose traffic nobody on the way can read or alter.
+/// A URL whose traffic cannot be read or altered on the way.
 pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
     match WebUrl::parse(text) {
         Ok(url) if url.is_protected() => Ok(()),

@@ -74,6 +74,14 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
     pieces.next().is_none().then_some(parsed)
 }
 
+/// Seconds of `90s`, `15m`, `12h` or `30d`.
+pub fn seconds(text: &str) -> Option<u64> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let (number, unit) = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let number: u64 = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
+    number.checked_mul(*unit)
+}
+
 fn offset_seconds(zone: &str) -> Option<i64> {
     if matches!(zone, "Z" | "z") {
         return Some(0);
@@ -99,6 +107,31 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        for (text, read) in [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("0d", 0)] {
+            assert_eq!(seconds(text), Some(read), "{text}");
+        }
+        for text in [
+            "",
+            "900",
+            "m",
+            "+5",
+            "-5s",
+            "5 m",
+            "1.5h",
+            "5M",
+            "5ms",
+            "m5",
+            "1h30m",
+            "99999999999999999999",
+            "9999999999999999999d",
+            "é",
+        ] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn instants_are_counted_from_1970() {

@@ -1,12 +1,18 @@
 //! Users of a document.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::protocol::login::password;
+use crate::protocol::login::pbkdf2::Pbkdf2Hash;
+use crate::protocol::login::second_factor::from_base32;
 use crate::protocol::registration::names::{is_invisible, own_claim, plain_name};
 use crate::protocol::registration::walker::Walker;
+use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::secret::{SecretBytes, SecretText};
 
 /// One user, of a document or registered: then with a subject, and a hash where there is a password.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +25,21 @@ pub struct UserEntry {
     pub tenant: Option<TenantName>,
     pub enabled: bool,
     pub claims: Map<String, Value>,
+    /// `totp`: the secret of an app that shows codes; counts only when the user is new.
+    pub totp: Option<SecretBytes>,
+    /// `identities`; `None` leaves those that are there.
+    pub identities: Option<BTreeSet<Identity>>,
 }
+
+/// Who somebody is elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Identity {
+    pub issuer: String,
+    pub subject: String,
+}
+
+/// Whose they are.
+pub type Owners = BTreeMap<Identity, Subject>;
 
 impl UserEntry {
     /// What operators call them: the user name, else the subject.
@@ -32,7 +52,7 @@ impl UserEntry {
 pub enum Credential {
     /// `password`: counts only when the user is new.
     Password(SecretText),
-    /// `password_hash`: an Argon2 PHC string, compared as text.
+    /// `password_hash`: a PHC string of Argon2 or PBKDF2, compared as text.
     Hash(SecretText),
 }
 
@@ -60,7 +80,22 @@ pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
             own_claim(name).and_then(|()| claim_value(name, value))?;
             Ok(value.clone())
         }),
+        totp: walker
+            .checked("totp", |text| from_base32(text).map(drop).ok_or("must be 16 to 64 bytes in base32"))
+            .and_then(|text| from_base32(&text)),
+        identities: walker
+            .list("identities", |value, path, problems| Walker::object(value, path, problems, identity))
+            .map(BTreeSet::from_iter),
     }
+}
+
+pub(super) fn identity(walker: &mut Walker<'_, '_>) -> Identity {
+    Identity { issuer: walker.required("issuer", present), subject: walker.required("subject", present) }
+}
+
+fn present(text: &str) -> Result<(), &'static str> {
+    let fits = !text.is_empty() && is_possible_subject(text);
+    if fits { Ok(()) } else { Err("must be 1 to 256 characters, without control characters") }
 }
 
 /// Whether a document could give a user this claim.
@@ -104,7 +139,7 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// An Argon2 hash as a PHC string; its parts are parsed again where it is used.
+/// A hash as a PHC string; of Argon2 its parts are parsed again where it is used.
 fn phc_string(text: &str) -> Result<(), &'static str> {
     let fields: Vec<&str> = text.split('$').collect();
     let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
@@ -112,7 +147,9 @@ fn phc_string(text: &str) -> Result<(), &'static str> {
     let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
     let fits =
         known && complete && tail_is_full && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(()) } else { Err("must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$...") }
+    let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$..., or a PBKDF2 hash, as \
+                $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds, a salt of 16 to 48 bytes, a key of 16 to 64";
+    if fits || Pbkdf2Hash::parse(text).is_some() { Ok(()) } else { Err(rule) }
 }
 
 const MAGIC: [(&[u8], &str); 4] = [

@@ -12,6 +12,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::problem::{Problem, shown};
+use crate::protocol::registration::timestamp;
 use crate::protocol::words::scope::{LocalizedText, is_language_tag};
 
 /// A rule for a text: `Err` says what it must be.
@@ -22,6 +23,8 @@ pub struct Walker<'v, 'p> {
     members: &'v Map<String, Value>,
     problems: &'p mut Vec<Problem>,
     asked: Vec<Cow<'static, str>>,
+    /// Times that were given as `15m`: they are stored as numbers.
+    pub(super) in_seconds: Map<String, Value>,
     /// Whether every value read so far was in order. Contradictions are only looked for then: beside a value that could
     /// not be read they would be guesses.
     pub(super) values_hold: bool,
@@ -40,11 +43,15 @@ impl<'v> Walker<'v, '_> {
             return None;
         };
         let first = problems.len();
-        let mut walker = Walker { path: path.to_owned(), members, problems, asked: Vec::new(), values_hold: true };
+        let (path_of, asked, in_seconds) = (path.to_owned(), Vec::new(), Map::new());
+        let mut walker = Walker { path: path_of, members, problems, asked, in_seconds, values_hold: true };
         let object = read(&mut walker);
         let asked = walker.asked;
         // `client_name#` stands for `client_name#de` and every other language.
-        let is_asked = |key: &str| asked.iter().any(|asked| Some(asked.as_ref()) == key.split_inclusive('#').next());
+        let is_asked = |key: &str| {
+            let key = key.split_inclusive('#').next();
+            asked.iter().any(|asked| Some(asked.as_ref()) == key)
+        };
         let unknown = members.keys().filter(|key| !is_asked(key));
         let notes = unknown.map(|key| {
             let nearest = hint(key, asked.iter().map(Cow::as_ref));
@@ -57,8 +64,8 @@ impl<'v> Walker<'v, '_> {
     /// The members that `read` asks an object for.
     pub(super) fn keys(read: impl FnOnce(&mut Walker<'_, '_>)) -> BTreeSet<String> {
         let (members, mut problems) = (Map::new(), Vec::new());
-        let (path, problems) = (String::new(), &mut problems);
-        let mut walker = Walker { path, members: &members, problems, asked: Vec::new(), values_hold: true };
+        let (path, problems, asked, in_seconds) = (String::new(), &mut problems, Vec::new(), Map::new());
+        let mut walker = Walker { path, members: &members, problems, asked, in_seconds, values_hold: true };
         read(&mut walker);
         walker.asked.into_iter().map(Cow::into_owned).collect()
     }
@@ -148,10 +155,15 @@ impl<'v> Walker<'v, '_> {
     }
 
     pub(super) fn seconds(&mut self, key: &'static str, (min, max): (u64, u64)) -> Option<Duration> {
-        let value = self.typed(key, "a whole number of seconds", |value| value.is_number().then_some(value))?;
-        let number = value.as_u64().filter(|number| (min..=max).contains(number));
-        if number.is_none() {
-            self.problem(key, format!("must be a whole number of seconds from {min} to {max}"));
+        let is_time = |value: &&Value| value.is_number() || value.is_string();
+        let value =
+            self.typed(key, "a whole number of seconds, or a text as \"15m\"", |value| Some(value).filter(is_time))?;
+        let number = value.as_str().map_or_else(|| value.as_u64(), timestamp::seconds);
+        let number = number.filter(|number| (min..=max).contains(number));
+        match number {
+            None => self.problem(key, format!("must be a whole number of seconds from {min} to {max}, or as \"15m\"")),
+            Some(number) if value.is_string() => drop(self.in_seconds.insert(String::from(key), number.into())),
+            Some(_) => {}
         }
         number.map(Duration::from_secs)
     }
@@ -229,8 +241,10 @@ impl<'v> Walker<'v, '_> {
         let (items, place) = (self.typed(key, "an array", Value::as_array)?, self.place(key));
         let before = self.problems.len();
         let items = items.iter().enumerate();
-        let parsed =
-            items.filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems)).collect();
+        let parsed = items.filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems));
+        let mut parsed: Vec<T> = parsed.collect();
+        // A list of one takes the room of four.
+        parsed.shrink_to_fit();
         self.values_hold &= self.problems.len() == before;
         Some(parsed)
     }
@@ -284,7 +298,8 @@ impl<'de> DeserializeSeed<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let (is_item, value) = (self.0 == 2, deserializer.deserialize_any(self)?);
         // By way of a box, which has no room to grow.
-        Ok(if is_item { Value::String(value.to_string().into_boxed_str().into()) } else { value })
+        let text = |value| serde_json::to_string(value).map(|text| Value::String(text.into_boxed_str().into()));
+        if is_item { text(&value).map_err(D::Error::custom) } else { Ok(value) }
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::document::{Document, Entry};
 use super::problem::Problem;
 use super::references::Stored;
-use super::user::UserEntry;
+use super::user::{Owners, UserEntry};
 use crate::protocol::registration::document::Kind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -50,6 +50,8 @@ pub struct RegisteredUsers {
     pub removed: BTreeSet<Subject>,
     /// `client_id`s in the document that are, or once were, the subject of a user.
     pub of_clients: BTreeSet<Subject>,
+    /// Whose the identities of the document are.
+    pub owners: Owners,
     /// Tenants of users that the document does not name.
     pub tenants_of_others: BTreeSet<String>,
 }
@@ -201,8 +203,8 @@ impl Change<'_> {
     pub fn fields(&self) -> Vec<FieldChange> {
         match &self.step {
             Step::Put(entry, before) => {
-                let before = before.map(|before| parse_own(&before.document));
-                compare_fields(before.as_ref(), &parse_own(&entry.document), entry.kind.name_key())
+                let before = before.map(|before| parse_own(&before.document)).unwrap_or_default();
+                compare_fields(before, parse_own(&entry.document), entry.kind.name_key())
             }
             Step::AddUser { entry, .. } => users::fields(None, entry),
             Step::ChangeUser { before, entry, .. } => users::fields(Some(before), entry),
@@ -248,24 +250,26 @@ fn change(is_stored: bool, step: Step<'_>, secrets: SecretChanges) -> Option<Cha
 }
 
 /// Every difference but in `name_key`, which names the object.
-fn compare_fields(before: Option<&Value>, after: &Value, name_key: &str) -> Vec<FieldChange> {
+fn compare_fields(before: Value, after: Value, name_key: &str) -> Vec<FieldChange> {
     let mut changes = Vec::new();
-    let (nothing, before) = (Map::new(), before.and_then(Value::as_object));
-    members(before.unwrap_or(&nothing), after.as_object().unwrap_or(&nothing), "", &mut changes);
+    if !is_same(&before, &after) {
+        members(before, after, "", &mut changes);
+    }
     changes.retain(|change| change.key != name_key);
     changes
 }
 
-fn members(before: &Map<String, Value>, after: &Map<String, Value>, path: &str, changes: &mut Vec<FieldChange>) {
-    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for key in keys {
-        let place = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        match (before.get(key), after.get(key)) {
-            (Some(Value::Object(before)), Some(Value::Object(after))) => members(before, after, &place, changes),
-            (Some(before), Some(after)) if is_same(before, after) => {}
-            (before, after) => {
-                changes.push(FieldChange { key: place, before: before.cloned(), after: after.cloned() });
-            }
+fn members(before: Value, after: Value, path: &str, changes: &mut Vec<FieldChange>) {
+    let mut both: BTreeMap<String, (Option<Value>, Option<Value>)> = BTreeMap::new();
+    let map = |value| if let Value::Object(members) = value { members } else { Map::new() };
+    map(before).into_iter().for_each(|(key, value)| both.entry(key).or_default().0 = Some(value));
+    map(after).into_iter().for_each(|(key, value)| both.entry(key).or_default().1 = Some(value));
+    for (key, beside) in both {
+        let key = if path.is_empty() { key } else { format!("{path}.{key}") };
+        match beside {
+            (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => members(before, after, &key, changes),
+            (Some(before), Some(after)) if is_same(&before, &after) => {}
+            (before, after) => changes.push(FieldChange { key, before, after }),
         }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::super::problem::Problem;
-use super::super::user::{Credential, UserEntry};
+use super::super::problem::{Problem, shown};
+use super::super::user::{Credential, Identity, UserEntry};
 use super::{Change, Comparison, FieldChange, SecretChanges, Step, Verb};
 use crate::protocol::registration::document::Kind;
+use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
 /// What happens to each user of the document; `None` for one who is registered just so. Notes names and subjects that are
@@ -15,6 +16,7 @@ use crate::protocol::words::identifiers::{Subject, TenantName};
 pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem>) -> Vec<Option<Change<'d>>> {
     let Comparison { document, users, pruning, .. } = comparison;
     let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
+    let (issuers, mut identities) = (issuers(comparison), BTreeSet::<&Identity>::new());
     let mut changes = Vec::new();
     for (index, entry) in document.users.iter().enumerate() {
         let named = users.named.get(index).and_then(Option::as_ref);
@@ -33,10 +35,37 @@ pub(super) fn changes<'d>(comparison: &'d Comparison, problems: &mut Vec<Problem
             let rule = "is the sub of a user who was removed: it is never given again";
             problems.push(Problem::new(place(".sub"), rule));
         } else {
+            for identity in entry.identities.iter().flatten() {
+                let owner = users.owners.get(identity);
+                let is_own = owner.is_some() && owner == found.map(|(subject, _)| subject);
+                let rule = if !identities.insert(identity) {
+                    "has an identity that another user of the document has, too"
+                } else if owner.is_some() && !is_own && !pruning.covers(Kind::User) {
+                    "has an identity that is another user's"
+                } else if !is_own && !issuers.contains(&identity.issuer) {
+                    "has an issuer that no identity provider and no assertion issuer is registered with"
+                } else {
+                    continue;
+                };
+                let whose = format!("{rule}: {} at {}", shown(&identity.subject), shown(&identity.issuer));
+                problems.push(Problem::new(place(".identities"), whose));
+            }
             changes.push(change(entry, index, found));
         }
     }
     changes
+}
+
+/// Of whom somebody's identity can be. Links to anybody else would only wait for a mistake.
+fn issuers(comparison: &Comparison) -> BTreeSet<String> {
+    let Comparison { document, registered, pruning, .. } = comparison;
+    let stored = registered.objects.iter().filter(|((kind, name), _)| pruning.keeps(*kind, name));
+    let stored = stored.map(|((kind, _), object)| (*kind, &object.document));
+    let all = stored.chain(document.entries.iter().map(|entry| (entry.kind, &entry.document)));
+    let vouching = all.filter(|(kind, _)| matches!(kind, Kind::IdentityProvider | Kind::AssertionIssuer));
+    let issuer =
+        |document: Value| Some(document.get("issuer").or(document.get("userinfo_endpoint"))?.as_str()?.to_owned());
+    vouching.filter_map(|(_, document)| issuer(parse_own(document))).collect()
 }
 
 /// Notes users whose subject is a client's name, and clients whose name is a user's subject: in a client's own token its name
@@ -76,12 +105,14 @@ fn change<'d>(entry: &'d UserEntry, index: usize, found: Option<(&Subject, &'d U
 }
 
 pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
-    super::compare_fields(before.map(form).as_ref(), &form(after), "")
+    let with_links = after.identities.is_some();
+    super::compare_fields(before.map(|user| form(user, with_links)).unwrap_or_default(), form(after, with_links), "")
 }
 
-fn form(user: &UserEntry) -> Value {
+fn form(user: &UserEntry, with_links: bool) -> Value {
     let (username, tenant) = (user.username.as_deref(), user.tenant.as_ref().map(TenantName::as_str));
     let given = [("username", username.map(Value::from)), ("tenant", tenant.map(Value::from))];
     let said = [("enabled", Some(json!(user.enabled))), ("claims", Some(json!(user.claims)))];
-    said.into_iter().chain(given).filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    let linked = with_links.then(|| ("identities", Some(json!(user.identities))));
+    said.into_iter().chain(given).chain(linked).filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

@@ -1,0 +1,140 @@
+//! What Keycloak has, and what it becomes.
+
+use super::*;
+
+#[test]
+fn credentials_of_keycloak_are_taken_or_refused() {
+    let argon2 = r#"{"hashIterations":5,"algorithm":"argon2","additionalParameters":{"memory":["7168"],"type":["id"],"version":["1.3"],"parallelism":["1"]}}"#;
+    let pbkdf2 = |name: &str| format!(r#"{{"hashIterations":27500,"algorithm":"{name}","additionalParameters":{{}}}}"#);
+    let secret = |length: usize| {
+        let part = |bytes: usize| base64::Engine::encode(&base64::prelude::BASE64_STANDARD, vec![7; bytes]);
+        format!(r#"{{"value":"{}","salt":"{}"}}"#, part(length), part(16))
+    };
+    for (data, secret, beginning) in [
+        (argon2.to_owned(), secret(32), "$argon2id$v=19$m=7168,t=5,p=1$BwcHBwcHBwcHBwcHBwcHBw$"),
+        (pbkdf2("pbkdf2"), secret(20), "$pbkdf2$i=27500,l=20$"),
+        (pbkdf2("pbkdf2-sha256"), secret(64), "$pbkdf2-sha256$i=27500,l=64$BwcHBwcHBwcHBwcHBwcHBw$"),
+        (pbkdf2("pbkdf2-sha512"), secret(63), "$pbkdf2-sha512$i=27500,l=63$"),
+        (pbkdf2("bcrypt"), secret(32), ""),
+        (pbkdf2("pbkdf2-sha256"), secret(8), ""),
+        (String::from("{}"), secret(32), ""),
+        (pbkdf2("pbkdf2"), String::from("no JSON"), ""),
+        (argon2.replace("1.3", "1.3\\u0000"), String::from("{}"), ""),
+    ] {
+        let credential = json!({"secretData": secret, "credentialData": data});
+        let phc = keycloak::phc(&Row::of(String::new(), &credential).unwrap()).unwrap_or_default();
+        assert!(phc.starts_with(beginning) && phc.is_empty() == beginning.is_empty(), "{data}: {phc}");
+    }
+}
+
+#[test]
+fn a_second_factor_of_keycloak_moves_where_its_codes_are_ours() {
+    let how = json!({"subType": "totp", "digits": 6, "period": 30, "algorithm": "HmacSHA1"});
+    let read = |change: Value, value: &str| {
+        let mut how = how.clone();
+        how.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let credential = json!({"credentialData": how.to_string(), "secretData": json!({"value": value}).to_string()});
+        keycloak::totp(&Row::of(String::new(), &credential).unwrap())
+    };
+    let text = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+    assert_eq!(read(json!({}), "12345678901234567890").as_deref(), Some(text));
+    assert_eq!(read(json!({"secretEncoding": "BASE32"}), text).as_deref(), Some(text));
+    for change in
+        [json!({"digits": 8}), json!({"period": 60}), json!({"algorithm": "HmacSHA256"}), json!({"subType": "hotp"})]
+    {
+        assert_eq!(read(change.clone(), "12345678901234567890"), None, "{change}");
+    }
+    for value in ["", "short"] {
+        assert_eq!(read(json!({}), value), None, "{value}");
+    }
+}
+
+fn realm() -> Value {
+    let scope = |name: &str, config: Value| json!({"name": name, "protocol": "openid-connect", "protocolMappers": [{"config": config}]});
+    json!({
+        "realm": "shop", "accessTokenLifespan": 300,
+        "clientScopes": [
+            scope("department", json!({"user.attribute": "unit", "claim.name": "department"})),
+            scope("orders", json!({"included.custom.audience": "urn:orders"})), scope("stock", json!({"included.client.audience": "web"})),
+            {"name": "role_list", "protocol": "saml"}, {"name": "basic"}, {"name": "profile"},
+        ],
+        "clients": [
+            {"clientId": "account"}, {"clientId": "old", "protocol": "saml"}, {"clientId": "api", "bearerOnly": true},
+            {"clientId": "web", "secret": "a-secret-of-thirty-two-characters", "rootUrl": "https://rp.example/", "redirectUris": ["/cb", "/x/*"],
+             "webOrigins": ["+", "https://rp.example"], "defaultClientScopes": ["basic", "profile", "orders"], "optionalClientScopes": ["offline_access"],
+             "attributes": {"post.logout.redirect.uris": "/out##-", "pkce.code.challenge.method": "S256", "access.token.lifespan": "60",
+                            "access.token.header.type.rfc9068": "true"}},
+            {"clientId": "spa", "publicClient": true, "implicitFlowEnabled": "true", "redirectUris": ["https://a.example/cb"], "attributes": {"post.logout.redirect.uris": "+"}},
+            {"clientId": "job", "secret": "**********", "standardFlowEnabled": false, "serviceAccountsEnabled": true, "defaultClientScopes": ["orders"]},
+        ],
+        "identityProviders": [{"alias": "hub", "providerId": "github", "config": {"clientId": "x"}},
+                              {"alias": "g", "providerId": "google", "config": {"clientId": "x", "clientSecret": "${vault.x}"}}],
+        "users": [
+            {"id": "u", "username": "ada", "firstName": "Ada", "emailVerified": true, "attributes": {"unit": ["sales"], "iss": ["forged"]}, "groups": ["/staff"],
+             "realmRoles": ["default-roles-shop", "admin"], "clientRoles": {"web": ["buyer"], "account": ["manage-account"]},
+             "federatedIdentities": [{"identityProvider": "hub", "userId": "9"}, {"identityProvider": "g", "userId": "7"}]},
+            {"id": "v", "username": "dan", "enabled": false, "credentials": [
+                {"type": "password", "secretData": "{}", "credentialData": "{\"algorithm\":\"bcrypt\"}"}, {"type": "webauthn"}]},
+            {"id": "w", "username": "service-account-job", "serviceAccountClientId": "job"},
+        ],
+    })
+}
+
+#[test]
+fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
+    let (document, notes) = keycloak::read(&realm()).unwrap().finish();
+    let implicit =
+        ["code", "id_token", "token", "id_token token", "code id_token", "code token", "code id_token token"];
+    assert_eq!(
+        document["clients"],
+        json!([
+            {"client_id": "web", "secrets": [{"value": "a-secret-of-thirty-two-characters"}], "redirect_uris": ["https://rp.example/cb"],
+             "post_logout_redirect_uris": ["https://rp.example/out"], "allowed_cors_origins": ["https://rp.example"], "require_pkce": true,
+             "scope": "offline_access openid orders profile", "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+             "access_token_lifetime": 60},
+            {"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": ["https://a.example/cb"],
+             "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "grant_types": ["authorization_code", "implicit"],
+             "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "access_token_typ": "JWT"},
+            {"client_id": "job", "confidential": true, "scope": "openid orders", "grant_types": ["client_credentials"], "response_types": [],
+             "access_token_lifetime": 300, "access_token_typ": "JWT"},
+        ])
+    );
+    assert_eq!(document["identity_scopes"], json!([{"name": "department", "claims": {"unit": "department"}}]));
+    assert_eq!(
+        document["resource_scopes"],
+        json!([{"name": "orders", "resources": ["urn:orders"]}, {"name": "stock"}])
+    );
+    assert_eq!(document["resources"], json!([{"name": "urn:orders"}]));
+    assert_eq!(
+        document["identity_providers"],
+        json!([{"name": "g", "issuer": "https://accounts.google.com", "client_id": "x"}])
+    );
+    let claims = json!({"name": "Ada", "given_name": "Ada", "preferred_username": "ada", "email_verified": true, "unit": "sales", "groups": "/staff",
+                        "role": ["admin", "web/buyer"]});
+    assert_eq!(
+        document["users"],
+        json!([
+            {"sub": "u", "username": "ada", "claims": claims, "identities": [{"issuer": "https://accounts.google.com", "subject": "7"}]},
+            {"sub": "v", "username": "dan", "enabled": false, "claims": {"preferred_username": "dan"}},
+        ])
+    );
+    let known = Stored::default();
+    let judged =
+        Document::from_json(&walker::parse(&document.to_string()).unwrap(), &ClientDefaults::default(), &known);
+    assert!(judged.is_ok(), "{judged:?}");
+    for note in [
+        "client old: left out: it speaks SAML",
+        "client api: left out: it is an API",
+        "scope stock: its audience web is a client",
+        "client job: has no secret that can move",
+        "client web (https://rp.example/x/*): left out of redirect_uris",
+        "identity provider hub: left out: it has no issuer",
+        "user ada: sign-ins by hub are left out",
+        "user ada: left out of claims: iss",
+        "user dan: the password is left out",
+        "user dan: a second factor is left out, set up a new one: webauthn",
+        "client spa: was not required to use PKCE. Gatepost requires it of public clients",
+    ] {
+        assert!(notes.iter().any(|line| line.starts_with(note)), "{note}: {notes:#?}");
+    }
+}

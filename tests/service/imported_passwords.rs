@@ -1,0 +1,131 @@
+//! Passwords that another program hashed with PBKDF2: they sign in, become Argon2id by that, and time does not tell whose
+//! they are.
+
+use std::time::Instant;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::waiting::{SOON, await_that};
+
+/// Of "my password", each made by aspnetcore.
+const HASHES: [&str; 5] = [
+    "$pbkdf2$i=1000,l=32$AAECAwQFBgcICQoLDA0ODw$rpAhDA39MskNvTWLm4IByFWNLHRFH3cnjPhNS7R9biY",
+    "$pbkdf2$i=250,l=16$CF+0zJ9MnKU6VlP54Si0VQ$3dXpXnvIoeVrI12kdzwPTA",
+    "$pbkdf2-sha256$i=250000,l=32$RKRC6PYO7xj6RtzmVw39b/c2IBkUSbXU/buetI3n+0g$d+bR1SwV8CO1Jd72r4C08OLvplNlCDc3oQZ8efcW+jQ",
+    "$pbkdf2-sha512$i=50,l=16$4zC+Hf4VnGqR0wHPZ6SAaA$cEOAeqWVjQ+s4BEgbloh8A",
+    "$pbkdf2-sha512$i=250,l=64$ltWLnBsxH6G1J8Wnx9PDw3wY5L9KN75L/hhlyAF9TsQ$Quqv4OkVYmc4VJl9AGZzmRTxSkP7LtVi9IWyUxX8IAAfZ8v+ZfhjCcudtC1YERSqE1OEdXLW9VukPuJWBBjLuw",
+];
+
+fn stored(gatepost: &Gatepost, username: &str) -> String {
+    let asked = "SELECT password_hash FROM users WHERE username = $1::text";
+    gatepost.database.client().query_one(asked, &[&username]).unwrap().get(0)
+}
+
+#[test]
+fn an_imported_password_signs_in_and_is_argon2id_from_then_on() {
+    let mut registered = document();
+    for (index, hash) in HASHES.iter().enumerate() {
+        let user = json!({"sub": format!("old-{index}"), "username": format!("old-{index}"), "password_hash": hash});
+        registered["users"].as_array_mut().unwrap().push(user);
+    }
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    for (index, hash) in HASHES.iter().enumerate() {
+        let name = format!("old-{index}");
+        let try_it = |password: &str| {
+            let mut browser = gatepost.browser();
+            let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+            sign_in(&mut browser, &page, &name, password).status
+        };
+        assert_eq!((try_it("My password"), stored(&gatepost, &name)), (200, hash.to_string()));
+        assert_eq!(try_it("my password"), 303, "{hash}");
+        assert!(stored(&gatepost, &name).starts_with("$argon2id$v=19$m=7168,t=1,p=1$"));
+        assert_eq!((try_it("my password"), try_it("My password")), (303, 200), "{hash}");
+    }
+    let count = "SELECT count(*) FROM users WHERE pbkdf2 IS NOT NULL";
+    assert_eq!(gatepost.database.client().query_one(count, &[]).unwrap().get::<_, i64>(0), 0);
+}
+
+/// A hash of a password that nobody has.
+fn hash(rounds: u32) -> String {
+    let part = |length| STANDARD_NO_PAD.encode(vec![7; length]);
+    format!("$pbkdf2-sha256$i={rounds},l=32${}${}", part(16), part(32))
+}
+
+/// Welch's t of how long two names take that are tried by turns, with a wrong password.
+fn welch(gatepost: &Gatepost, names: [&str; 2], rounds: usize) -> f64 {
+    let authorization = basic("direct", CONF1_SECRET);
+    let mut connection = gatepost.connect();
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        // Neither is always the first of the two.
+        for which in [round % 2, 1 - round % 2] {
+            let form = [("grant_type", "password"), ("username", names[which]), ("password", "wrong password")];
+            let begun = Instant::now();
+            let answer = connection.post("/connect/token", &[("Authorization", &authorization)], &form);
+            times[which].push(begun.elapsed().as_secs_f64());
+            assert_eq!(answer.status, 400, "{}", answer.text());
+        }
+    }
+    let moments = |times: &[f64]| {
+        let count = times.len() as f64;
+        let mean = times.iter().sum::<f64>() / count;
+        (mean, times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (count - 1.0) / count)
+    };
+    let [(one, of_one), (other, of_other)] = [moments(&times[0]), moments(&times[1])];
+    (one - other) / (of_one + of_other).sqrt()
+}
+
+#[test]
+fn time_does_not_tell_an_imported_name_from_an_unknown_one() {
+    let direct = json!({"grant_types": ["password"], "response_types": [], "redirect_uris": [], "scope": "openid"});
+    let mut registered = with_clients(document(), &[("direct", direct)]);
+    let user = |name: &str, rounds: u32| json!({"username": name, "password_hash": hash(rounds)});
+    let users: Vec<Value> =
+        [("mia", 20_000), ("noa", 20_000), ("rare", 600_000)].map(|(name, rounds)| user(name, rounds)).into();
+    registered["users"].as_array_mut().unwrap().extend(users);
+    let many = "1000000";
+    let limits =
+        ["PER_ACCOUNT", "PER_SOURCE", "PER_HOUR"].map(|which| format!("GATEPOST_LIMIT_PASSWORD_FAILURES_{which}"));
+    let settings = limits.each_ref().map(|name| (name.as_str(), many));
+    let gatepost = Gatepost::start_with(&registered, &settings);
+    welch(&gatepost, ["unknown", "mia"], 20);
+    let t = welch(&gatepost, ["unknown", "mia"], 1_000);
+    println!("unknown against imported, 2,000 checks: t = {t}");
+    assert!(t.abs() < 4.5, "unknown against imported: {t}");
+    // One with Argon2id is in between, and the measure tells what there is to tell.
+    let t = welch(&gatepost, ["alice", "mia"], 200);
+    assert!(t.abs() < 4.5, "of one's own against imported: {t}");
+    let t = welch(&gatepost, ["unknown", "rare"], 20);
+    assert!(t < -4.5, "a rarer hash can be told, and is not: {t}");
+}
+
+#[test]
+fn the_commonest_hash_is_looked_up_anew_once_its_users_have_signed_in() {
+    let mut registered = document();
+    let users: Vec<Value> = [hash(1_000), hash(1_000), hash(2_000_000)]
+        .iter()
+        .enumerate()
+        .map(|(index, hash)| json!({"username": format!("u{index}"), "password_hash": hash}))
+        .collect();
+    registered["users"].as_array_mut().unwrap().extend(users);
+    let gatepost = Gatepost::start_with(&registered, &[("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "10000")]);
+    let mut attempts = 0;
+    let mut attempt = || {
+        attempts += 1;
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        let begun = Instant::now();
+        assert_eq!(sign_in(&mut browser, &page, &format!("nobody-{attempts}"), "wrong").status, 200);
+        begun.elapsed()
+    };
+    let before = attempt().min(attempt());
+    let argon2 = "$argon2id$v=19$m=7168,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+    let rehashed = "UPDATE users SET password_hash = $1::text WHERE pbkdf2 LIKE '%i=1000,%'";
+    assert_eq!(gatepost.database.client().execute(rehashed, &[&argon2]).unwrap(), 2);
+    gatepost.run_well(&["user", "set", "alice", "nickname=al"], "");
+    await_that("a check of the one that is left", SOON, || attempt() > before * 3);
+}
