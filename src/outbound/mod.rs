@@ -2,12 +2,14 @@
 //! by rustls, trust from the system's store; no proxies, no redirects, no cookies, no connections kept; bounded in time,
 //! size and number, and only to addresses that `protocol/upstream/outbound_address.rs` lets through.
 
+mod certificate;
 mod places;
 mod request;
 
 use std::path::Path;
 use std::time::Duration;
 
+pub use certificate::days_left;
 use places::{Places, Taker};
 pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
 use ureq::Agent;
@@ -108,7 +110,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// A place to wait in for what another fetches from there; none for who has one.
+    /// A place to wait for a document that another request fetches; `None` for a request that has a place.
     pub fn take_place(self, url: &str) -> Result<Option<Place<'a>>, OutboundError> {
         match self {
             Asker::Worker(outbound) => outbound.take_place(url).map(Some),

@@ -1,6 +1,6 @@
 //! Places among the workers that wait for somebody else's server: a quarter of all, so that the rest keeps serving; as many
 //! more wait a moment for one. No server gets all of them, and one that does not answer in time gets one at a time until it
-//! does: whom it lets down are its own people.
+//! does: it lets down its own users alone.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ struct Taken {
 #[derive(Debug, Default)]
 struct Server {
     taken: usize,
-    /// Whether whoever had the latest place waited for an answer in vain.
+    /// Whether the latest request got no answer in time.
     is_slow: bool,
 }
 
@@ -80,7 +80,7 @@ impl Places {
 }
 
 impl Taker<'_> {
-    /// What came of a request: an answer, or none in time. Counts when the place is given back.
+    /// The outcome of a request: an answer, or none in time. It counts when the place is given back.
     pub(super) fn note(&self, is_slow: bool) {
         self.was_slow.set(Some(is_slow || self.was_slow.get().unwrap_or_default()));
     }

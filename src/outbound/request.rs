@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use ureq::config::Config;
-use ureq::http::{Method, Request, Response, Uri};
+use ureq::http::{HeaderMap, Method, Request, Response, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
@@ -57,6 +57,7 @@ pub struct OutboundRequest<'a> {
 pub struct OutboundAnswer {
     pub status: u16,
     pub content_type: Option<String>,
+    pub headers: HeaderMap,
     pub body: Vec<u8>,
 }
 
@@ -150,6 +151,7 @@ impl<'a> OutboundRequest<'a> {
         Ok(OutboundAnswer {
             status: response.status().as_u16(),
             content_type: content_type.map(str::to_owned),
+            headers: response.headers().clone(),
             // The library's limit is the first length that it refuses.
             body: response.body_mut().with_config().limit(self.most_bytes as u64 + 1).read_to_vec()?,
         })
@@ -183,13 +185,15 @@ fn unsuccessful(error: Error) -> OutboundError {
     known.unwrap_or_else(|| OutboundError::Failed(words(&error)))
 }
 
-/// What the libraries call so that it helps nobody, in words.
+/// Errors of the libraries in words that help.
 fn words(error: &Error) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("io: ").unwrap_or(&text);
     let known = [
         ("Connection refused", "nobody listens at that address and port"),
         ("CaUsedAsEndEntity", "the server's certificate is an authority's own (CA:TRUE), which no server may show"),
+        ("Expired", "the server's certificate has expired"),
+        ("NotValidForName", "the server's certificate is for other names"),
         ("InvalidContentType", "the server does not speak TLS at that port"),
     ];
     match known.into_iter().find(|(technical, _)| text.contains(technical)) {
@@ -270,7 +274,7 @@ fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>,
     let (sender, receiver) = mpsc::sync_channel(1);
     let started = thread::Builder::new().name(String::from("look-up")).spawn(move || {
         let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter).unwrap_or_default();
-        // Whoever asked may have given up.
+        // The caller may have given up.
         let _ = sender.send(found);
     });
     started.map_err(Error::Io)?;
@@ -279,10 +283,7 @@ fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>,
 
 /// TLS 1.2 and 1.3 on aws-lc-rs, always verifying chain and name.
 pub(super) fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
-    let mut authorities = rustls_native_certs::load_native_certs().certs;
-    if let Some(path) = ca_file {
-        authorities.extend(certificates(path)?);
-    }
+    let authorities = authorities(ca_file)?;
     if authorities.is_empty() {
         log::warn!("the system's store holds no CA certificate: requests of our own over https will fail");
     }
@@ -292,6 +293,14 @@ pub(super) fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .root_certs(RootCerts::new_with_certs(&authorities))
         .build())
+}
+
+pub(super) fn authorities(ca_file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut authorities = rustls_native_certs::load_native_certs().certs;
+    if let Some(path) = ca_file {
+        authorities.extend(certificates(path)?);
+    }
+    Ok(authorities)
 }
 
 /// At least one, all of them readable: a file that is half understood would fail later and elsewhere.

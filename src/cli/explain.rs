@@ -1,0 +1,212 @@
+//! `gatepost explain`: what a request or a token is judged by, and which rule it breaks. It asks the same judges as the server
+//! does, reads only, and shows neither secrets nor values of claims.
+
+mod token;
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::arguments::Invocation;
+use super::operator::Operator;
+use super::output::{self, Failure};
+use super::{audit, reference};
+use crate::app::{App, Extensions, LoadError};
+use crate::pages::language::Language;
+use crate::protocol::authorize::authorize_request::{AuthorizeError, Ending, Refusal, client_id, validate};
+use crate::protocol::registration::names::hint;
+use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::audience::resources_behind;
+use crate::protocol::words::client::{Client, CodeBinding};
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::Reason;
+use crate::protocol::words::secret::SecretText;
+use crate::store::audit_events::{self, EventFilter};
+
+/// What was found, and what it is about.
+type Explained = (Vec<Finding>, Map<String, Value>);
+
+/// Longer is no request that the server takes.
+const LONGEST: u64 = 128 * 1_024;
+
+pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let what = invocation.value(0).trim();
+    let is_code = what.len() == 6 && what.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("GP"));
+    if is_code {
+        return reference::help(&[what.to_uppercase()]);
+    }
+    let ((findings, about), name) = match what {
+        "-" => {
+            let mut text = String::new();
+            io::stdin().lock().take(LONGEST).read_to_string(&mut text)?;
+            if text.trim().is_empty() {
+                return Err(Failure::Usage(String::from(
+                    "standard input is empty: write a token or a token request to it",
+                )));
+            }
+            let (text, app) = (SecretText::new(text.trim()), app(invocation)?);
+            match text.expose().contains("grant_type=") {
+                true => (token::request(&app, text.expose())?, "the request"),
+                false => (token::token(&app, &text)?, "the token"),
+            }
+        }
+        _ if ["gpa_", "gpr_", "gpc_", "eyJ"].iter().any(|prefix| what.starts_with(prefix)) => {
+            return Err(Failure::Usage(String::from(
+                "write it to standard input, as `gatepost explain - < FILE`: others may read a command line",
+            )));
+        }
+        _ if what.contains('=') => {
+            (authorization_request(&app(invocation)?, what, invocation.has("--all"))?, "the request")
+        }
+        _ => {
+            let rule = "WHAT must be a code as GP1105, the address of an authorization request, or -";
+            return Err(Failure::Usage(String::from(rule)));
+        }
+    };
+    let (is_empty, about) = (about.is_empty(), Value::Object(about));
+    let text = if is_empty { String::new() } else { format!("\n\n{}", output::members_of(&about)) };
+    output::findings(invocation.has("--json"), name, &findings, &text, ("about", about))
+}
+
+/// `gatepost explain request ID`
+pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
+    let id = invocation.value(0);
+    let fits =
+        (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    if !fits {
+        return Err(Failure::Usage(String::from("ID must be what X-Request-Id of the answer was")));
+    }
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let filter = EventFilter { word: Some(id.to_lowercase()), ..EventFilter::default() };
+    let mut found = audit_events::list(&operator.store, &filter, 1_000)?;
+    found.retain(|event| event.request_id.as_deref() == Some(id));
+    let none = "No audit event has this id: requests that change nothing write none.";
+    output::note(if found.is_empty() { none } else { "" });
+    output::note(&format!("The log has the rest: journalctl -u gatepost --grep 'id={id}'"));
+    audit::show(&found, invocation.has("--json"))
+}
+
+/// What the server would judge by. Extension grants in Rust are those of another binary: they count as unknown.
+fn app(invocation: &Invocation) -> Result<App, Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let master = operator.master_secret()?;
+    let Operator { config, store } = operator;
+    let extensions = Extensions { table: &[], functions: store.clone() };
+    App::load(Arc::new(config), store, &master, Language::TAGS, extensions).map_err(|error| match error {
+        LoadError::Unfit(problem) => Failure::Configuration(problem),
+        LoadError::NotYet(error) => error.into(),
+    })
+}
+
+fn refused(reason: Reason, detail: Option<&str>) -> Explained {
+    (vec![Finding::broken(told(reason, detail))], Map::new())
+}
+
+fn told(reason: Reason, detail: Option<&str>) -> String {
+    let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
+    format!("{}: {}{detail} {}", reason.code(), reason.description(), reason.remedy())
+}
+
+/// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that is plain.
+fn authorization_request(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
+    let query = what.split_once('?').map_or(what, |(_, query)| query).split('#').next().unwrap_or_default();
+    let mut parameters = match Parameters::parse(query.as_bytes()) {
+        Ok(parameters) => parameters,
+        Err(reason) => return Ok(refused(reason, None)),
+    };
+    let named = match client_id(&parameters) {
+        Ok(client_id) => client_id,
+        Err(AuthorizeError::Page { reason, .. } | AuthorizeError::Redirect(_, Refusal { reason, .. })) => {
+            return Ok(refused(reason, None));
+        }
+    };
+    let snapshot = app.registry.snapshot();
+    let Some(registered) = app.registry.client(&named)? else {
+        let near = hint(named.as_str(), snapshot.client_ids.iter().map(ClientId::as_str));
+        return Ok(refused(Reason::UnknownClient, Some(&format!("{named}{near}"))));
+    };
+    let (client, sent) = (&registered.client, parameters.clone());
+    let mut findings = Vec::new();
+    loop {
+        let (reason, detail, answer) = match validate(&parameters, client, &snapshot.catalogue, app.now()) {
+            Ok(request) => {
+                let to = match &request.ending {
+                    Ending::Client(path) => path.to.uri(),
+                    Ending::Device(_) | Ending::Account { .. } => "",
+                };
+                let otherwise = if findings.is_empty() { "it is good" } else { "the rest is good" };
+                findings.push(Finding::fine(format!("{otherwise}: whoever signs in is sent to {to}")));
+                break;
+            }
+            Err(AuthorizeError::Page { reason, detail, .. }) => (reason, detail, String::from("an error page")),
+            Err(AuthorizeError::Redirect(path, refusal)) => {
+                let answer = format!("error={} at {}", refusal.code.as_str(), path.to.uri());
+                (refusal.reason, refusal.detail, answer)
+            }
+        };
+        let near = detail.as_deref().map(|detail| format!("{detail}{}", nearest(reason, detail, &parameters, client)));
+        findings.push(Finding::broken(format!("{} The answer is {answer}", told(reason, near.as_deref()))));
+        let Some(repaired) = repaired(reason, detail.as_deref(), &parameters, client).filter(|_| all) else { break };
+        if repaired == parameters {
+            break;
+        }
+        parameters = repaired;
+    }
+    let both = |name: &str, registered: String| {
+        let received: Vec<&str> = sent.all(name).collect();
+        (!received.is_empty() || all)
+            .then(|| (name.to_owned(), json!({"received": received.join(" "), "registered": registered})))
+    };
+    let types: Vec<String> = client.response_types.iter().map(ToString::to_string).collect();
+    let binding = match client.code_binding() {
+        CodeBinding::Pkce => "PKCE is required",
+        CodeBinding::PkceOrNonce => "PKCE or a nonce is required",
+        CodeBinding::Neither => "PKCE is not required",
+    };
+    let compared = [
+        both("redirect_uri", client.redirect_uris.join(" ")),
+        both("response_type", types.join(", ")),
+        both("scope", client.scope.to_string()),
+        both("code_challenge", String::from(binding)),
+        both("resource", resources_behind(&client.scope, &snapshot.catalogue).join(" ")),
+    ];
+    Ok((findings, compared.into_iter().flatten().collect()))
+}
+
+/// What is registered most like what was sent, and where they part.
+fn nearest(reason: Reason, detail: &str, parameters: &Parameters, client: &Client) -> String {
+    if reason == Reason::UnknownScope {
+        return hint(detail, client.scope.iter());
+    }
+    let sent = parameters.all("redirect_uri").next().filter(|_| reason == Reason::UnregisteredRedirectUri);
+    let Some((uri, sent)) = most_alike(parameters, client).zip(sent) else { return String::new() };
+    format!("; the nearest is {uri}, and they differ from byte {} on", alike(sent, uri) + 1)
+}
+
+fn alike(sent: &str, registered: &str) -> usize {
+    sent.bytes().zip(registered.bytes()).take_while(|(left, right)| left == right).count()
+}
+
+fn most_alike<'a>(parameters: &Parameters, client: &'a Client) -> Option<&'a str> {
+    let sent = parameters.all("redirect_uri").next().unwrap_or_default();
+    client.redirect_uris.iter().map(String::as_str).max_by_key(|uri| alike(sent, uri))
+}
+
+/// The request without what was refused; `None` where there are several ways to mend it.
+fn repaired(reason: Reason, detail: Option<&str>, parameters: &Parameters, client: &Client) -> Option<Parameters> {
+    let with = |name: &str, value: Option<&str>| {
+        let others = parameters.iter().filter(|(other, _)| *other != name);
+        Parameters::from_pairs(others.chain(value.map(|value| (name, value))))
+    };
+    if [Reason::UnregisteredRedirectUri, Reason::MissingRedirectUri].contains(&reason) {
+        return Some(with("redirect_uri", Some(most_alike(parameters, client)?)));
+    }
+    if [Reason::UnknownResponseMode, Reason::IllegalResponseMode].contains(&reason) {
+        return Some(with("response_mode", None));
+    }
+    let scope = parameters.all("scope").next().filter(|_| reason == Reason::UnknownScope)?;
+    let left: Vec<&str> = scope.split(' ').filter(|name| Some(*name) != detail).collect();
+    Some(with("scope", Some(&left.join(" "))))
+}

@@ -1,0 +1,307 @@
+//! What a token stands on, and which rule of the token endpoint a request breaks.
+
+use serde_json::{Map, Value, json};
+
+use super::{Explained, refused, told};
+use crate::app::App;
+use crate::cli::output::{Failure, time};
+use crate::endpoints::token::grants::authorization_code::PREFIX as CODE_PREFIX;
+use crate::endpoints::token::introspection::{PresentedToken, open, origins_stand, refresh_handle};
+use crate::protocol::authorize::authorization_code::{AuthorizationCode, Redemption, redeem};
+use crate::protocol::keys::jwt::UnverifiedJws;
+use crate::protocol::registration::client::METHODS;
+use crate::protocol::registration::names::hint;
+use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::token::audience::{granted_scope, narrow};
+use crate::protocol::token::client_authentication::{ClientVerdict, PresentedClient};
+use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
+use crate::protocol::token::token_request::{
+    AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
+};
+use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::grant::Epochs;
+use crate::protocol::words::identifiers::{ClientId, Sid, TenantName};
+use crate::protocol::words::instant::Instant;
+use crate::protocol::words::liveness;
+use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::reason::{Reason, TokenError};
+use crate::protocol::words::scope::OFFLINE_ACCESS;
+use crate::protocol::words::secret::SecretText;
+use crate::store::audit_events::{self, EventFilter};
+use crate::store::grants;
+use crate::store::tokens::{self, TokenStanding};
+
+/// A request as it is sent: headers, if any, and the form as the last line.
+pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
+    let mut lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let form = lines.pop().unwrap_or_default();
+    let named = lines.into_iter().filter_map(|line| line.split_once(':'));
+    let sent = named.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let headers: Vec<&str> = sent.map(|(_, value)| value.trim()).collect();
+    let parameters = match Parameters::parse(form.as_bytes()) {
+        Ok(parameters) => parameters,
+        Err(reason) => return Ok(refused(reason, None)),
+    };
+    if let Err(reason) = parameters.refuse_repeated(SINGLE_PARAMETERS) {
+        return Ok(refused(reason, None));
+    }
+    let presented = match PresentedClient::from_request(&headers, &parameters) {
+        Ok(presented) => presented,
+        Err(failure) => return Ok(refused(failure.error.reason, None)),
+    };
+    let (raw, mut reason, mut proven) = (presented.retry(), Reason::UnknownClientAtToken, None);
+    let mut registered = Map::new();
+    for reading in raw.iter().chain([&presented]) {
+        let found = app.registry.client(&reading.client_id)?;
+        let (client, secrets) = found.as_ref().map_or((None, &[][..]), |found| (Some(&found.client), &found.secrets));
+        let said = match reading.judge(client, secrets, app.now()) {
+            ClientVerdict::Refused(failure) => Err(failure.error.reason),
+            ClientVerdict::Authenticated => Ok(Finding::fine(format!("the client {} is proven", reading.client_id))),
+            ClientVerdict::ByAssertion(_) => {
+                Ok(Finding::weak("the signature of the client's assertion is not looked at"))
+            }
+        };
+        registered.extend(client.map(about_client).into_iter().flatten());
+        match said {
+            Ok(said) => proven = found.map(|found| (found, said)),
+            Err(refused) => reason = refused,
+        }
+    }
+    let Some((client, said)) = proven else {
+        let (snapshot, named) = (app.registry.snapshot(), presented.client_id.as_str());
+        let known = snapshot.client_ids.iter().map(ClientId::as_str);
+        let near = if reason == Reason::UnknownClientAtToken { hint(named, known) } else { String::new() };
+        return Ok((refused(reason, Some(&format!("{named}{near}"))).0, registered));
+    };
+    let (findings, mut about) = grant(app, &client.client, &parameters)?;
+    about.append(&mut registered);
+    Ok(([said].into_iter().chain(findings).collect(), about))
+}
+
+fn about_client(client: &Client) -> [(String, Value); 3] {
+    let method = METHODS.iter().find(|(_, method)| *method == client.authentication);
+    let grants: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
+    let told = [
+        ("token_endpoint_auth_method", method.map_or("client_secret_basic or client_secret_post", |(name, _)| *name)),
+        ("grant_types", &grants.join(" ")),
+        ("scope", &client.scope.to_string()),
+    ];
+    told.map(|(name, value)| (format!("registered.{name}"), json!(value)))
+}
+
+/// What it asks for, as far as that can be judged without doing it.
+fn grant(app: &App, client: &Client, parameters: &Parameters) -> Result<Explained, Failure> {
+    let (snapshot, of_error) =
+        (app.registry.snapshot(), |error: TokenError| refused(error.reason, error.detail.as_deref()));
+    let left_out = |what: &str| {
+        Ok((vec![Finding::weak(format!("the request is well-formed; {what} is not judged here"))], Map::new()))
+    };
+    match TokenRequest::from_form(parameters, client, |name| app.has_grant(name)) {
+        Err(error) => Ok(of_error(error)),
+        Ok(TokenRequest::AuthorizationCode(request)) => code(app, &request.code, Some((client, &request))),
+        Ok(TokenRequest::RefreshToken(request)) => refresh(app, &request, Some(client)),
+        Ok(TokenRequest::ClientCredentials(request)) => {
+            let scope = granted_scope(request.scope.as_ref(), client, &snapshot.catalogue);
+            let narrowed =
+                scope.and_then(|scope| narrow(&scope, &request.resources, &[], &snapshot.catalogue, app.issuer()));
+            let gets = |scope| (vec![Finding::fine(format!("it gets the scope {scope}"))], Map::new());
+            Ok(narrowed.map_or_else(of_error, |narrowed| gets(narrowed.scope)))
+        }
+        Ok(TokenRequest::Password(_)) => left_out("whether user name and password are right"),
+        Ok(TokenRequest::DeviceCode(_)) => left_out("whether the person has decided"),
+        Ok(TokenRequest::Extension(_)) => left_out("the assertion or token that it brings"),
+    }
+}
+
+/// Any token of ours, or an authorization code.
+pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> {
+    if text.expose().starts_with(CODE_PREFIX) {
+        return code(app, text, None);
+    }
+    match open(app, text) {
+        Some(PresentedToken::Access(token)) => life(app, &token, None),
+        Some(PresentedToken::Refresh(_)) => {
+            let request = RefreshTokenRequest { refresh_token: text.clone(), scope: None, resources: Vec::new() };
+            refresh(app, &request, None)
+        }
+        None => {
+            let jws = UnverifiedJws::parse(text.expose());
+            let is_ours = jws.as_ref().map(|jws| app.registry.snapshot().keys.verifies(jws));
+            let finding = match is_ours {
+                Some(true) => {
+                    Finding::weak("we signed it, and it is no access token: it is good as an id_token_hint alone")
+                }
+                Some(false) => {
+                    Finding::broken("no key of ours signed this JWT: it is another issuer's, or was changed")
+                }
+                None => Finding::broken("it does not open: it is another installation's, or was damaged on the way"),
+            };
+            Ok((vec![finding], Map::new()))
+        }
+    }
+}
+
+/// Whether a code is spent, what it stands on, and what a request for it breaks.
+fn code(
+    app: &App,
+    text: &SecretText,
+    request: Option<(&Client, &AuthorizationCodeRequest)>,
+) -> Result<Explained, Failure> {
+    let opened: Option<AuthorizationCode> = app.vault.authorization_codes.open_text(CODE_PREFIX, text.expose());
+    let Some(code) = opened else { return Ok(refused(Reason::UnknownCode, None)) };
+    let (grant, snapshot, mut findings) = (&code.grant, app.registry.snapshot(), Vec::new());
+    findings.extend(request.map(|(client, request)| {
+        match redeem(&code, request, (client, &snapshot.catalogue), app.now()) {
+            Redemption::Redeem => Finding::fine("client, redirect_uri and code_verifier are those of the code"),
+            Redemption::Burn(reason) | Redemption::ReplayOnly(reason) | Redemption::Reject(reason) => {
+                Finding::broken(told(reason, None))
+            }
+        }
+    }));
+    findings.push(match grants::find(&app.store, grant.id, None)? {
+        Some(_) => {
+            let event = ended_by(app, "code_redeemed code_refused code_replayed", &by_word(&grant.id.to_text()))?;
+            Finding::broken(told(Reason::CodeReplayed, Some(&event)))
+        }
+        None if app.now() >= code.expires_at => Finding::broken(told(Reason::CodeExpired, None)),
+        None => Finding::fine("it was not redeemed"),
+    });
+    let (stands, mut about) = life(app, &grant.as_access_token(), Some(grant.epochs))?;
+    findings.extend(stands);
+    about.insert(String::from("kind"), json!("authorization code"));
+    about.insert(String::from("expires_at"), json!(time(code.expires_at)));
+    Ok((findings, about))
+}
+
+fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<&Client>) -> Result<Explained, Failure> {
+    let unknown = |detail: &str| Ok(refused(Reason::UnknownRefreshToken, Some(detail)));
+    let Some(handle) = refresh_handle(app, &request.refresh_token) else { return unknown("its seal is not ours") };
+    let Some(grant) = grants::find(&app.store, handle.grant, None)? else { return unknown("its grant is gone") };
+    let Some(client) = app.registry.client(&grant.client_id)? else { return unknown("its client is gone") };
+    if sender.is_some_and(|sender| sender.client_id != grant.client_id) {
+        return unknown(&format!("it is one of {}", grant.client_id));
+    }
+    let (snapshot, client) = (app.registry.snapshot(), &client.client);
+    let judged = match judge(&grant, handle, request, client, (&snapshot.catalogue, app.issuer()), app.now()) {
+        RefreshVerdict::Refresh(narrowed) => Finding::fine(format!("it gets the scope {}", narrowed.scope)),
+        RefreshVerdict::Refuse(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
+        RefreshVerdict::OldToken(_) => {
+            let (last, window) = (time(grant.last_used_at), client.lifetimes.refresh_token_retry_window.as_secs());
+            let rule = "a lost answer is given once more for so many seconds, then it ends the grant";
+            Finding::broken(format!("there is a newer one, since {last} (refresh_token_retry_window {window}: {rule})"))
+        }
+    };
+    let (stands, mut about) = life(app, &grant.as_access_token(), None)?;
+    about.insert(String::from("kind"), json!("refresh token"));
+    about.insert(String::from("last_used_at"), json!(time(grant.last_used_at)));
+    Ok(([judged].into_iter().chain(stands).collect(), about))
+}
+
+fn by_word(text: &str) -> EventFilter {
+    EventFilter { word: Some(text.to_lowercase()), ..EventFilter::default() }
+}
+
+/// The latest event of one of these names that the filter lets through.
+fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, Failure> {
+    let mut found = Vec::new();
+    for name in names.split_whitespace() {
+        let filter = EventFilter { event: Some(name.to_owned()), ..filter.clone() };
+        found.extend(audit_events::list(&app.store, &filter, 1)?);
+    }
+    let latest = found.into_iter().max_by_key(|event| event.at);
+    Ok(latest.map_or_else(String::new, |event| {
+        format!("{} at {}, request {}", event.event, time(event.at), event.request_id.unwrap_or_default())
+    }))
+}
+
+/// Each thing that a token stands on, alive or ended; a code's grant is not there yet, and its epochs are its own.
+fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Result<Explained, Failure> {
+    let (found, now) = (tokens::find(&app.store, token)?, app.now());
+    let origins =
+        origins_stand(app, token).map_err(|_| Failure::Refused(String::from("the database does not answer")))?;
+    let mut findings = Vec::new();
+    if of_code.is_none() {
+        let stands = liveness::stands(token, found.user.as_ref(), &found.facts, now) && origins;
+        findings.push(if stands { Finding::fine("it is alive") } else { Finding::broken("it is over") });
+    }
+    let parts = stands_on(token, &found, of_code, now);
+    let exchanged =
+        (token.delegation.is_some(), origins, String::from("the tokens that it was exchanged from"), "", by_word(""));
+    for (_, lives, what, names, filter) in parts.into_iter().chain([exchanged]).filter(|(is_there, ..)| *is_there) {
+        findings.push(match lives {
+            true => Finding::fine(format!("alive: {what}")),
+            false => Finding::broken(format!("ended: {what} {}", ended_by(app, names, &filter)?)),
+        });
+    }
+    let user = token.user.as_ref();
+    let about = [
+        ("kind", json!("access token")),
+        ("client_id", json!(token.client_id.as_str())),
+        ("sub", json!(user.map(|user| user.subject.as_str()))),
+        ("tenant", json!(user.and_then(|user| user.tenant.as_ref()).map(TenantName::as_str))),
+        ("acr", json!(user.map(|user| user.acr.as_str()))),
+        ("scope", json!(token.scope.to_string())),
+        ("aud", json!(token.audience.join(" "))),
+        ("issued_at", json!(time(token.issued_at))),
+        ("expires_at", json!(time(token.expires_at))),
+    ];
+    Ok((findings, about.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>()))
+}
+
+/// Whether there is such a thing, whether it lives, what it is, which events may have ended it, and how they are found.
+type Part = (bool, bool, String, &'static str, EventFilter);
+
+fn stands_on(token: &AccessToken, found: &TokenStanding, of_code: Option<Epochs>, now: Instant) -> Vec<Part> {
+    let (facts, present, user) = (&found.facts, found.facts.epochs, token.user.as_ref());
+    let (own, grant) = match token.jti.stands_on {
+        StandsOn::Grant(id) => (of_code.or(facts.grant.map(|grant| grant.epochs)).unwrap_or(present), id.to_text()),
+        StandsOn::User(epochs) => (epochs, String::new()),
+        StandsOn::Client { installation, client } => (Epochs { installation, client, ..present }, String::new()),
+    };
+    let offline = token.scope.contains(OFFLINE_ACCESS) || facts.grant.is_some_and(|grant| grant.offline);
+    let sid = user.and_then(|user| user.sid.as_ref()).filter(|_| !offline && token.delegation.is_none());
+    let (sid, sub) = (sid.map_or("", Sid::as_str), user.map_or("", |user| user.subject.as_str()));
+    let expiry = format!("its lifetime, until {}", time(token.expires_at));
+    let (has_grant, has_user) = (!grant.is_empty() && of_code.is_none(), !sub.is_empty());
+    let granted = facts.grant.is_some_and(|grant| !grant.revoked && now < grant.expires_at);
+    let (enabled, open) =
+        (found.user.as_ref().is_some_and(|user| user.enabled), facts.session.is_some_and(|session| !session.ended));
+    let none = EventFilter::default();
+    let client = EventFilter { client_id: Some(token.client_id.to_string()), ..none.clone() };
+    let of_user = EventFilter { sub: Some(sub.to_owned()), ..none.clone() };
+    let both = if has_user { EventFilter { sub: of_user.sub.clone(), ..client.clone() } } else { client.clone() };
+    let thing = |what: &str, name: &str| format!("{what} {name}");
+    let [everything, of_client, signed_in, consent] = [
+        "all that this installation gave",
+        "all that this client was given",
+        "all that this user signed in to",
+        "the user's consent",
+    ]
+    .map(String::from);
+    let relogin = "user_revoked user_changed password_changed password_set_by_link factor_added factor_removed";
+    vec![
+        (true, !token.is_expired(now), expiry, "", none.clone()),
+        (true, !facts.token_revoked, String::from("the token itself"), "access_token_revoked", both.clone()),
+        (
+            has_grant,
+            granted,
+            thing("its grant", &grant),
+            "grant_revoked code_replayed refresh_token_replayed",
+            by_word(&grant),
+        ),
+        (
+            true,
+            facts.client_enabled,
+            thing("the client", token.client_id.as_str()),
+            "client_changed client_removed",
+            client.clone(),
+        ),
+        (has_user, enabled, thing("the user", sub), "user_changed user_removed", of_user.clone()),
+        (!sid.is_empty(), open, thing("the session", sid), "session_ended signed_out", by_word(sid)),
+        (true, own.installation == present.installation, everything, "everything_revoked issuer_renamed", none),
+        (true, own.client == present.client, of_client, "client_revoked client_changed", client),
+        (has_user, own.user == present.user, signed_in, relogin, of_user),
+        (has_user, own.consent == present.consent, consent, "consent_withdrawn", both),
+    ]
+}

@@ -1,0 +1,35 @@
+//! How long the certificate of a server stays good.
+
+use std::error::Error;
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use super::request::{WHOLE, authorities};
+
+/// Counts the days, up to `most`. On each it asks the verifier that judges every handshake, so that no other code has to read
+/// certificates.
+pub fn days_left(host: &str, port: u16, ca_file: Option<&Path>, most: u64) -> Result<usize, Box<dyn Error>> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(authorities(ca_file)?);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build()?;
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = config.with_webpki_verifier(Arc::clone(&judge)).with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned())?;
+    let mut connection = ClientConnection::new(Arc::new(config), name.clone())?;
+    let mut stream = TcpStream::connect((host, port))?;
+    stream.set_read_timeout(Some(WHOLE))?;
+    connection.complete_io(&mut stream)?;
+    let (own, between) = connection.peer_certificates().and_then(<[_]>::split_first).ok_or("no certificate came")?;
+    let now = UnixTime::now().as_secs();
+    let then = |day: u64| UnixTime::since_unix_epoch(Duration::from_secs(now + day * 86_400));
+    let is_good = |day: &u64| judge.verify_server_cert(own, between, &name, &[], then(*day)).is_ok();
+    Ok((1..=most).take_while(is_good).count())
+}

@@ -1,0 +1,220 @@
+//! `gatepost explain`: it says what the server would say, and why a token ended; it changes nothing and shows no secret.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::flow::{VERIFIER, authorize_path, basic, signed_in};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
+use crate::support::http::{Browser, encode};
+use crate::support::offline::{CONF1, CONF2, PUB1, REUSE, access, document, refresh};
+
+const OFFLINE: &str = "openid profile orders.read offline_access";
+
+fn start() -> (Gatepost, Browser) {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let browser = signed_in(&gatepost);
+    (gatepost, browser)
+}
+
+/// What it printed, and whether all is well.
+fn said(output: &Output) -> (bool, String) {
+    let text = String::from_utf8(output.stdout.clone()).unwrap() + std::str::from_utf8(&output.stderr).unwrap();
+    (output.status.success(), text)
+}
+
+fn explained(gatepost: &Gatepost, input: &str) -> (bool, String) {
+    let events = |gatepost: &Gatepost| -> i64 {
+        gatepost.database.client().query_one("SELECT count(*) FROM audit_events", &[]).unwrap().get(0)
+    };
+    let before = events(gatepost);
+    let (good, text) = said(&gatepost.run(&["explain", "-"], input));
+    assert_eq!(events(gatepost), before, "it changed something");
+    assert!(!text.contains(CONF1_SECRET) && !text.contains(VERIFIER), "{text}");
+    (good, text)
+}
+
+#[test]
+fn an_authorization_request_is_judged_as_the_server_judges_it() {
+    let (gatepost, mut browser) = start();
+    let near = RP1.replace("/callback", "/callbak").replace("/cb", "/bc");
+    assert_ne!(near, RP1);
+    let cases: [(&str, &[(&str, &str)]); 10] = [
+        ("GP1105", &[("redirect_uri", &near)]),
+        ("GP1104", &[("redirect_uri", "")]),
+        ("GP1102", &[("client_id", "conf9")]),
+        ("GP1101", &[("client_id", "")]),
+        ("GP1108", &[("response_type", "")]),
+        ("GP1109", &[("response_type", "kode")]),
+        ("GP1115", &[("scope", "openid profil")]),
+        ("GP1112", &[("response_mode", "quiry")]),
+        ("GP1121", &[("code_challenge_method", "S512")]),
+        ("GP1124", &[("max_age", "soon")]),
+    ];
+    for (reason, changes) in cases {
+        let path = authorize_path("conf1", RP1, changes);
+        let (good, text) = said(&gatepost.run(&["explain", &format!("{}{path}", gatepost.origin())], ""));
+        assert!(!good && text.contains(reason), "{reason}: {text}");
+        let answer = browser.get(&path);
+        gatepost.await_log(reason, |log| log.contains(&format!("reason=\"{reason}\"")));
+        assert!(answer.status == 400 || answer.location().contains("error="), "{reason}");
+    }
+    let path = authorize_path("conf1", RP1, &[]);
+    let (good, text) = said(&gatepost.run(&["explain", path.split_once('?').unwrap().1], ""));
+    assert!(good && text.contains(RP1) && browser.get(&path).location().contains("code="), "{text}");
+
+    // Side by side, to the byte.
+    let two = authorize_path("conf1", RP1, &[("redirect_uri", &near), ("scope", "openid profil orders.read")]);
+    let (_, one) = said(&gatepost.run(&["explain", &two], ""));
+    let differs = RP1.bytes().zip(near.bytes()).take_while(|(left, right)| left == right).count() + 1;
+    assert!(one.contains(&format!("they differ from byte {differs}")) && !one.contains("GP1115"), "{one}");
+    let all = gatepost.run(&["explain", &two, "--all", "--json"], "");
+    let all: Value = serde_json::from_slice(&all.stdout).unwrap();
+    let findings = all["findings"].as_array().unwrap();
+    let verdicts: Vec<&str> = findings.iter().map(|finding| finding["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["fails", "fails", "ok"], "{all:#}");
+    assert!(findings[1]["text"].as_str().unwrap().contains("the nearest is \"profile\""), "{all:#}");
+    assert_eq!(all["about"]["scope"]["received"], "openid profil orders.read", "{all:#}");
+    assert!(all["about"]["redirect_uri"]["registered"].as_str().unwrap().contains(RP1), "{all:#}");
+}
+
+#[test]
+fn a_token_request_is_judged_and_not_done() {
+    let (gatepost, mut browser) = start();
+    let code = CONF1.code(&mut browser, &[("scope", OFFLINE)]);
+    let sent = |secret: &str, changes: &[(&str, &str)]| {
+        let usual =
+            [("grant_type", "authorization_code"), ("code", &code), ("redirect_uri", RP1), ("code_verifier", VERIFIER)];
+        let changed = |name: &str| changes.iter().any(|(other, _)| *other == name);
+        let kept = usual.into_iter().filter(|(name, _)| !changed(name));
+        let form: Vec<_> = kept.chain(changes.iter().copied().filter(|(_, value)| !value.is_empty())).collect();
+        format!("POST /connect/token HTTP/1.1\nAuthorization: {}\n\n{}\n", basic("conf1", secret), encode(&form))
+    };
+    let other = "a".repeat(43);
+    for (reason, request) in [
+        ("GP1211", sent(CONF1_SECRET, &[("code_verifier", &other)])),
+        ("GP1213", sent(CONF1_SECRET, &[("code_verifier", "")])),
+        ("GP1210", sent(CONF1_SECRET, &[("redirect_uri", "https://elsewhere.example/")])),
+        ("GP1206", sent(CONF1_SECRET, &[("code", "gpc_nonsense")])),
+        ("GP1202", sent(CONF1_SECRET, &[("grant_type", "authorisation_code")])),
+        ("GP1203", sent(CONF1_SECRET, &[("grant_type", "password")])),
+        ("GP1204", sent(CONF1_SECRET, &[("code", "")])),
+        ("GP1305", sent("not the secret, of some length", &[])),
+    ] {
+        let (good, text) = explained(&gatepost, &request);
+        assert!(!good && text.contains(reason), "{reason}: {text}");
+    }
+    let (good, text) = explained(&gatepost, &sent(CONF1_SECRET, &[]));
+    assert!(good && text.contains("it was not redeemed"), "{text}");
+    let tokens = CONF1.redeem(&gatepost, &code);
+    assert_eq!(tokens.status, 200, "explaining spent it: {}", tokens.text());
+    let (good, text) = explained(&gatepost, &sent(CONF1_SECRET, &[]));
+    assert!(!good && text.contains("GP1207") && text.contains("code_redeemed at"), "{text}");
+
+    let first = refresh(&tokens.json()).to_owned();
+    let form = |token: &str| {
+        let form = encode(&[("grant_type", "refresh_token"), ("refresh_token", token)]);
+        format!("authorization: {}\n{form}", basic("conf1", CONF1_SECRET))
+    };
+    assert!(explained(&gatepost, &form(&first)).0);
+    let second = CONF1.refresh(&gatepost, &first).json();
+    let (good, text) = explained(&gatepost, &form(&first));
+    assert!(!good && text.contains("there is a newer one"), "{text}");
+    assert!(explained(&gatepost, &form(refresh(&second))).0);
+    let of_another =
+        encode(&[("grant_type", "refresh_token"), ("refresh_token", refresh(&second)), ("client_id", "pub1")]);
+    let (good, text) = explained(&gatepost, &of_another);
+    assert!(!good && text.contains("GP1220") && text.contains("it is one of conf1"), "{text}");
+    let own =
+        encode(&[("grant_type", "client_credentials"), ("client_id", "pub1"), ("client_secret", "anything at all")]);
+    let (good, text) = explained(&gatepost, &own);
+    assert!(!good && text.contains("registered.token_endpoint_auth_method: none"), "{text}");
+    let own = encode(&[("grant_type", "client_credentials"), ("scope", "openid")]);
+    let (good, text) = explained(&gatepost, &format!("Authorization: {}\n{own}", basic("conf1", CONF1_SECRET)));
+    assert!(!good && text.contains("GP12"), "{text}");
+}
+
+type Ending = fn(&Gatepost, &str);
+
+/// As the account page does.
+fn withdraw(gatepost: &Gatepost) {
+    let mut browser = signed_in(gatepost);
+    let page = browser.visit("/account");
+    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    let answer = browser.post("/account", &[("form_token", &token), ("decision", "withdraw"), ("client_id", "conf2")]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+#[test]
+fn a_token_tells_what_it_stands_on_and_what_ended_it() {
+    let (gatepost, mut browser) = start();
+    let endings: [(&str, &str, Ending); 5] = [
+        ("ended: the token itself", "access_token_revoked", |gatepost, token| CONF2.revoke(gatepost, token)),
+        ("ended: all that this client was given", "client_revoked", |gatepost, _| {
+            gatepost.run_well(&["client", "revoke", "conf2"], "");
+        }),
+        ("ended: the user's consent", "consent_withdrawn", |gatepost, _| withdraw(gatepost)),
+        ("ended: all that this user signed in to", "user_revoked", |gatepost, _| {
+            gatepost.run_well(&["user", "revoke", "alice"], "");
+        }),
+        ("ended: all that this installation gave", "everything_revoked", |gatepost, _| {
+            gatepost.run_well(&["revoke", "--everything"], "");
+        }),
+    ];
+    for (ended, event, end) in endings {
+        let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+        let (good, text) = explained(&gatepost, access(&tokens));
+        assert!(good && text.contains("it is alive") && text.contains("client_id: conf2"), "{text}");
+        end(&gatepost, access(&tokens));
+        let (good, text) = explained(&gatepost, access(&tokens));
+        assert!(!good && text.contains("it is over") && text.contains(ended) && text.contains(event), "{text}");
+        let fails = text.lines().filter(|line| line.starts_with("fails")).count();
+        assert_eq!(fails, 2, "nothing else ended: {text}");
+        assert_eq!(CONF2.introspect(&gatepost, access(&tokens))["active"], false, "{event}");
+        gatepost.settle();
+        browser = signed_in(&gatepost);
+    }
+    // A family that a replay ended, and a session that a sign-out ended.
+    let first = REUSE.tokens(&gatepost, &mut browser, "openid profile offline_access orders.read");
+    assert!(explained(&gatepost, refresh(&first)).0);
+    REUSE.revoke(&gatepost, refresh(&first));
+    let (good, text) = explained(&gatepost, refresh(&first));
+    assert!(!good && text.contains("GP1223") && text.contains("grant_revoked at"), "{text}");
+    let tokens = PUB1.tokens(&gatepost, &mut browser, "openid profile");
+    let sessions: Value = serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
+    for session in sessions.as_array().unwrap() {
+        gatepost.run_well(&["session", "end", session["sid"].as_str().unwrap()], "");
+    }
+    let (good, text) = explained(&gatepost, access(&tokens));
+    assert!(!good && text.contains("ended: the session") && text.contains("session_ended at"), "{text}");
+    let id_token = tokens["id_token"].as_str().unwrap();
+    assert!(explained(&gatepost, id_token).1.contains("no access token"));
+    for nobodys in ["gpa_nonsense", "gpr_nonsense", "x", "eyJhbGciOiJSUzI1NiJ9.e30.AAAA"] {
+        assert!(!explained(&gatepost, nobodys).0, "{nobodys}");
+    }
+}
+
+#[test]
+fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
+    let (gatepost, mut browser) = start();
+    let (good, text) = said(&gatepost.run(&["explain", "gp1105"], ""));
+    assert!(good && text.contains("GP1105") && text.contains("Register exactly this URI"), "{text}");
+    let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
+    let answer = CONF1.refresh(&gatepost, refresh(&tokens));
+    let id = answer.header("x-request-id").unwrap();
+    let (good, text) = said(&gatepost.run(&["explain", "request", id], ""));
+    assert!(
+        good && text.contains("refreshed") && text.contains(&format!("journalctl -u gatepost --grep 'id={id}'")),
+        "{text}"
+    );
+    let (good, text) = said(&gatepost.run(&["explain", "request", "0000000000000000"], ""));
+    assert!(good && text.contains("No audit event"), "{text}");
+    assert_eq!(gatepost.run(&["explain", "-"], " \n").status.code(), Some(2));
+    for (what, rule) in
+        [(access(&tokens), "standard input"), (refresh(&tokens), "standard input"), ("web", "WHAT must be")]
+    {
+        let output = gatepost.run(&["explain", what], "");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(rule));
+    }
+}
